@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,11 +85,6 @@ class PairCorpus:
     captions: Tokens
     vectors: np.ndarray | None = None
 
-    @cached_property
-    def pictures(self) -> np.ndarray:
-        """A sum that names pictures in a checkpoint, once for all seeds: many photographs take long to read."""
-        return self.sight.sum(axis=-1)
-
     def reader(
         self, network: nn.Module, rows: np.ndarray, vocabulary: dict[str, int], device: torch.device
     ) -> Callable[[np.ndarray], Tensor]:
@@ -147,11 +142,8 @@ class PairReader(NetworkAttacker):
         def batches(rng: np.random.Generator) -> list[np.ndarray]:
             return cut(rng.permutation(len(split[0])), self.batch)
 
-        reads = [corpus.pictures, corpus.image[rows]]
-        reads += [] if corpus.vectors is None else [corpus.vectors[rows]]
-        captions = np.frombuffer("\n".join(corpus.captions.rows(rows)).encode(), dtype=np.uint8)
         logits = corpus.reader(network, rows, words, device)
-        learn(network, logits, labels + self.first_answer, split, batches, self, seed, [*reads, captions], tick)
+        learn(network, logits, labels + self.first_answer, split, batches, self, seed, tick)
         return FittedPair(self, words, network, device, n_values)
 
 

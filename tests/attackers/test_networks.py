@@ -1,6 +1,5 @@
-"""Networks: the encoders against PyTorch's packed layers and by hand, the one training loop, threads, checkpoints."""
+"""Networks: the encoders against PyTorch's packed layers and by hand, the one training loop, threads."""
 
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,9 +13,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn.utils.rnn import pack_padded_sequence  # noqa: E402
 
-from capbias_core.attackers import ATTACKERS, checkpoints, load_attacker  # noqa: E402
+from capbias_core.attackers import ATTACKERS, load_attacker  # noqa: E402
 from capbias_core.attackers.base import fit_many, task_probabilities  # noqa: E402
-from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
 from capbias_core.attackers.networks import training  # noqa: E402
 from capbias_core.attackers.networks.scratch import RecurrentAttacker, TransformerAttacker, positions  # noqa: E402
 from capbias_core.errors import Cancelled  # noqa: E402
@@ -194,9 +192,7 @@ def test_it_is_a_plain_loop_of_pytorch(optimizer):
     settings = training.NetworkAttacker(learning_rate=0.01, epochs=4, patience=0, optimizer=optimizer)
     order = np.random.default_rng(3).permutation(240).reshape(4, 60)
     split = np.arange(240), np.arange(0)
-    training.learn(
-        ours, lambda rows: ours(vectors[rows]), labels, split, lambda rng: list(order), settings, 0, [], silent
-    )
+    training.learn(ours, lambda rows: ours(vectors[rows]), labels, split, lambda rng: list(order), settings, 0, silent)
     step = getattr(torch.optim, optimizer)(plain.parameters(), lr=0.01)
     for _ in range(4):
         for batch in order:
@@ -220,7 +216,7 @@ def test_the_epoch_with_the_lowest_loss_on_the_captions_set_aside_is_kept():
 
     settings = training.NetworkAttacker(learning_rate=0.2, epochs=50, patience=3)
     split = np.array([0]), np.array([1, 2, 3])
-    training.learn(network, logits, labels, split, lambda rng: [np.array([0])], settings, 0, [], silent)
+    training.learn(network, logits, labels, split, lambda rng: [np.array([0])], settings, 0, silent)
     best = min(range(len(seen)), key=lambda place: abs(seen[place] - np.log(2)))
     assert network.weight.item() == pytest.approx(seen[best], abs=1e-6) and len(seen) == best + 1 + 3
 
@@ -284,69 +280,3 @@ def test_what_breaks_ends_all_threads(broken, error):
 
     with pytest.raises(error):
         list(training.in_threads([partial(train_one, place) for place in range(3)], 3, tick))
-
-
-@pytest.fixture
-def trained(monkeypatch, tmp_path):
-    """Trains with checkpoints after each epoch: the logits, None if it is broken off in an epoch, and the epochs."""
-    for name, value in (("SECONDS_BETWEEN", 0.0), ("SHARE_OF_TIME", 1e9)):
-        monkeypatch.setattr(checkpoints, name, value)
-
-    def train(name: str, until: int = 0, folder=tmp_path):
-        epochs: list[int] = []
-
-        def tick(share: float, text: str) -> None:
-            if match := re.match(r"epoch (\d+) of", text):
-                epochs.append(int(match[1]))
-                if epochs[-1] == until:
-                    raise Cancelled
-
-        with checkpoints_in(folder):
-            try:
-                if name == "judge":
-                    from capbias_core.vision.judges import PairCorpus
-                    from tests.measures.test_imagecaptioner2 import joint, planted
-
-                    pixels, captions, labels = planted(80, 0.9, "caption")
-                    corpus = PairCorpus(pixels, np.arange(80), Tokens.read(captions))
-                    model = joint(epochs=4).fit(corpus, np.arange(60), labels[:60], 2, 0, tick)
-                    return model.logits(corpus, np.arange(80)), sorted(set(epochs))
-                patience = 2 if name.startswith("transformer") else 0
-                corpus, model = fitted(small(name, dropout=0.5, epochs=4, patience=patience), tick=tick)
-                return model.logits(corpus, np.arange(110)), sorted(set(epochs))
-            except Cancelled:
-                return None, epochs
-
-    return train
-
-
-@pytest.mark.parametrize("name", ["transformer_1h", "judge"])
-def test_a_stopped_training_resumes_and_ends_with_the_same_numbers(name, tmp_path, trained):
-    undisturbed = trained(name, folder=tmp_path / "other")[0]
-    assert trained(name, until=3)[0] is None
-    logits, epochs = trained(name)
-    assert np.array_equal(logits, undisturbed) and epochs[0] == 3
-    logits, epochs = trained(name)  # from the end
-    assert np.array_equal(logits, undisturbed) and epochs == [] and not list(tmp_path.glob("*.tmp"))
-
-
-def test_other_trainings_and_damaged_files_begin_anew(tmp_path, trained, monkeypatch):
-    trained("lstm", until=2)
-    (file,) = tmp_path.iterdir()
-    assert trained("rnn", until=1)[1][0] == 1
-    whole = file.read_bytes()
-    for damaged in (b"", whole[:2000], b"cos\nsystem\n(S'false'\ntR."):
-        file.write_bytes(damaged)
-        assert trained("lstm", until=1)[1][0] == 1
-    file.write_bytes(whole)
-    assert trained("lstm", until=2)[1][0] == 2
-    monkeypatch.setattr(checkpoints, "code_digest", lambda: "other")
-    assert trained("lstm", until=1)[1][0] == 1
-
-
-def test_checkpoints_are_neither_large_nor_frequent(tmp_path, trained, monkeypatch):
-    for name, value in (("SHARE_OF_DISK", 1e-12), ("SECONDS_BETWEEN", 10.0)):
-        with monkeypatch.context() as patched:
-            patched.setattr(checkpoints, name, value)
-            trained("rnn", until=3)
-        assert not list(tmp_path.iterdir())

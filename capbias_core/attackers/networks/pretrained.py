@@ -22,7 +22,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -154,7 +154,7 @@ class FrozenAttacker(PretrainedAttacker):
         def batches(rng: np.random.Generator) -> list[np.ndarray]:
             return cut(rng.permutation(len(kept)), self.batch)
 
-        learn(head, logits, labels, (kept, aside), batches, self, seed, [vectors.cpu().numpy()], tick)
+        learn(head, logits, labels, (kept, aside), batches, self, seed, tick)
         return FittedFrozen(self.encoder, head, self.integration_steps)
 
     def fit_many(self, corpus: EmbeddedCorpus, rows, labels, n_values: int, seeds, tick: Progress) -> Iterator:
@@ -175,7 +175,6 @@ class FittedFrozen(FittedPretrained):
 class FineTunedAttacker(PretrainedAttacker):
     """See the module's text. Each seed trains a copy of the encoder, one seed after the other."""
 
-    process_random: ClassVar[bool] = True  # of the encoder's dropout
     fit_many: Any = None  # copies of a whole BERT side by side would only cost memory
 
     def corpus(self, captions: Sequence[str]) -> Corpus:

@@ -1,4 +1,4 @@
-"""One training loop for all networks: batches, epochs, early stopping, checkpoints, progress, seeds side by side.
+"""One training loop for all networks: batches, epochs, early stopping, progress, seeds side by side.
 
 An attacker here is an encoder (captions to vectors, trained or frozen) and a head (a vector to logits). Each seed
 trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds do
@@ -17,15 +17,14 @@ with the lowest loss on them is kept, and training stops after five epochs witho
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextvars import copy_context
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from threading import Event, Lock
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +32,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Corpus
-from capbias_core.attackers.checkpoints import Checkpoint
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
@@ -187,14 +185,12 @@ def learn(
     batches: Callable[[np.random.Generator], Sequence[np.ndarray]],
     settings: Any,
     seed: int,
-    reads: Iterable[np.ndarray],
     tick: Progress,
 ) -> None:
     """Train a network in place; afterwards it has the weights of the best epoch and is in evaluation mode.
 
     logits: positions of captions to (B, C), with gradients. split: positions to train on and to set aside. batches:
-    those of an epoch, as places in split[0]. settings: an attacker's. reads: what is learned from, which names the
-    checkpoint.
+    those of an epoch, as places in split[0]. settings: an attacker's.
     """
     kept, aside = split
     device = next(network.parameters()).device
@@ -209,18 +205,7 @@ def learn(
     def losses(rows: np.ndarray) -> Tensor:
         return caption_losses(logits(rows), answers[torch.from_numpy(rows)])
 
-    checkpoint, first = Checkpoint(network, [labels, *split, *reads]), 0
-    if state := checkpoint.state:
-        first, best = state["epochs"], state["best"]
-        network.load_state_dict(state["weights"])
-        if state["optimizer"]:
-            optimizer.load_state_dict(state["optimizer"])
-            rng.bit_generator.state, drop.bit_generator.state = state["random"]
-            if settings.process_random:
-                torch.set_rng_state(state["process"][0])
-                if device.type == "cuda":
-                    torch.cuda.set_rng_state(state["process"][1], device)
-    for epoch in range(first, settings.epochs):
+    for epoch in range(settings.epochs):
         network.train()
         order, total = batches(rng), torch.zeros((), device=device)
         for done, batch in enumerate(order, start=1):
@@ -241,18 +226,10 @@ def learn(
                 best = {"loss": loss, "epoch": epoch, "weights": deepcopy(network.state_dict())}
             if epoch - best["epoch"] >= settings.patience:
                 break
-        state = {"epochs": epoch + 1, "weights": network.state_dict(), "optimizer": optimizer.state_dict()}
-        state |= {"random": [rng.bit_generator.state, drop.bit_generator.state], "best": best}
-        if settings.process_random:
-            on_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
-            state["process"] = [torch.get_rng_state(), *on_gpu]
-        checkpoint.save(state)
     network.eval()
     if best["weights"]:
         network.load_state_dict(best["weights"])
     optimizer.zero_grad()  # of many trained networks the gradients would stay in memory
-    done = {"epochs": settings.epochs, "weights": network.state_dict(), "optimizer": {}, "best": {"weights": {}}}
-    checkpoint.save(done, ended=True)
     tick(1.0, "")
 
 
@@ -273,8 +250,7 @@ def learn_captions(
         return network.head(read(network.vectors, captions, copies[rows], device))
 
     batches = partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch)
-    reads = [captions.codes, captions.start, copies]
-    learn(network, logits, labels, split, batches, settings, seed, reads, tick)
+    learn(network, logits, labels, split, batches, settings, seed, tick)
 
 
 def logits_of(network: Any, captions: Tokens) -> np.ndarray:
@@ -321,7 +297,7 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], most: int, tick: 
             try:
                 for _ in trainings:
                     while len(futures) < 2 * slots and (number := next(waiting, None)) is not None:
-                        futures.append(pool.submit(copy_context().run, work, number))
+                        futures.append(pool.submit(work, number))
                     while not futures[0].done():
                         wait(futures, SECONDS_PER_LOOK, FIRST_EXCEPTION)
                         for future in filter(Future.done, futures):
@@ -352,7 +328,6 @@ class NetworkAttacker:
     optimizer: str = "Adam"
     integration_steps: int = 20
     device: str = AUTO
-    process_random: ClassVar[bool] = False  # whether training draws from the generator of the process
 
     def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> Any:
         """A trained attacker."""
