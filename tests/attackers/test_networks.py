@@ -14,12 +14,13 @@ from torch import nn  # noqa: E402
 from torch.nn.utils.rnn import pack_padded_sequence  # noqa: E402
 
 from capbias_core.attackers import ATTACKERS, load_attacker  # noqa: E402
-from capbias_core.attackers.base import fit_many, task_probabilities  # noqa: E402
+from capbias_core.attackers.base import Training, task_probabilities  # noqa: E402
 from capbias_core.attackers.networks import training  # noqa: E402
 from capbias_core.attackers.networks.scratch import RecurrentAttacker, TransformerAttacker, positions  # noqa: E402
 from capbias_core.errors import Cancelled  # noqa: E402
 from capbias_core.prepare import Tokens  # noqa: E402
 from capbias_core.types import silent  # noqa: E402
+from tests.attackers.test_ngram import fit_one  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -40,10 +41,10 @@ def small(name: str, **changes):
     return replace(load_attacker(name), **SMALL | changes)
 
 
-def fitted(attacker, seed: int = 0, tick=silent):
+def fitted(attacker, seed: int = 0):
     captions, labels = captions_of()
     corpus = attacker.corpus(captions)
-    return corpus, attacker.fit(corpus, np.arange(110), labels, 2, seed, tick)
+    return corpus, fit_one(attacker, corpus, np.arange(110), labels, 2, seed)
 
 
 def test_captions_as_ids_by_hand_are_read_once_by_length_and_an_epoch_has_full_batches():
@@ -154,7 +155,7 @@ def test_a_head_of_many_rare_task_words_learns_them():
     captions = [" ".join([f"w{place}" for place in np.flatnonzero(own)] or ["none"]) for own in there]
     attacker = replace(load_attacker("rnn"), device="cpu", epochs=14, batch=32, hidden=64)
     corpus, rows = attacker.corpus(captions), np.arange(320)
-    model = attacker.fit(corpus, rows, there[rows], 2, 0, silent)
+    model = fit_one(attacker, corpus, rows, there)
     shares, frequency = task_probabilities(model.logits(corpus, np.arange(320, 400))), there[rows].mean(axis=0)
     truth = there[320:]
     ours, constant = (np.log(np.where(truth, own, 1 - own)).sum(axis=1).mean() for own in (shares, frequency))
@@ -192,7 +193,8 @@ def test_it_is_a_plain_loop_of_pytorch(optimizer):
     settings = training.NetworkAttacker(learning_rate=0.01, epochs=4, patience=0, optimizer=optimizer)
     order = np.random.default_rng(3).permutation(240).reshape(4, 60)
     split = np.arange(240), np.arange(0)
-    training.learn(ours, lambda rows: ours(vectors[rows]), labels, split, lambda rng: list(order), settings, 0, silent)
+    task = Training(np.arange(240), labels, 0)
+    training.learn(ours, lambda rows: ours(vectors[rows]), task, split, lambda rng: list(order), settings, silent)
     step = getattr(torch.optim, optimizer)(plain.parameters(), lr=0.01)
     for _ in range(4):
         for batch in order:
@@ -216,7 +218,8 @@ def test_the_epoch_with_the_lowest_loss_on_the_captions_set_aside_is_kept():
 
     settings = training.NetworkAttacker(learning_rate=0.2, epochs=50, patience=3)
     split = np.array([0]), np.array([1, 2, 3])
-    training.learn(network, logits, labels, split, lambda rng: [np.array([0])], settings, 0, silent)
+    task = Training(np.arange(4), labels, 0)
+    training.learn(network, logits, task, split, lambda rng: [np.array([0])], settings, silent)
     best = min(range(len(seen)), key=lambda place: abs(seen[place] - np.log(2)))
     assert network.weight.item() == pytest.approx(seen[best], abs=1e-6) and len(seen) == best + 1 + 3
 
@@ -238,13 +241,14 @@ def test_threads_give_what_one_after_the_other_gives():
     corpus, reports, caller = attacker.corpus(captions), [], threading.get_ident()
     rows = [np.random.default_rng(seed).permutation(110)[: 90 - seed] for seed in range(3)]
     torch.set_num_threads(1)
-    alone = [attacker.fit(corpus, own, labels[own], 2, seed, silent) for seed, own in enumerate(rows)]
+    alone = [fit_one(attacker, corpus, own, labels, 2, seed) for seed, own in enumerate(rows)]
     torch.set_num_threads(2)
 
     def tick(share: float, text: str) -> None:
         reports.append((share, threading.get_ident() == caller))
 
-    together = list(fit_many(attacker, corpus, rows, [labels[own] for own in rows], 2, range(3), tick))
+    trainings = [Training(own, labels[own], seed) for seed, own in enumerate(rows)]
+    together = list(attacker.fit_many(corpus, trainings, 2, tick))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose(one.logits(corpus, rows[0]), other.logits(corpus, rows[0]), atol=1e-5)
     shares = [share for share, _ in reports]
