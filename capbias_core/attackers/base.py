@@ -62,11 +62,11 @@ class Corpus:
     """Masked captions, each distinct one once: seeds, folds and captioners repeat most of them."""
 
     def __init__(self, captions: Sequence[str]):
-        self.distinct, self.place = Tokens.read(captions).distinct()  # D captions; (n,) the index of each among them
+        self.distinct, self.copy_of = Tokens.read(captions).distinct()  # D captions; (n,) which of them each is
 
     def at(self, rows: np.ndarray) -> tuple[Tokens, np.ndarray]:
         """The distinct captions at these rows, and the index of each row's caption among them."""
-        numbers, copies = np.unique(self.place[rows], return_inverse=True)
+        numbers, copies = np.unique(self.copy_of[rows], return_inverse=True)
         return self.distinct.rows(numbers), copies
 
 

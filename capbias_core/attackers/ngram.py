@@ -19,7 +19,7 @@ import pandas as pd
 from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds, Training
 from capbias_core.attackers.logistic import TOLERANCE, fit_columns
 from capbias_core.prepare.tasks import rows_by_image
-from capbias_core.threads import one_thread
+from capbias_core.processes import one_thread
 from capbias_core.types import Contributions, Progress
 
 # Task words, and attackers, that are learned at once: more take more memory and are no quicker.
@@ -53,17 +53,17 @@ class LinearModel:
     intercept: np.ndarray  # (C,)
 
     def logits(self, corpus: NgramCorpus, rows: np.ndarray) -> np.ndarray:
-        return corpus.ngrams.matrix[corpus.place[rows]] @ self.weights + self.intercept
+        return corpus.ngrams.matrix[corpus.copy_of[rows]] @ self.weights + self.intercept
 
     def contributions(self, corpus: NgramCorpus, rows: np.ndarray) -> Contributions:
         """What each token adds to the logit; together with the intercept they sum to it.
 
         An n-gram counts once, so its occurrences share its weight. A 2-gram's weight is shared by its two words.
         """
-        ngrams, place = corpus.ngrams, corpus.place[rows]
-        lengths = np.diff(ngrams.start)[place]
+        ngrams, captions = corpus.ngrams, corpus.copy_of[rows]
+        lengths = np.diff(ngrams.start)[captions]
         ends = np.cumsum(lengths)
-        taken = np.arange(lengths.sum()) + np.repeat(ngrams.start[place] - (ends - lengths), lengths)
+        taken = np.arange(lengths.sum()) + np.repeat(ngrams.start[captions] - (ends - lengths), lengths)
         of_word, of_pair = (
             self.weights[column[taken]] / often[taken, None]
             for column, often in zip((ngrams.words, ngrams.pairs), corpus.occurrences, strict=True)
@@ -89,37 +89,37 @@ class NgramAttacker:
         self, corpus: NgramCorpus, trainings: Sequence[Training], n_values: int, tick: Progress
     ) -> Iterator[LinearModel]:
         """Neighbours in the list train together if more than half of their captions are the same."""
-        matrix, places, done = corpus.ngrams.matrix, [corpus.place[training.rows] for training in trainings], 0
-        while done < len(places):
+        matrix, chosen, done = corpus.ngrams.matrix, [corpus.copy_of[training.rows] for training in trainings], 0
+        while done < len(chosen):
             known = np.zeros(matrix.shape[0], dtype=bool)
-            known[places[done]] = True
-            end, most = done + 1, min(len(places), done + MOST_TOGETHER)
-            while trainings[done].labels.ndim == 1 and end < most and known[places[end]].mean() > 0.5:
+            known[chosen[done]] = True
+            end, most = done + 1, min(len(chosen), done + MOST_TOGETHER)
+            while trainings[done].labels.ndim == 1 and end < most and known[chosen[end]].mean() > 0.5:
                 end += 1
 
             steps = count(1)
 
             def step(steps=steps, done=done, end=end) -> None:
-                tick((done + (end - done) * min(next(steps) / USUAL_STEPS, 0.9)) / len(places), "")
+                tick((done + (end - done) * min(next(steps) / USUAL_STEPS, 0.9)) / len(chosen), "")
 
             labels = [training.labels for training in trainings[done:end]]
             with one_thread():
-                models = self._together(matrix, places[done:end], labels, n_values, step)
+                models = self._together(matrix, chosen[done:end], labels, n_values, step)
             done = end
-            tick(done / len(places), "")
+            tick(done / len(chosen), "")
             yield from models
 
-    def _together(self, matrix, places: list, labels: Sequence, n_values: int, tick: Callable) -> list[LinearModel]:
-        """Attackers that have most captions in common. places: for each, its captions in the matrix."""
-        rows = np.unique(np.concatenate(places))
-        places = [np.searchsorted(rows, place) for place in places]
+    def _together(self, matrix, chosen: list, labels: Sequence, n_values: int, tick: Callable) -> list[LinearModel]:
+        """Attackers that have most captions in common. chosen: for each, its captions in the matrix."""
+        rows = np.unique(np.concatenate(chosen))
+        chosen = [np.searchsorted(rows, each) for each in chosen]
         features = matrix[rows]
-        total = np.column_stack([np.bincount(place, minlength=len(rows)).astype(float) for place in places])
+        total = np.column_stack([np.bincount(each, minlength=len(rows)).astype(float) for each in chosen])
         used = features.T @ total >= self.smallest_count
         kept = np.flatnonzero(used.any(axis=1))
         features, used = features[:, kept], used[kept]
         if labels[0].ndim > 1:  # L task words, some at a time
-            positive, size = _sums(places[0], labels[0], len(rows)), total.sum()
+            positive, size = _sums(chosen[0], labels[0], len(rows)), total.sum()
             often = positive.sum(axis=0)
             # A word that no caption has, or all, gets its smoothed share: nothing can be learned.
             weights = np.zeros((len(kept), len(often)))
@@ -135,14 +135,14 @@ class NgramAttacker:
             from sklearn.linear_model import LogisticRegression
 
             fits = []
-            for terms, place, answers in zip(used.T, places, labels, strict=True):
+            for terms, each, answers in zip(used.T, chosen, labels, strict=True):
                 model = LogisticRegression(C=self.inverse_penalty, solver="newton-cg", tol=TOLERANCE, max_iter=1000)
-                model.fit(features[place][:, terms], answers)
+                model.fit(features[each][:, terms], answers)
                 weights = np.zeros((len(kept), len(model.classes_)))
                 weights[terms] = model.coef_.T
                 fits.append((weights, model.intercept_.astype(float)))
         else:
-            positive = np.column_stack([_sums(*case, len(rows)) for case in zip(places, labels, strict=True)])
+            positive = np.column_stack([_sums(*case, len(rows)) for case in zip(chosen, labels, strict=True)])
             weights, intercepts = fit_columns(features, positive, total, self.inverse_penalty, used, True, tick)
             fits = list(zip(weights.T[:, :, None], intercepts[:, None], strict=True))
         models = []
@@ -153,9 +153,9 @@ class NgramAttacker:
         return models
 
 
-def _sums(place: np.ndarray, labels: np.ndarray, rows: int) -> np.ndarray:
-    """(rows,) or (rows, L) sums of labels by caption. place: (n,) row of each label."""
-    return rows_by_image(place, rows) @ labels.astype(float)
+def _sums(caption: np.ndarray, labels: np.ndarray, captions: int) -> np.ndarray:
+    """(captions,) or (captions, L) sums of labels. caption: (n,) the caption of each label."""
+    return rows_by_image(caption, captions) @ labels.astype(float)
 
 
 ENTRIES = (

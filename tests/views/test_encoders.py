@@ -147,10 +147,10 @@ class Misled(ngram.NgramAttacker):
     guesses from human captions as well as the other, and is surely wrong of captioners where the other is right."""
 
     def fit_many(self, corpus, trainings, n_values, tick):
-        turned = [
-            each._replace(labels=1 - each.labels) if len(set(corpus.place[each.rows])) < 0.9 * len(each.rows) else each
-            for each in trainings
-        ]
+        turned = []
+        for each in trainings:
+            repeats = len(set(corpus.copy_of[each.rows])) < 0.9 * len(each.rows)
+            turned.append(each._replace(labels=1 - each.labels) if repeats else each)
         return super().fit_many(corpus, turned, n_values, tick)
 
 

@@ -97,7 +97,7 @@ class FittedPretrained(Attributed):
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption as the encoder reads it; see TextEncoder."""
         encoder = self.encoder()
-        return [encoder.attention(encoder.read(corpus.distinct[number])) for number in corpus.place[rows]]
+        return [encoder.attention(encoder.read(corpus.distinct[number])) for number in corpus.copy_of[rows]]
 
 
 class EmbeddedCorpus(Corpus):
@@ -135,7 +135,7 @@ class FrozenAttacker(PretrainedAttacker):
         return cached_vectors(file, captions, embed, partial(tick, 0.0))
 
     def train(self, corpus: EmbeddedCorpus, training: Training, n_values: int, tick: Progress) -> FittedFrozen:
-        vectors = corpus.vectors(tick)[torch.from_numpy(corpus.place[training.rows])]
+        vectors = corpus.vectors(tick)[torch.from_numpy(corpus.copy_of[training.rows])]
         kept, aside = set_aside(len(training.rows), training.seed, self.patience)
         head = self.untrained_head(vectors.shape[1], training, n_values)
         start_at_frequencies(head, training.labels[kept])
@@ -161,7 +161,7 @@ class FittedFrozen(FittedPretrained):
 
     def logits(self, corpus: EmbeddedCorpus, rows: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            vectors = corpus.vectors()[torch.from_numpy(corpus.place[rows])]
+            vectors = corpus.vectors()[torch.from_numpy(corpus.copy_of[rows])]
             return self.head(vectors).double().cpu().numpy()
 
 

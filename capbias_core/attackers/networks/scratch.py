@@ -177,7 +177,7 @@ class FittedTransformer(FittedScratch):
 
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption: unknown words are `<unk>`, an empty caption is one word."""
-        captions = corpus.distinct.rows(corpus.place[rows])
+        captions = corpus.distinct.rows(corpus.copy_of[rows])
         coded, weights = with_ids(captions, self.vocabulary), [np.empty(0)] * len(captions)
         for members in of_one_length(coded.lengths, SCORING_BATCH):
             with torch.no_grad():
