@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -170,31 +171,28 @@ class Case:
         return self.start + self.captions.rows(images)
 
 
+@dataclass
 class AttackerTrainer:
-    """Trains the attackers of one run and reports how many are done.
+    """Trains the attackers of one run and reports how many are done."""
 
-    y: (n_images,) codes of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
-    (k is then not read). fits: how many attackers the run trains. balanced: read equally many captions of each value.
-    align: see workspace.vectors.aligner. sees_images: the attacker gets each caption with the index of its image.
-    """
+    attacker: Attacker
+    k: int  # number of values
+    y: (
+        np.ndarray
+    )  # (n_images,) codes of the values to guess; or (n_images, L) booleans, which of L task words are there
+    images: tuple[str, ...]
+    progress: Progress
+    fits: int  # how many attackers the run trains
+    balanced: bool = True  # read equally many captions of each value
+    align: Aligner = constant  # see workspace.vectors.aligner
+    sees_images: bool = False  # the attacker gets each caption with the index of its image
+    done: int = field(default=0, init=False)
+    notes: list[str] = field(default_factory=list, init=False)  # for the reader of the run
 
-    def __init__(
-        self,
-        attacker: Attacker,
-        k: int,
-        y: np.ndarray,
-        images: tuple[str, ...],
-        progress: Progress,
-        fits: int,
-        balanced: bool = True,
-        align: Aligner = constant,
-        sees_images: bool = False,
-    ):
-        self.attacker, self.k, self.y, self.images, self.progress, self.fits = attacker, k, y, images, progress, fits
-        self.balanced, self.align, self.sees_images = balanced, align, sees_images
-        self.rank = np.argsort(random_order(images, 0))
-        self.done = 0
-        self.notes: list[str] = []  # for the reader of the run
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """(n_images,) the position of each image in one random order."""
+        return np.argsort(random_order(self.images, 0))
 
     def note_unread(self, what: str, lists: Sequence[CaptionList]) -> None:
         """Notes on captions that the attacker does not read, or not to their end."""

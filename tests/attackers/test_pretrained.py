@@ -198,14 +198,6 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     assert fitted[1].logits(later, rows[::-1]) == pytest.approx(fitted[1].logits(corpus, rows)) and not read
 
 
-@pytest.mark.long
-def test_the_class_tokens_head_finds_a_planted_cue(minilm):
-    """On MiniLM, a small BERT: the class token of one with random weights says little."""
-    captions, labels = planted(2, 240)
-    attacker = replace(load_attacker("bert_pre_bn", "cpu", encoder_files(ATTACKERS[minilm])), learning_rate=0.01)
-    assert accuracy(fit_one(attacker, attacker.corpus(captions), np.arange(240), labels), attacker) > 0.9
-
-
 def test_a_fine_tuned_bert_finds_a_planted_cue(bert):
     """With the same numbers whatever the process drew before; its generator is as it was afterwards."""
     captions, labels = planted(2, 161)
