@@ -12,9 +12,6 @@ from capbias_core.language.files import ModelFiles
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
 
-# How networks here attribute a logit to words.
-INTEGRATED_GRADIENTS = "integrated gradients (Captum)"
-
 
 class Seconds(NamedTuple):
     """Rough seconds for 1,000 captions on two free cores."""

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from capbias_core.attackers.base import INTEGRATED_GRADIENTS, Attacker, AttackerEntry, Seconds, Setup
+from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
 from capbias_core.language.files import MINILM
 
 
@@ -61,6 +61,7 @@ BERT_PRE = LIC_HEAD | {"learning_rate": 5e-5, "epochs": 20}
 BERT_FT = LIC_HEAD | {"learning_rate": 1e-5, "epochs": 5}
 NORMALISED = {"norm": True, "optimizer": "AdamW"}
 
+INTEGRATED_GRADIENTS = "integrated gradients (Captum)"  # how networks attribute a logit to words
 SCRATCH = partial(AttackerEntry, from_scratch=True, packages=("torch",), attribution=INTEGRATED_GRADIENTS, version=1)
 PRETRAINED = partial(AttackerEntry, attends=True, packages=PACKAGES, attribution=INTEGRATED_GRADIENTS)
 LIC, DBAC, AGE = "(the LIC paper's)", "(the DBAC paper's)", "batch normalisation and AdamW (the age study's)"

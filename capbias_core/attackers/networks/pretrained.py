@@ -101,17 +101,23 @@ class FittedPretrained(Attributed):
 
 
 class EmbeddedCorpus(Corpus):
-    """Masked captions and, from the first fit on, their vectors."""
+    """Masked captions and, from first use on, their vectors."""
 
     def __init__(self, attacker: FrozenAttacker, captions: Sequence[str]):
         super().__init__(captions)
         self.attacker, self._vectors = attacker, None
 
     def vectors(self, tick: Progress = silent) -> Tensor:
-        """(D, d) vectors of the distinct captions on the attacker's device."""
+        """(D, d) vectors of the distinct captions on the attacker's device, from the cache if there is one."""
         if self._vectors is None:
-            vectors = self.attacker.embed(self.distinct, tick)
-            self._vectors = torch.from_numpy(vectors).to(choose_device(self.attacker.device))
+            attacker = self.attacker
+            if attacker.cache is None:
+                tick(0.0, "embedding captions")
+                vectors = attacker.embed(self.distinct)
+            else:
+                file = Path(attacker.cache) / f"{attacker.digest}-{attacker.pooling}-{VERSION}.sqlite"
+                vectors = cached_vectors(file, self.distinct, attacker.embed, partial(tick, 0.0))
+            self._vectors = torch.from_numpy(vectors).to(choose_device(attacker.device))
         return self._vectors
 
 
@@ -121,18 +127,10 @@ class FrozenAttacker(PretrainedAttacker):
     def corpus(self, captions: Sequence[str]) -> EmbeddedCorpus:
         return EmbeddedCorpus(self, captions)
 
-    def embed(self, captions: Sequence[str], tick: Progress) -> np.ndarray:
-        """(n, d) float32 vectors of distinct captions."""
-
-        def embed(captions: Sequence[str]) -> np.ndarray:
-            encoder = self.encoder()
-            return encoder.embed([encoder.read(caption) for caption in captions])
-
-        if self.cache is None:
-            tick(0.0, "embedding captions")
-            return embed(captions)
-        file = Path(self.cache) / f"{self.digest}-{self.pooling}-{VERSION}.sqlite"
-        return cached_vectors(file, captions, embed, partial(tick, 0.0))
+    def embed(self, captions: Sequence[str]) -> np.ndarray:
+        """(n, d) float32 vectors."""
+        encoder = self.encoder()
+        return encoder.embed([encoder.read(caption) for caption in captions])
 
     def train(self, corpus: EmbeddedCorpus, training: Training, n_values: int, tick: Progress) -> FittedFrozen:
         vectors = corpus.vectors(tick)[torch.from_numpy(corpus.copy_of[training.rows])]
