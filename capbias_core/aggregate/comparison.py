@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.special import ncfdtr, ncfdtrinc, stdtrit
+from scipy.special import stdtrit
 
 from capbias_core.aggregate.estimate import REFITS, provisional
 from capbias_core.aggregate.ranking import ALPHA, Ranking
@@ -65,27 +65,6 @@ def noise_floor(values: np.ndarray, errors: np.ndarray) -> float:
     0.3536
     """
     return float(np.sqrt(np.mean(np.square(errors))) / abs(np.mean(values)))
-
-
-def variation_interval(values: np.ndarray, errors: np.ndarray, freedom: int) -> tuple[float, float]:
-    """95% interval of the coefficient of variation that these encoders would have without noise; it starts at 0 if
-    noise alone gives as much.
-
-    E - 1 times the variance over encoders, over the mean squared error, follows a noncentral F distribution with E - 1
-    and `freedom` degrees; the interval is that of its noncentrality (Steiger 2004). The mean over encoders is taken as
-    known. values, errors: (E,). freedom: of the errors, seeds minus 1 over all encoders.
-    """
-    between, size = len(values) - 1, abs(np.mean(values))
-    noise = float(np.mean(np.square(errors)))
-    ratio = float(np.var(values, ddof=1)) / noise if noise else math.inf
-    if not math.isfinite(ratio):
-        return coefficient_of_variation(values), coefficient_of_variation(values)
-
-    def end(share: float) -> float:
-        known = ncfdtr(between, freedom, 0, ratio) > share
-        return math.sqrt(ncfdtrinc(between, freedom, share, ratio) * noise / between) / float(size) if known else 0.0
-
-    return float(end((1 + LEVEL) / 2)), float(end((1 - LEVEL) / 2))
 
 
 def conflict_score(first: np.ndarray, second: np.ndarray) -> float:
