@@ -27,7 +27,7 @@ def ratio(names: ArrayLike) -> float:
     Range [0, inf); the neutral point of the captions alone is 1, but the labelled images need not be balanced (COCO
     has 2.25 men for a woman), so compare it with the ratio of the labels.
 
-    names: (n, 2) booleans, which values each caption names. nan or inf if no caption names only the first.
+    names: (n, 2) booleans, which values each caption names. nan if no caption names only the first.
 
     >>> ratio([[False, True], [False, True], [True, False], [True, True]])
     2.0
@@ -38,7 +38,7 @@ def ratio(names: ArrayLike) -> float:
             f"ratio compares two values, but names has {named.shape[1]}.", "Use error, or compare values in pairs."
         )
     first, second = named_alone(named).sum(axis=0)
-    return float(share(second, first))
+    return float(ratio_of(second, first))
 
 
 def ratio_of(second: ArrayLike, first: ArrayLike) -> np.ndarray:
