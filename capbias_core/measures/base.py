@@ -283,11 +283,5 @@ def npy(values: np.ndarray) -> bytes:
 
 
 def from_npy(data: bytes) -> np.ndarray:
-    """The array that `npy` was given, of which nothing is copied; it can only be read. Runs of earlier versions left
-    it as `values` of an npz file."""
-    header = io.BytesIO(data)
-    if not data.startswith(np.lib.format.MAGIC_PREFIX):
-        return np.load(header)["values"]
-    np.lib.format.read_magic(header)
-    shape, by_column, dtype = np.lib.format.read_array_header_1_0(header)
-    return np.frombuffer(data, dtype, offset=header.tell()).reshape(shape, order="F" if by_column else "C")
+    """The array that `npy` was given."""
+    return np.load(io.BytesIO(data))

@@ -229,10 +229,10 @@ def count(job: Job) -> Outcome:
 
 @dataclass(frozen=True)
 class EqualLength:
-    """Both sides with the longer one cut. lists: of the model and of people. text: what was cut, and why."""
+    """Both sides with the longer one cut."""
 
-    lists: tuple[list[CaptionList], list[CaptionList]]
-    text: str
+    lists: tuple[list[CaptionList], list[CaptionList]]  # of the model and of people
+    text: str  # what was cut, and why
 
 
 def at_equal_length(model: list[CaptionList], human: list[CaptionList]) -> EqualLength | None:
