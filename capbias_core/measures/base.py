@@ -17,8 +17,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capbias_core.aggregate import Counts, Estimate, intervals
-from capbias_core.aggregate.resampling import UNBOUNDED
+from capbias_core.aggregate import IMAGES, Counts, Estimate, intervals
+from capbias_core.aggregate.counts import beside_objects, captions_beside_objects
+from capbias_core.aggregate.resampling import UNBOUNDED, column_intervals
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import NotMeasurable, taken_twice
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
@@ -29,7 +30,7 @@ from capbias_core.types import Attribute, Progress, Result, left_out_lines
 from capbias_core.workspace.objects import objects_in
 from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.store import Item, RunRow, Workspace, frame_bytes
 from capbias_core.workspace.tokens import kept_tokens
 from capbias_core.workspace.vectors import alignment_name
 
@@ -63,7 +64,9 @@ class Needs:
 
 NOTHING_MORE = Needs()
 NEUTRAL = "neutral"  # what results call the word that names no value
-COUNTS, ABOUT = "counts", "columns"  # under which names a run keeps its evidence, and what its rows say of it
+FEWEST = 10  # captions, for an interval
+# Names under which a run keeps its evidence, what its rows say of it, and rows of each object.
+COUNTS, ABOUT, BY_OBJECT = "counts", "columns", "objects"
 WITHOUT_LIMIT = (0, math.inf)  # the range of a metric
 LOTUS = "Hirota et al., ACL 2025 (LOTUS)"
 ROUNDING = 1e-9  # of the scale, by which a value may pass the end of its range
@@ -244,15 +247,15 @@ class Measure:
     seconds: roughly, on two free cores, for 15,000 captions or images and one seed, without the attacker. explains:
     whether the attacker explains each caption. freeze: options that name files or stored items to those that name their
     content. for_set: options of a request to those of one caption set. makes: the kind of item that a run makes in
-    place of numbers. per_object: whether its runs leave `objects`, rows of each object (see gender_score_common.py).
-    of_texts: of a measure that needs neither images nor human captions, a TextJob to a Counted (in that module too).
+    place of numbers. of_texts: whether it also reads plain texts: `count` then takes a second argument, the texts
+    with their objects (see gender_score_common.py).
     in_process: light enough for the web server's process (whether an attacker is, its entry says). packages: modules of
     extras that its metrics need, whatever the attacker. place: its position among the measures, smaller first.
     """
 
     name: str
     title: str
-    count: Callable[[Job], Outcome]
+    count: Callable[..., Outcome]
     seconds: float = 1.0
     explains: bool = False
     metrics: tuple[Metric, ...] = ()
@@ -263,8 +266,7 @@ class Measure:
     freeze: Callable[[Workspace, str, Any, Any], Any] = lambda workspace, collection, options, attribute: options
     for_set: Callable[[Workspace, Any, Item], Any] = lambda workspace, options, item: options
     makes: str = ""
-    per_object: bool = False
-    of_texts: Callable[[Any], Any] | None = None
+    of_texts: bool = False
     in_process: bool = True
     packages: tuple[str, ...] = ()
     place: int = 100
@@ -280,6 +282,12 @@ class Measure:
         for direction, counts in outcome.by_direction.items():
             rows += job.rows(self.metrics, counts, about[direction], direction)
         kept = {ABOUT: json.dumps(about).encode()} if about else {}
+        if of_objects := [
+            row
+            for way, counts in outcome.by_direction.items()
+            for row in job.object_rows(self.metrics, counts, about[way])
+        ]:
+            kept[BY_OBJECT] = frame_bytes(pd.DataFrame([row.row() for row in of_objects]))
         return replace(outcome, results=rows, arrays={**outcome.arrays, **kept})
 
     def _about(self, outcome: Outcome) -> Mapping[str, Columns]:
@@ -436,6 +444,41 @@ class Job:
                 method = f"{two or 'largest minus smallest value of a group'}; {method}"
             about, size = f"{method}; {estimate.interval_method}", counts.size() if n is None else n
             rows.append(self.result(metric, estimate, size, about, which, limits[name, which], **more))
+        return rows
+
+    def object_rows(self, metrics: Iterable[Metric], counts: Counts, columns: Columns) -> list[Result]:
+        """A row for each metric, direction and object that a caption has, most captions first. There is no interval for
+        an object of fewer than FEWEST captions, for which a bootstrap says too little of chance."""
+        by_column: dict[str, list[Metric]] = {}
+        for metric in metrics:
+            for name in metric.reads:
+                if beside_objects(name) in counts.columns:
+                    by_column.setdefault(name, []).append(metric)
+        rows, common = [], {"attribute": self.attribute.name, "model": self.spec.model, "coverage": self.spec.coverage}
+        for column, those in by_column.items():
+            captions = np.asarray(counts.columns[captions_beside_objects(column)].sum(axis=0)).astype(int)
+            formulas = {metric.name: (metric.of, metric.interval == "share") for metric in those}
+            found = column_intervals(counts.columns[beside_objects(column)], len(counts.objects), formulas)
+            for name, (value, low, high) in found.items():
+                about = {**columns[name], **common}
+                how = "95% Wilson interval over images" if formulas[name][1] else "95% image bootstrap, 1000 draws"
+                parts = about["method"], how, protocol_text(self.spec.measure, self.options)
+                about["method"] = "; ".join(filter(None, parts))
+                for which, direction in zip(range(value.shape[-1]), (*self.attribute.values, NEUTRAL), strict=False):
+                    for number in np.argsort(-captions, kind="stable"):
+                        n, ends = int(captions[number]), (low[number, which], high[number, which])
+                        about |= {
+                            "n": n,
+                            "object": counts.objects[number],
+                            "ci_low": None,
+                            "ci_high": None,
+                            "interval": "",
+                        }
+                        if n >= FEWEST and np.isfinite(ends[0]):
+                            about |= {"ci_low": float(ends[0]), "ci_high": float(ends[1]), "interval": IMAGES}
+                        if n:
+                            shown = float(value[number, which])
+                            rows.append(Result(metric=name, direction=direction, value=shown, **about))
         return rows
 
 

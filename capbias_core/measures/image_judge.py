@@ -70,7 +70,7 @@ class JudgeTraining(Split80, Trained, Photographed):
     )
     judge_epochs: int | None = option(
         None,
-        "epochs of a judge's training (default: 40; a captioner of transformers is used zero-shot)",
+        "epochs of a judge's training (default: 40); a captioner of transformers is asked as it is",
         flag="--judge-epochs",
         at_least=1,
         metavar="N",
@@ -315,6 +315,11 @@ class ImageCaptioner2Options(JudgeTraining):
         STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS), advanced=False
     )
 
+    def effective(self) -> ImageCaptioner2Options:
+        """Without choices of a training if the judge is a captioner, which is not trained."""
+        chosen = super().effective()
+        return chosen if chosen.judge == SCRATCH else replace(chosen, judge_epochs=None, picture_size=None)
+
 
 def freeze_judge(
     workspace: Workspace, collection: str, options: ImageCaptioner2Options, attribute: Attribute
@@ -345,18 +350,13 @@ def count_asked(job: Job) -> Outcome:
     from capbias_core.vision.captioners import Captioner
     from capbias_core.vision.judges import AskedJudge
 
-    inputs, epochs = judge_inputs(job, job.masked), options.judge_epochs or 0
+    inputs = judge_inputs(job, job.masked)
     captioner = Captioner(resolve_model(job.workspace, options.judge).path, options.device)
-    judge = AskedJudge(captioner, inputs.files, job.attribute, options.prompt, epochs)
-    how = f"trained further for {epochs} epochs" if epochs else "asked as it is"
+    judge = AskedJudge(captioner, inputs.files, job.attribute, options.prompt)
     name = f"{options.judge['name']} {options.judge['digest'][:8]}"
-    method = f"captioner {name}, {how}, {captioner.numbers}; prompt {options.prompt}"
-    columns = {
-        "encoder": SELF if options.own_judge else options.judge["name"],
-        "prompt": prompt,
-        "device": captioner.device.type if epochs else "",
-    }
-    return judged(job, inputs, judge, method, bool(epochs), **columns)
+    method = f"captioner {name}, asked as it is, {captioner.numbers}; prompt {options.prompt}"
+    encoder = SELF if options.own_judge else options.judge["name"]
+    return judged(job, inputs, judge, method, trained=False, encoder=encoder, prompt=prompt)
 
 
 # VL-LIC: LIC with a classifier that sees the photograph beside the caption

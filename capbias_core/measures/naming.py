@@ -11,6 +11,7 @@ from capbias_core.aggregate import Counts
 from capbias_core.aggregate.resampling import wilson
 from capbias_core.attributes import need_words
 from capbias_core.measures.base import (
+    FEWEST,
     LOWER_SHARE,
     MISTAKES,
     QUOTIENT,
@@ -24,7 +25,7 @@ from capbias_core.measures.base import (
     with_gaps,
 )
 from capbias_core.measures.caption_side import both_sides, names_in, of_no_value
-from capbias_core.measures.gender_score_common import FEWEST, PAPER
+from capbias_core.measures.gender_score_common import PAPER
 from capbias_core.metrics.captions import named_alone, wrong_names
 from capbias_core.metrics.share import share
 

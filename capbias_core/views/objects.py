@@ -12,14 +12,14 @@ import pandas as pd
 from scipy.sparse import csr_array, diags_array, eye_array, kron
 from scipy.special import erfc
 
+from capbias_core.aggregate.counts import Counts, beside_objects
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import NORMAL
-from capbias_core.measures.base import of_images
+from capbias_core.measures.base import BY_OBJECT, Job, Outcome, of_images
 from capbias_core.measures.gender_score import COOCCURRENCE as METRIC
 from capbias_core.measures.gender_score import COOCCURRENCE_COUNT as COUNT
-from capbias_core.measures.gender_score import cooccurrence as counts
-from capbias_core.measures.gender_score_common import Sums, gendered, set_rows
-from capbias_core.measures.gender_score_common import object_rows as rows_by_object
+from capbias_core.measures.gender_score_common import CAPTION, captions_of
+from capbias_core.measures.registry import measure_of
 from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import job_of
@@ -29,7 +29,7 @@ from capbias_core.views.results import attribute_of_run, current_runs, object_ro
 from capbias_core.views.sentence import Answer, number
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 
 # The measures whose results the page shows beside the counts, in words, with the metric that each scores.
 DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
@@ -74,17 +74,19 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
 
     if human is None:
         key = f"object ratios {spec.run_id}"
-        ratios = kept_ratios(workspace.derived(key, lambda: _shares(*counts(job_of(workspace, spec, silent)), spec)))
+        ratios = kept_ratios(
+            workspace.derived(key, lambda: _shares(_cooccurrence(job_of(workspace, spec, silent)), spec))
+        )
         return ratios, ratios.rows
 
     def compute() -> dict:
         job = job_of(workspace, spec, silent)
         beside = of_images(workspace.frame(human.hash), job.frame["image_id"])
-        own = counts(replace(job, frame=of_images(job.frame, beside["image_id"])))
+        own = _cooccurrence(replace(job, frame=of_images(job.frame, beside["image_id"])))
         of_people = replace(spec, model=human.name, captions=human.hash)
-        theirs = counts(replace(job, spec=of_people, frame=beside))
-        errors = paired_errors(own[0][0], theirs[0][0], len(attribute_from(spec.attribute).values))
-        return {"own": _shares(*own, spec), "human": _shares(*theirs, spec), "errors": errors.to_dict("list")}
+        theirs = _cooccurrence(replace(job, spec=of_people, frame=beside))
+        errors = paired_errors(own.counts, theirs.counts, len(job.attribute.values))
+        return {"own": _shares(own, spec), "human": _shares(theirs, spec), "errors": errors.to_dict("list")}
 
     data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
     ratios, people = kept_ratios(data["own"]), kept_ratios(data["human"])
@@ -93,19 +95,23 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
     return ratios, by_difference(table.merge(pd.DataFrame(data["errors"]), on="object", how="left"))
 
 
-def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
+def _cooccurrence(job: Job) -> Outcome:
+    return measure_of(METRIC).run(job)
+
+
+def paired_errors(own: Counts, other: Counts, values: int) -> pd.DataFrame:
     """The standard error of the difference of two sides' shares, for each object of both and each value.
 
     To first order (the delta method): what an image adds to each share is known, images are independent, and both sides
     of an image go together. Columns: object, error0, error1, ..
     """
-    row, images = pd.factorize(np.array([*own.counts.images, *other.counts.images], dtype=object))
+    row, images = pd.factorize(np.array([*own.images, *other.images], dtype=object))
     objects = [name for name in own.objects if name in set(other.objects)]
     ones, added = np.ones((1, values)), []
-    for side, rows in ((own, row[: len(own.counts.images)]), (other, row[len(own.counts.images) :])):
+    for side, rows in ((own, row[: len(own.images)]), (other, row[len(own.images) :])):
         place = rows_by_image(rows, len(images))
         columns = [side.objects.index(name) * values + value for name in objects for value in range(values)]
-        counted = csr_array(place @ csr_array(side.by_object, dtype=float)[:, columns])
+        counted = csr_array(place @ csr_array(side.columns[beside_objects(METRIC)], dtype=float)[:, columns])
         each = counted @ kron(eye_array(len(objects)), ones.T)  # (images, objects): captions with the object
         whole = np.repeat(np.asarray(each.sum(axis=0)), values)
         shares = np.divide(np.asarray(counted.sum(axis=0)), whole, where=whole > 0, out=np.full(len(whole), np.nan))
@@ -115,11 +121,10 @@ def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
     return pd.DataFrame({"object": objects} | {f"error{value}": error[:, value] for value in range(values)})
 
 
-def _shares(counted: list[Sums], columns: dict[str, str], notes: tuple[str, ...], spec: RunSpec) -> dict:
+def _shares(outcome: Outcome, spec: RunSpec) -> dict:
     """The fields of Ratios, as JSON has them."""
-    (sums,) = counted
-    overall = {row.direction: (row.value, row.n) for row in set_rows(sums, columns) if row.metric == METRIC}
-    values, rows = attribute_from(spec.attribute).values, rows_by_object(sums, columns)
+    overall = {row.direction: (row.value, row.n) for row in outcome.results if row.metric == METRIC}
+    values, rows = attribute_from(spec.attribute).values, bytes_frame(outcome.arrays[BY_OBJECT])
     shares, totals = (rows[rows["metric"] == name] for name in (METRIC, COUNT))
     first = shares[shares["direction"] == values[0]]
     table = pd.DataFrame({"object": first["object"].to_numpy(), "captions": first["n"].to_numpy()})
@@ -133,14 +138,14 @@ def _shares(counted: list[Sums], columns: dict[str, str], notes: tuple[str, ...]
         "rows": table.to_dict("list"),
         "overall": [overall[value][0] for value in values],
         "n": overall[values[0]][1],
-        "note": notes[0],
+        "note": outcome.notes[0],
     }
 
 
 def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFrame:
     """The captions that count for an object: image_id, names (the value), caption."""
     job = job_of(workspace, spec, silent)
-    data = gendered(job.frame, job.attribute, job.objects(), job.options, tokens=job.tokens)
+    data = captions_of(job, CAPTION)
     if name not in data.objects:
         return pd.DataFrame(columns=["image_id", "names", "caption"])
     kept = data.having(data.confidence[:, [data.objects.index(name)]].toarray().ravel() > 0)
