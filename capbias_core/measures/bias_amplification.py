@@ -9,24 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack, triu
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import DIFFERENCE, MISTAKES, NOTHING_MORE, Counts, Metric, Needs, by_name, zero
 from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import (
-    DIFFERENCE,
-    MISTAKES,
-    NOTHING_MORE,
-    Group,
-    Job,
-    Measure,
-    Metric,
-    Needs,
-    Outcome,
-    by_name,
-    run_available,
-    zero,
-)
+from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST,
     OF_CAPTIONS,

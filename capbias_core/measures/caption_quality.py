@@ -8,20 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts
-from capbias_core.measures.base import (
-    Group,
-    Job,
-    Measure,
-    Metric,
-    Needs,
-    Outcome,
-    by_name,
-    group_of,
-    no_neutral,
-    of_images,
-    with_gaps,
-)
+from capbias_core.aggregate import Counts, Metric, Needs, by_name, no_neutral, with_gaps
+from capbias_core.measures.base import Group, Job, Measure, Outcome, group_of, of_images
 from capbias_core.measures.options import Options, option
 from capbias_core.metrics.caption_quality import (
     bleu_counts,

@@ -14,25 +14,13 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import WITHOUT_LIMIT, Counts, Metric, Needs, by_name, no_neutral, zero
 from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import (
-    WITHOUT_LIMIT,
-    Group,
-    Job,
-    Measure,
-    Metric,
-    Needs,
-    Outcome,
-    by_name,
-    no_neutral,
-    run_available,
-    zero,
-)
+from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
     CaptionSide,

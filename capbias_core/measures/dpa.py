@@ -12,10 +12,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import DIFFERENCE, WEIGHT, Counts, Metric, Needs
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import DIFFERENCE, WEIGHT, Group, Job, Measure, Metric, Needs, Outcome, run_available
+from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
     CaptionSide,

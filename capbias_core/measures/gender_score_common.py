@@ -13,12 +13,12 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import Counts, unlabelled
+from capbias_core.aggregate import FEWEST, NOTHING_MORE, WITHOUT_LIMIT, Counts, Metric, Needs, unlabelled, zero
 from capbias_core.aggregate.counts import beside_objects, captions_beside_objects
 from capbias_core.attributes import need_words, word_forms
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles, find_model
-from capbias_core.measures.base import FEWEST, NOTHING_MORE, WITHOUT_LIMIT, Job, Metric, Needs, Outcome, zero
+from capbias_core.measures.base import Job, Outcome
 from capbias_core.measures.caption_side import names_in
 from capbias_core.measures.options import Options, option
 from capbias_core.metrics.gender_score import bias_ratio, neutral_ratio, object_distance

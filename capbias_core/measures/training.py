@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import DIFFERENCE, NOTHING_MORE, Counts, Metric, Needs
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, fit_many, probabilities
-from capbias_core.measures.base import DIFFERENCE, NOTHING_MORE, Job, Metric, Needs
+from capbias_core.measures.base import Job
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
 from capbias_core.prepare.align import Aligner, constant

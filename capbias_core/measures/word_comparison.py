@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import Needs
 from capbias_core.aggregate.ranking import holm
 from capbias_core.aggregate.resampling import refit_interval, refit_p
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Job, Measure, Needs, Outcome
+from capbias_core.measures.base import Job, Measure, Outcome
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of
 from capbias_core.prepare.split import FIT, balanced_split, child_seed

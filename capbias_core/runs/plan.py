@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from capbias_core.aggregate import Metric
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need
-from capbias_core.measures.base import Measure, Metric
+from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
 from capbias_core.measures.protocols import chosen_beside_usual
 from capbias_core.measures.registry import (

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.aggregate import Estimate
+from capbias_core.aggregate import Estimate, estimates_of, result_rows
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.checks import refuse
-from capbias_core.measures.base import Job, Outcome, columns_of, counts_of, estimates_of, of_images
-from capbias_core.measures.registry import MEASURES, METRICS
-from capbias_core.types import Attribute, Progress, silent
+from capbias_core.measures.base import Job, Outcome, columns_of, counts_of, of_images, run_facts
+from capbias_core.measures.registry import MEASURES
+from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.labels import labels_of
@@ -171,16 +171,12 @@ def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
         tried = (workspace.database, run.run_id, *new)
         if not new or tried in _TRIED:
             continue
-        # A gap brings rows of its metric, one for each group.
-        metrics = [
-            metric
-            for metric in MEASURES[run.spec.measure].metrics
-            if metric.name in new or metric.gap_of in new or metric.name in {METRICS[name].gap_of for name in new}
-        ]
-        job, rows = bare_job(workspace, run.spec, silent), []
+        measure, spec, added = MEASURES[run.spec.measure], run.spec, []
+        facts = run_facts(spec, measure.options.read(spec.options), attribute_from(spec.attribute))
         for direction, counts in counts_of(workspace, run).items():
-            rows += job.rows(metrics, counts, columns_of(workspace, run, direction), direction)
-        given = {row.metric for row in rows} & {*new}
-        workspace.add_results(run.run_id, rows, sorted(given))
+            columns = columns_of(workspace, run, direction)
+            added += result_rows(measure.metrics, counts, facts, columns, direction)
+        given = {row.metric for row in added} & {*new}
+        workspace.add_results(run.run_id, added, sorted(given))  # what is stored already stays
         if len(given) < len(new):
             _TRIED.add(tried)

@@ -10,11 +10,10 @@ import pytest
 from PIL import Image
 
 from capbias_core import cli
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import Counts, estimates_of
 from capbias_core.attackers.base import probabilities
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.base import estimates_of
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
 from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from capbias_core import metrics
+from capbias_core.aggregate.metric import BETTER
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import BETTER
 from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.metrics import error, lic, ratio, sentence_classification
