@@ -74,9 +74,7 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
 
     if human is None:
         key = f"object ratios {spec.run_id}"
-        ratios = kept_ratios(
-            workspace.derived(key, lambda: _shares(_cooccurrence(job_of(workspace, spec, silent)), spec))
-        )
+        ratios = kept_ratios(workspace.derived(key, lambda: _shares(_cooccurrence(job_of(workspace, spec, silent)))))
         return ratios, ratios.rows
 
     def compute() -> dict:
@@ -86,7 +84,7 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
         of_people = replace(spec, model=human.name, captions=human.hash)
         theirs = _cooccurrence(replace(job, spec=of_people, frame=beside))
         errors = paired_errors(own.counts, theirs.counts, len(job.attribute.values))
-        return {"own": _shares(own, spec), "human": _shares(theirs, spec), "errors": errors.to_dict("list")}
+        return {"own": _shares(own), "human": _shares(theirs), "errors": errors.to_dict("list")}
 
     data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
     ratios, people = kept_ratios(data["own"]), kept_ratios(data["human"])
@@ -121,25 +119,23 @@ def paired_errors(own: Counts, other: Counts, values: int) -> pd.DataFrame:
     return pd.DataFrame({"object": objects} | {f"error{value}": error[:, value] for value in range(values)})
 
 
-def _shares(outcome: Outcome, spec: RunSpec) -> dict:
+def _shares(outcome: Outcome) -> dict:
     """The fields of Ratios, as JSON has them."""
-    overall = {row.direction: (row.value, row.n) for row in outcome.results if row.metric == METRIC}
-    values, rows = attribute_from(spec.attribute).values, bytes_frame(outcome.arrays[BY_OBJECT])
-    shares, totals = (rows[rows["metric"] == name] for name in (METRIC, COUNT))
-    first = shares[shares["direction"] == values[0]]
-    table = pd.DataFrame({"object": first["object"].to_numpy(), "captions": first["n"].to_numpy()})
+    whole = [row for row in outcome.results if row.metric == METRIC]
+    rows = shares_by_object(bytes_frame(outcome.arrays[BY_OBJECT]), [row.direction for row in whole])
+    overall = [row.value for row in whole]
+    return {"rows": rows.to_dict("list"), "overall": overall, "n": whole[0].n, "note": outcome.notes[0]}
+
+
+def shares_by_object(by_object: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
+    """The columns of `Ratios.rows` from rows of co-occurrence."""
+    parts = {key: part.set_index("object") for key, part in by_object.groupby(["metric", "direction"], sort=False)}
+    table = parts[METRIC, values[0]][["n"]].rename(columns={"n": "captions"})
     for place, value in enumerate(values):
-        share = shares[shares["direction"] == value].set_index("object").loc[table["object"]]
-        total = totals[totals["direction"] == value].set_index("object").loc[table["object"]]
-        table[f"count{place}"] = total["value"].to_numpy().astype(int)
+        table[f"count{place}"] = parts[COUNT, value]["value"].astype(int)
         for name, column in (("share", "value"), ("low", "ci_low"), ("high", "ci_high")):
-            table[f"{name}{place}"] = share[column].astype(float).to_numpy()
-    return {
-        "rows": table.to_dict("list"),
-        "overall": [overall[value][0] for value in values],
-        "n": overall[values[0]][1],
-        "note": outcome.notes[0],
-    }
+            table[f"{name}{place}"] = parts[METRIC, value][column].astype(float)
+    return table.reset_index()
 
 
 def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFrame:

@@ -19,15 +19,15 @@ from capbias_core.attributes import word_forms
 from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import BY_OBJECT, Job
-from capbias_core.measures.gender_score import COOCCURRENCE, COOCCURRENCE_COUNT, GenderScoreOptions, cosines_of
 from capbias_core.measures.gender_score import METRIC as GENDER_SCORE
+from capbias_core.measures.gender_score import GenderScoreOptions, cosines_of
 from capbias_core.measures.gender_score_common import CAPTION, Gendered, ObjectChoices, gendered, text_model
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
 from capbias_core.prepare.text import WORD
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Vectors, silent
-from capbias_core.views.objects import share_intervals
+from capbias_core.views.objects import share_intervals, shares_by_object
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import bytes_frame
 
@@ -234,22 +234,20 @@ def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
 
     by_object: TextRows.by_object of co-occurrence, and of the Gender Score.
     """
-    metric = COOCCURRENCE
-    rows = {key: group.set_index("object") for key, group in by_object.groupby(["metric", "direction"])}
-    words = rows[metric, attribute.values[0]].sort_values("n", ascending=False, kind="stable")
-    shown = {"word": words.index, "texts": words["n"].to_numpy()}
-    for value in attribute.values:
-        counts = rows[COOCCURRENCE_COUNT, value]["value"].reindex(words.index)
-        shown[f"texts {value}"] = counts.to_numpy().round().astype(int)
-    reported = attribute.values[-1:] if len(attribute.values) == 2 else attribute.values
-    for value in reported:
-        share = rows[metric, value].reindex(words.index)
-        shown[f"share {value}"] = 100 * share["value"].to_numpy()
-        shown[f"95% of share {value}"] = share_intervals(share["ci_low"], share["ci_high"], "texts")
-    score = GENDER_SCORE
-    named = {(score, value): f"Gender Score {value}" for value in attribute.values}
-    named |= {(f"{score}_ratio", value): f"Gender Score ratio {value}" for value in reported}
-    for key, name in named.items():
-        if key in rows:
-            shown[name] = rows[key]["value"].reindex(words.index).to_numpy()
+    table = shares_by_object(by_object, attribute.values)
+    shown = {"word": table["object"], "texts": table["captions"]}
+    shown |= {f"texts {value}": table[f"count{place}"] for place, value in enumerate(attribute.values)}
+    places = range(len(attribute.values))
+    reported = places[-1:] if len(places) == 2 else places
+    for place in reported:
+        value = attribute.values[place]
+        shown[f"share {value}"] = 100 * table[f"share{place}"]
+        shown[f"95% of share {value}"] = share_intervals(table[f"low{place}"], table[f"high{place}"], "texts")
+    named = {(GENDER_SCORE, value): f"Gender Score {value}" for value in attribute.values}
+    ratios = [attribute.values[place] for place in reported]
+    named |= {(f"{GENDER_SCORE}_ratio", value): f"Gender Score ratio {value}" for value in ratios}
+    for (metric, value), name in named.items():
+        rows = by_object[(by_object["metric"] == metric) & (by_object["direction"] == value)]
+        if len(rows):
+            shown[name] = rows.set_index("object")["value"].reindex(table["object"]).to_numpy()
     return pd.DataFrame(shown)
