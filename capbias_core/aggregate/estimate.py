@@ -42,27 +42,19 @@ def provisional(row: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Estimate:
-    """One metric of one caption set, image by image, so that captioners can be compared in pairs.
-
-    images: ids. sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed,
-    empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if
-    nothing was trained. level: whether it is of one side; a difference of two sides that were
-    trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
-    is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
-    images (measures/bias_amplification.py). no_interval: why there is none, or ''.
-    """
+    """One metric of one caption set, image by image, so that captioners can be compared in pairs."""
 
     images: tuple[str, ...]
-    sums: np.ndarray | csr_array
-    seed_values: np.ndarray
+    sums: np.ndarray | csr_array  # (n_images, M) columns of each image
+    seed_values: np.ndarray  # (S,) the shown value of each attacker seed, empty for metrics without
     scale: float
-    of: Callable[[np.ndarray], np.ndarray]
-    refits: Counts | None = None
-    level: bool = True
-    span: Span = UNBOUNDED
-    share: bool = False
-    unsure: float = 0.0
-    no_interval: str = ""
+    of: Callable[[np.ndarray], np.ndarray]  # summed columns (..., M) to unscaled values (...)
+    refits: Counts | None = None  # the counts by seed, None if nothing was trained
+    level: bool = True  # of one side; False for a difference of two sides that were trained on the same images
+    span: Span = UNBOUNDED  # the least and the largest that the shown value can be
+    share: bool = False  # from none to all
+    unsure: float = 0.0  # how far the shown value may be off besides, which widens its interval over images
+    no_interval: str = ""  # why there is none
 
     @classmethod
     def read(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -80,7 +79,7 @@ class Measure:
             raise TypeError(f"count of measures/{self.name}.py returned {type(outcome).__name__}, not an Outcome")
         if outcome.results:
             return outcome
-        about, facts = self._about(outcome), run_facts(job.spec, job.options, job.attribute)
+        about, facts = outcome.about, run_facts(job.spec, job.options, job.attribute)
         rows, of_objects = [], []
         for direction, counts in outcome.by_direction.items():
             rows += result_rows(self.metrics, counts, facts, about[direction], direction)
@@ -90,18 +89,6 @@ class Measure:
             kept[BY_OBJECT] = frame_bytes(pd.DataFrame([row.row() for row in of_objects]))
         notes = [*outcome.remarks(rows), *outcome.notes]
         return replace(outcome, results=rows, notes=notes, arrays={**outcome.arrays, **kept})
-
-    def _about(self, outcome: Outcome) -> Mapping[str, Columns]:
-        """By direction the columns of each metric, and under '' those of a metric that the measure may get later."""
-        columns = outcome.columns
-        if not callable(columns):
-            return {direction: {"": dict(columns)} for direction in outcome.by_direction}
-        about: dict[str, dict[str, Mapping[str, Any]]] = {direction: {} for direction in outcome.by_direction}
-        for direction, known in about.items():
-            for name in ("", *(metric.name for metric in self.metrics)):
-                with suppress(KeyError):  # of a metric that was not counted
-                    known[name] = dict(columns(name, direction))
-        return about
 
     @property
     def attacked(self) -> bool:
@@ -201,10 +188,10 @@ class Outcome:
 
     # The evidence, or that of each direction; `counts_of` reads it again.
     counts: Counts | Mapping[str, Counts] = field(default_factory=dict)
-    # What all rows share (see `Columns` of aggregate/rows.py), or a function of a metric's name and a direction.
-    columns: Mapping[str, Any] | Callable[[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)  # of all rows, see `Columns` of aggregate/rows.py
     notes: Sequence[str] = ()  # for the reader
     lacking: Mapping[str, str] = field(default_factory=dict)  # why metrics have no value, by metric
+    further: Columns = field(default_factory=dict)  # columns of the rows of some metric or direction, by its name
     arrays: Mapping[str, bytes] = field(default_factory=dict)  # further files of the run, by name
     results: list[Result] = field(default_factory=list)  # its rows, if they are no function of the counts alone
     remarks: Callable[[Sequence[Result]], Iterable[str]] = lambda rows: ()  # notes that need values; they come first
@@ -212,6 +199,18 @@ class Outcome:
     @property
     def by_direction(self) -> Mapping[str, Counts]:
         return {"": self.counts} if isinstance(self.counts, Counts) else self.counts
+
+    @property
+    def about(self) -> dict[str, Columns]:
+        """By direction the columns of its rows, '' for metrics that have none of their own."""
+        about = {}
+        for direction in self.by_direction:
+            common = {**self.columns, **self.further.get(direction, {})}
+            own = {
+                name: {**common, **columns} for name, columns in self.further.items() if name not in self.by_direction
+            }
+            about[direction] = {"": common, **own} if common else own
+        return about
 
     @property
     def kept(self) -> dict[str, bytes]:
@@ -286,11 +285,5 @@ def npy(values: np.ndarray) -> bytes:
 
 
 def from_npy(data: bytes) -> np.ndarray:
-    """The array that `npy` was given, of which nothing is copied; it can only be read. Runs of earlier versions left
-    it as `values` of an npz file."""
-    header = io.BytesIO(data)
-    if not data.startswith(np.lib.format.MAGIC_PREFIX):
-        return np.load(header)["values"]
-    np.lib.format.read_magic(header)
-    shape, by_column, dtype = np.lib.format.read_array_header_1_0(header)
-    return np.frombuffer(data, dtype, offset=header.tell()).reshape(shape, order="F" if by_column else "C")
+    """The array that `npy` was given."""
+    return np.load(io.BytesIO(data))

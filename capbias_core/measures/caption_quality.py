@@ -108,8 +108,7 @@ def count(job: Job) -> Outcome:
     if tokenizer != PTB:
         notes.append(f"Caption quality with {TOKENIZERS[tokenizer]}: values move by some tenths.")
     lacking = {} if "meteor" in counts.columns else {"meteor": NO_JAVA, "meteor_gap": NO_JAVA}
-    methods = {name: {"method": method + (FIXED if name == "cider" else "")} for name in QUALITY}
-    return Outcome(counts, lambda name, _: methods[name], notes, lacking)
+    return Outcome(counts, {"method": method}, notes, lacking, {"cider": {"method": method + FIXED}})
 
 
 def scored(frame: pd.DataFrame, human: pd.DataFrame, tokenizer: str, progress: Progress) -> dict[str, np.ndarray]:

@@ -299,18 +299,21 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
             "closer to 0. The paper has 10,780; compare with ngram."
         )
 
-    def columns(metric: str, direction: str) -> dict[str, Any]:
-        images = len(counts[direction].images)
-        n = held_out_count(images, options.test_share)
+    further: dict[str, dict[str, Any]] = {
+        metric: {"differs": next(texts for variant, texts in DIFFERS.items() if metric.startswith(variant))}
+        for metric in (METRICS | VERB_METRICS)
+    }
+    for direction, one in counts.items():
+        n = held_out_count(len(one.images), options.test_share)
+        training = len(one.images) - n
         method = (
-            f"{images - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
-            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, images - n)[1]}"
+            f"{training}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
+            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        differs = next((texts for variant, texts in DIFFERS.items() if metric.startswith(variant)), ())
-        return {"method": method, "n": n, "device": device_of(attacker), "differs": differs}
-
-    return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
+        further[direction] = {"method": method, "n": n}
+    device = {"device": device_of(attacker)}
+    return Outcome(counts, device, [*notes, *left_out_lines(reasons)], further=further)
 
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:

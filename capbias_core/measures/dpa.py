@@ -87,10 +87,8 @@ def count(job: Job) -> Outcome:
         "DPA ",
     )
     method = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds"
-    columns = {
-        direction: {"method": method, "n": len(one.image) // len(one.seeds)} for direction, one in counts.items()
-    }
-    return Outcome(counts, lambda _, direction: columns[direction], [*notes, *left_out_lines(reasons)])
+    sizes = {direction: {"n": len(one.image) // len(one.seeds)} for direction, one in counts.items()}
+    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
 
 
 def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int) -> tuple[Counts, str]:

@@ -441,7 +441,7 @@ def evidence(
         for name in metric.reads
         if name in columns
     }
-    return Outcome(counts, lambda name, _: about[name], (note(data), *notes))
+    return Outcome(counts, notes=(note(data), *notes), further=about)
 
 
 def note(data: Gendered) -> str:

@@ -198,9 +198,7 @@ def count(job: Job) -> Outcome:
         method += "; runs of masks merged"
     method += trained_on(attacker, options.deterministic) + encoded_by(options.encoder)
     columns = {"method": method, "n": test, "device": device_of(attacker)}
-    by_metric = dict.fromkeys(METRICS, columns)
-    if equal:
-        by_metric |= dict.fromkeys(CUTS, columns | {"method": f"at equal length: {equal.text}; {method}"})
+    cut = {"method": f"at equal length: {equal.text}; {method}"} if equal else {}
     chance = attribute.chance
     digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
     notes = [
@@ -224,15 +222,15 @@ def count(job: Job) -> Outcome:
     notes += trainer.notes
     lacking = {} if equal or human is None else dict.fromkeys(CUTS, ABOUT_EQUAL)
     remarks = partial(_remarks, job, human, lists, y)
-    return Outcome(counts, lambda metric, _: by_metric[metric], list(dict.fromkeys(notes)), lacking, remarks=remarks)
+    return Outcome(counts, columns, list(dict.fromkeys(notes)), lacking, dict.fromkeys(CUTS, cut), remarks=remarks)
 
 
 @dataclass(frozen=True)
 class EqualLength:
-    """Both sides with the longer one cut. lists: of the model and of people. text: what was cut, and why."""
+    """Both sides with the longer one cut."""
 
-    lists: tuple[list[CaptionList], list[CaptionList]]
-    text: str
+    lists: tuple[list[CaptionList], list[CaptionList]]  # of the model and of people
+    text: str  # what was cut, and why
 
 
 def at_equal_length(model: list[CaptionList], human: list[CaptionList]) -> EqualLength | None:

@@ -126,9 +126,9 @@ def frame_of(rows=CAPTIONS) -> pd.DataFrame:
 def rows_of(data: Gendered, columns: dict[str, Weights], metrics) -> pd.DataFrame:
     """The rows over the set and of each object."""
     outcome = evidence(data, columns, metrics)
-    about = {metric.name: outcome.columns(metric.name, "") for metric in metrics if set(metric.reads) <= set(columns)}
     facts = RunFacts("gender", GENDER.values, {"model": "m"})
-    made = [result_rows(metrics, outcome.counts, facts, about), object_rows(metrics, outcome.counts, facts, about)]
+    given = metrics, outcome.counts, facts, outcome.about[""]
+    made = [result_rows(*given), object_rows(*given)]
     return pd.DataFrame([row.row() for rows in made for row in rows])
 
 
