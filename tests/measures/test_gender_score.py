@@ -177,10 +177,13 @@ def test_objects_of_the_image_and_their_confidence():
     assert names == ["cat", "dog"]
 
 
-def intervals_of(sums, columns: int, **formulas) -> dict[str, tuple[np.ndarray, ...]]:
-    """Formula -> values and both ends, (columns,) each. r: the first share; n: the first count."""
-    formulas = formulas or {"r": (lambda part: bias_ratio(part)[..., :1], True), "n": (lambda part: part[..., :1], 0)}
-    return {name: tuple(part[:, 0] for part in own) for name, own in column_intervals(sums, columns, formulas).items()}
+SHARE_AND_COUNT = {"share": (lambda sums: bias_ratio(sums)[..., 0], True), "count": (lambda sums: sums[..., 0], False)}
+
+
+def intervals_of(sums, columns: int, formulas=SHARE_AND_COUNT) -> list[tuple[np.ndarray, ...]]:
+    """Of each formula values and both ends, (columns,) each."""
+    one = {name: (lambda part, of=of: of(part)[..., None], share) for name, (of, share) in formulas.items()}
+    return [tuple(part[:, 0] for part in parts) for parts in column_intervals(sums, columns, one).values()]
 
 
 def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
@@ -190,7 +193,7 @@ def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
     sums = np.zeros((4000, 20))
     sums[:, 0::2], sums[:, 1::2] = has & first, has & ~first
     monkeypatch.setattr("capbias_core.aggregate.resampling.resampled_sums", None)
-    (share, low, high), (count, _, highest) = intervals_of(csr_array(sums), 10).values()
+    (share, low, high), (count, _, highest) = intervals_of(csr_array(sums), 10)
     part = count / 4000
     assert highest - count == pytest.approx(1.96 * np.sqrt(4000 * part * (1 - part)), rel=0.15)
     error = np.sqrt(share * (1 - share) / has.sum(axis=0))
@@ -203,7 +206,7 @@ def test_shares_of_objects_have_wilsons_interval():
     """12 of 30 images have the first object, all with one value; 20 the second, none with it; the third is mixed."""
     sums = np.zeros((30, 6))
     sums[:12, 0] = sums[10:, 3] = sums[::2, 4] = sums[1::2, 5] = 1
-    (_, low, high), (_, lowest, highest) = intervals_of(csr_array(sums), 3).values()
+    (_, low, high), (_, lowest, highest) = intervals_of(csr_array(sums), 3)
     for column, (images, shown, near) in enumerate([(12, 12, 1e-9), (0, 20, 1e-9), (15, 30, 0.02)]):
         expected = binomtest(images, shown).proportion_ci(method="wilson")
         assert (low[column], high[column]) == pytest.approx((expected.low, expected.high), abs=near)
@@ -211,7 +214,7 @@ def test_shares_of_objects_have_wilsons_interval():
     # One image of ten names it in human captions: a third of the draws have none, and the quotient is infinite.
     sums = np.ones((10, 2)) * [1, 0]
     sums[0] = 1
-    value, low, high = intervals_of(sums, 1, r=(lambda part: quotient(part)[..., None], False))["r"]
+    ((value, low, high),) = intervals_of(sums, 1, {"quotient": (quotient, False)})
     assert value[0] == 10 and np.isnan(low[0]) and np.isnan(high[0])
 
 
@@ -535,8 +538,9 @@ def test_objects_nearest_to_a_word():
 
 
 @pytest.mark.torch
-def test_the_cloze_probability_is_the_confidence_in_a_keyword(tiny, minilm):
-    """P(c) of Eq. 3, recomputed from the models of one text."""
+def test_scores_of_plain_texts(tiny, minilm):
+    """P(c) of Eq. 3 is the cloze probability of a keyword, recomputed from the models of one text; and texts that name
+    nobody count with a lead."""
     from capbias_core.language.models import CausalModel, SentenceEncoder
 
     options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm, "masked_model": str(tiny["bert"])}
@@ -544,17 +548,10 @@ def test_the_cloze_probability_is_the_confidence_in_a_keyword(tiny, minilm):
     keywords = keywords_by_models(texts, GENDER, 1, options)
     assert keywords["keyword"].tolist() == ["dog"] and 0 < keywords["cloze"][0] < 1
     found = text_results(texts, "t", GENDER, ["gender_score"], options, keywords=keywords)
-    encoder = SentenceEncoder(text_model("sentence_encoder", minilm).path)
-    sentence, word = encoder.encode([texts[0], "dog"])
+    sentence, word = SentenceEncoder(text_model("sentence_encoder", minilm).path).encode([texts[0], "dog"])
     likelihood = CausalModel(str(tiny["gpt"])).mean_token_probability(texts)[0]
     expected = gender_score(likelihood, float(sentence @ word), keywords["cloze"][0])
     assert value_of(found.by_object, "gender_score", "Male", "dog") == pytest.approx(float(expected), rel=1e-4)
-
-
-@pytest.mark.torch
-def test_gender_score_of_plain_text(tiny, minilm):
-    """Texts that name nobody count with a lead, each object of its text once."""
-    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
     texts = ["a man with a dog", "the dog", "a cake"]
     found = text_results(texts, "t", GENDER, ["gender_score", "estimation_count"], options, lead="a {word} with")
     assert list(dict.fromkeys(found.rows["metric"])) == ["gender_score", "estimation_count"]
