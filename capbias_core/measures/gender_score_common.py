@@ -370,17 +370,15 @@ def text_model(kind: str, name: str | None) -> ModelFiles:
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of captions beside their objects, to be summed as one column of `Counts`."""
+    """W weights of e pairs of a caption and an object, to be summed as one column of `Counts`."""
 
-    width: int  # numbers of the column
     pair: np.ndarray  # (e,) index in `Gendered.pairs`
-    number: np.ndarray  # (e,) index of the number that the weight is added to
-    of_set: np.ndarray  # (e,) weight over the set
-    of_object: np.ndarray  # (e,) weight beside the object
+    of_set: np.ndarray  # (e, W) over the set
+    of_object: np.ndarray  # (e, W) beside the object
 
 
 def by_value(data: Gendered, value: np.ndarray, weight: np.ndarray, k: int) -> Weights:
-    """K sums of weights, of captions over the set and of captions beside each object.
+    """A weight for each value: captions over the set, and captions beside each object.
 
     value: (n,) index of the value that each caption counts for, -1 for none. weight: (p,) of each pair; over the set a
     caption has the mean of its objects' weights.
@@ -388,16 +386,15 @@ def by_value(data: Gendered, value: np.ndarray, weight: np.ndarray, k: int) -> W
     caption = data.pairs[0]
     pair = np.flatnonzero(value[caption] >= 0)
     mean = weight[pair] / np.bincount(caption)[caption[pair]]
-    return Weights(k, pair, value[caption[pair]], mean, weight[pair])
+    counts_for = np.eye(k)[value[caption[pair]]]
+    return Weights(pair, mean[:, None] * counts_for, weight[pair, None] * counts_for)
 
 
 def by_pair(scores: np.ndarray) -> Weights:
-    """Sums of (p, K + 1) scores of pairs, and how many pairs. A pair without a score (nan) is left out."""
+    """(p, K + 1) scores of pairs, and 1 to count pairs. A pair without a score (nan) is left out."""
     kept = np.flatnonzero(np.isfinite(scores).all(axis=1))
-    weights = np.column_stack([scores[kept], np.ones(len(kept))])  # (p, W)
-    n, width = weights.shape
-    summed = weights.ravel()
-    return Weights(width, np.repeat(kept, width), np.tile(np.arange(width), n), summed, summed)
+    weights = np.column_stack([scores[kept], np.ones(len(kept))])
+    return Weights(kept, weights, weights)
 
 
 def evidence(
@@ -414,18 +411,19 @@ def evidence(
     """
     caption, of_pair, _ = data.pairs
     summed, captions = {}, {}
+
+    def by_image(pair: np.ndarray, weights: np.ndarray, first: np.ndarray, width: int) -> csr_array:
+        """(n_images, width) sums of (e, W) weights. first: (e,) the column of the first weight."""
+        each = weights.shape[1]
+        cells = np.repeat(data.image[caption[pair]], each), (first[:, None] + np.arange(each)).ravel()
+        return csr_array((weights.ravel(), cells), shape=(len(data.images), width))
+
     for name, weights in columns.items():
-        beside, taken = of_pair[weights.pair], np.unique(weights.pair)
-        counted = caption[taken], of_pair[taken], np.ones(len(taken))
-        of_set = caption[weights.pair], weights.number, weights.of_set
-        of_object = caption[weights.pair], beside * weights.width + weights.number, weights.of_object
-        for column, (row, number, weight), width in (
-            (name, of_set, weights.width),
-            (beside_objects(name), of_object, len(data.objects) * weights.width),
-            (captions_beside_objects(name), counted, len(data.objects)),
-        ):
-            summed[column] = csr_array((weight, (data.image[row], number)), shape=(len(data.images), width))
-        captions[name] = len(np.unique(caption[taken]))
+        pair, each, objects = weights.pair, weights.of_set.shape[1], len(data.objects)
+        summed[name] = by_image(pair, weights.of_set, np.zeros_like(pair), each)
+        summed[beside_objects(name)] = by_image(pair, weights.of_object, of_pair[pair] * each, objects * each)
+        summed[captions_beside_objects(name)] = by_image(pair, np.ones((len(pair), 1)), of_pair[pair], objects)
+        captions[name] = len(np.unique(caption[pair]))
     counts = Counts.by_image(
         data.images,
         unlabelled(data.images),
