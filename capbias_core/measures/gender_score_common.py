@@ -84,14 +84,14 @@ def frozen_forms(attribute: Attribute) -> tuple[list[str], ...]:
     return () if attribute.unnamed_values else tuple(list(row) for row in word_forms(attribute))
 
 
-def few_captions(column: str) -> Callable[[Counts], str]:
-    """Why a metric of a column has no interval, '' if it has one."""
+def few_captions(counts: Counts) -> str:
+    """Why a metric of the only column has no interval, '' if it has one."""
+    (column,) = counts.columns
+    few = counts.constants.get(f"{column} captions", FEWEST) < FEWEST
+    return f"fewer than {FEWEST} captions" if few else ""
 
-    def reason(counts: Counts) -> str:
-        few = counts.constants.get(f"{column} captions", FEWEST) < FEWEST
-        return f"fewer than {FEWEST} captions" if few else ""
 
-    return reason
+OF_EACH_VALUE: dict[str, Any] = {"by_value": True, "no_interval": few_captions}
 
 
 def ratio_metric(
@@ -99,8 +99,7 @@ def ratio_metric(
 ) -> Metric:
     """A metric that is each value's share of something: 1 / K means no bias. column: that it reads."""
     facts = (name, title, 1, lambda k: 1 / k, "neutral", (0, 1), source, explanation)
-    shared = {"reads": (column,), "by_value": True, "no_interval": few_captions(column)}
-    return Metric(*facts, needs=needs, of=of, interval="share", **shared)
+    return Metric(*facts, needs=needs, reads=(column,), of=of, interval="share", **OF_EACH_VALUE)
 
 
 def estimator_metrics(
@@ -109,10 +108,9 @@ def estimator_metrics(
     """The shares and the counts of captions that go with each value. what: which captions. column: that they read."""
     facts = (count, f"{title}, captions", 1, zero, "neutral", WITHOUT_LIMIT, source, f"{what}: how many.")
     explanation = f"{what}, of those of all values."
-    shared = {"reads": (column,), "by_value": True, "no_interval": few_captions(column)}
     return (
         ratio_metric(name, f"{title}, ratio to each value", source, explanation, column, needs),
-        Metric(*facts, needs=needs, of=lambda sums: sums, **shared),
+        Metric(*facts, needs=needs, reads=(column,), of=lambda sums: sums, **OF_EACH_VALUE),
     )
 
 
@@ -122,7 +120,7 @@ def score_metrics(
     """The metrics of a score of each value: itself, its ratio to each value and to the neutral word. They read the
     column of this name: K scores, that of the neutral word, and the number of pairs."""
     explanation += " One number for each value, and one for the neutral word."
-    shared = {"reads": (name,), "by_value": True, "no_interval": few_captions(name)}
+    shared = {"reads": (name,), **OF_EACH_VALUE}
     to_neutral = f"{name}_to_neutral", f"{title}, ratio to the neutral word", 1, lambda k: 1.0, "neutral", WITHOUT_LIMIT
     return (
         Metric(

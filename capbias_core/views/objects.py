@@ -40,17 +40,14 @@ MOST = 30  # objects in that chart
 
 @dataclass(frozen=True)
 class Ratios:
-    """Co-occurrence of one set of captions.
+    """Co-occurrence of one set of captions."""
 
-    rows: object, captions (that name one value), count0.. (that name each value), share0.., low0.., high0.. (of each
-    value among them, with 95% intervals; missing for few captions), most captions first. overall: share of each value
-    over all captions with an object. n: those captions. note: what was left out.
-    """
-
+    # object, captions (that name one value), count0.. (that name each value), share0.., low0.., high0.. (of each value
+    # among them, with 95% intervals; missing for few captions); most captions first
     rows: pd.DataFrame
-    overall: tuple[float, ...]
-    n: int
-    note: str
+    overall: tuple[float, ...]  # share of each value over all captions with an object
+    n: int  # captions with an object
+    note: str  # what was left out
 
 
 # counts

@@ -36,12 +36,11 @@ LEAST_CLOZE = 1e-12  # a keyword of probability 0 is one of the text's all the s
 
 @dataclass(frozen=True)
 class TextRows:
-    """rows: one per metric and value; by_object: one per metric, value and object. Both in RESULT_COLUMNS. note: how
-    many texts count."""
+    """Results of plain texts, in RESULT_COLUMNS."""
 
-    rows: pd.DataFrame
-    by_object: pd.DataFrame
-    note: str
+    rows: pd.DataFrame  # one per metric and value
+    by_object: pd.DataFrame  # one per metric, value and object
+    note: str  # how many texts count
 
 
 def text_results(
