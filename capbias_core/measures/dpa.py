@@ -30,7 +30,7 @@ from capbias_core.metrics.predictability import amplification, as_unlike, cross_
 from capbias_core.metrics.share import share
 from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
-from capbias_core.threads import one_thread
+from capbias_core.processes import one_thread
 from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
 
 _TOKAS = "Tokas et al., NeurIPS 2025"

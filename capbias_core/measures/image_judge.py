@@ -431,7 +431,7 @@ def count_joint(job: Job) -> Outcome:
         name = options.text_attacker or files.path
         attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
         corpus: Any = attacker.corpus(list(captions))
-        return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.place]
+        return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.copy_of]
 
     if isinstance(text, str):
         judge = replace(judge, text=load_attacker(text))

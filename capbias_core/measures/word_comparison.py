@@ -69,11 +69,11 @@ def explain_sides(
         cases = []
         for index, captions in enumerate(side):
             begin = start + index * len(captions.masked)
-            cases += [Case(captions, split, child_seed(split.seed, FIT, index), begin) for split in splits]
+            cases += [Case(captions, split, child_seed(split.seed, FIT, index), begin, index) for split in splits]
         columns = 1 if trainer.k == 2 else trainer.k
         sums = np.zeros((len(splits), len(tokens.words), columns))  # (S, V, C)
         captions_with = np.zeros(sums.shape[:2])
-        for case, fitted in zip(cases, trainer.fit(corpus, cases, "words on equally many captions"), strict=True):
+        for case, fitted in zip(cases, trainer.fit(corpus, cases), strict=True):
             rows, seed = case.rows(case.split.test), case.split.seed
             explained = np.concatenate(fitted.contributions(corpus, rows).words)  # (T, C)
             read = tokens.rows(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -92,7 +92,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     if any(MEASURES[name].needs.objects for name in names):
         source = chosen_objects(workspace, collection, table, request.objects)
         objects = {"table": source, "column": OBJECTS} if source else {}
-    common = {"labels": where, "attribute": asdict(attribute)}
+    common = {"labels": where, "attribute": attribute.stored()}
     scores = MEASURES[PER_CAPTION]
     of_captions = _options(workspace, request, scores, attribute) if request.words else None
     specs: list[RunSpec] = []

@@ -28,6 +28,7 @@ from capbias_core.vision.presets import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.store import Workspace
+from tests.attackers.test_ngram import fit_one  # noqa: E402
 from tests.collections_ import keep
 
 torch = pytest.importorskip("torch")
@@ -107,7 +108,7 @@ def planted(n: int, leak: float, where: str, seed: int = 0):
 def judged(judge, leak: float, where: str) -> Guesses:
     pixels, captions, labels = planted(2 * TRAIN, leak, where)
     corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), Tokens.read(captions)), np.arange(TRAIN, 2 * TRAIN)
-    fitted = judge.fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
+    fitted = fit_one(judge, corpus, np.arange(TRAIN), labels)
     shares = probabilities(fitted.logits(corpus, test))
     return Guesses(tuple(map(str, test)), test * 0, test - TRAIN, labels[test], shares)
 
@@ -184,7 +185,8 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
     files = photographs(tmp_path, 2)
     judge = AskedJudge(Captioner(str(blip), "cpu"), files, WORDED, STATEMENT)
     corpus = judge.corpus([(0, "a <gender> riding"), (1, "a <gender> riding")])
-    found = probabilities(judge.fit(corpus, [], [], 2, 0, silent).logits(corpus, np.array([0, 1])))
+    none = np.array([], dtype=int)
+    found = probabilities(fit_one(judge, corpus, none, none).logits(corpus, np.array([0, 1])))
 
     processor = BlipProcessor.from_pretrained(blip)
     model = BlipForConditionalGeneration.from_pretrained(blip).eval()
