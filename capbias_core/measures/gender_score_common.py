@@ -354,7 +354,9 @@ def similarities(
 def model_files(job: Job, kind: str) -> ModelFiles:
     """The files of a model that a run, or a user by name, chose."""
     chosen = getattr(job.options, kind)
-    return resolve_model(job.workspace, chosen) if isinstance(chosen, dict) else text_model(kind, chosen)
+    if chosen is None or isinstance(chosen, str):
+        return text_model(kind, chosen)
+    return resolve_model(job.workspace, chosen)
 
 
 def text_model(kind: str, name: str | None) -> ModelFiles:

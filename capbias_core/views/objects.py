@@ -80,7 +80,7 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
         own = _cooccurrence(replace(job, frame=of_images(job.frame, beside["image_id"])))
         of_people = replace(spec, model=human.name, captions=human.hash)
         theirs = _cooccurrence(replace(job, spec=of_people, frame=beside))
-        errors = paired_errors(own.counts, theirs.counts, len(job.attribute.values))
+        errors = paired_errors(own.by_direction[""], theirs.by_direction[""], len(job.attribute.values))
         return {"own": _shares(own), "human": _shares(theirs), "errors": errors.to_dict("list")}
 
     data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
