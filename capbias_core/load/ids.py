@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -63,6 +64,7 @@ def normalise_image_id(value: object) -> str:
     return str(int(number))
 
 
+@lru_cache(100_000)
 def _from_text(text: str) -> str:
     stripped = text.strip()
     if not stripped:

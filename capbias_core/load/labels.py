@@ -10,7 +10,7 @@ import pandas as pd
 
 from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, is_unknown, meaning
 from capbias_core.errors import CapbiasError
-from capbias_core.load.account import Account
+from capbias_core.load.account import account_lines
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
 from capbias_core.load.parsed import IMAGE_IDS, MOST_COLUMNS, Parsed, chosen_column, listed, usual_column
 from capbias_core.types import Table, counted
@@ -107,7 +107,7 @@ def _account(
     unused += [(name, "Not used", "differs between rows of an image") for name in gone]
     unused += [(name, "Not used", "") for name in parsed.left_out]
     rows = ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(sizes.items())[:8])
-    return (*Account((*fields, *unused), "").lines()[:-1], ("Rows per image", rows))
+    return (*account_lines((*fields, *unused)), ("Rows per image", rows))
 
 
 def image_column(names: Sequence[str]) -> str | None:

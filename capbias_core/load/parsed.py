@@ -52,30 +52,22 @@ class RowErrors:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The content of a file before its kind is known.
-
-    format: a key such as `coco_results`; title: its name for people. columns: raw values, one per row, in file order.
-    roles: of columns whose meaning the format fixes: image_id, caption, reference, prompt. left_out: fields of the file
-    that no column holds.
-    numbers: line or record number of each row. rows: rows in the file, faulty ones included. notes: sentences on where
-    columns come from. kind: only if the format fixes it. by_rows: images are known only by their row number.
-    image_names: image ID -> file name. sizes: image ID -> (height, width) or (0, 0), if the file lists images.
-    """
+    """The content of a file before its kind is known."""
 
     path: Path
-    format: str
-    title: str
-    columns: Mapping[str, Sequence]
-    numbers: Sequence[int]
-    rows: int
+    format: str  # a key such as `coco_results`
+    title: str  # the name of the format
+    columns: Mapping[str, Sequence]  # raw values, one per row, in file order
+    numbers: Sequence[int]  # line or record number of each row
+    rows: int  # rows in the file, faulty ones included
     faults: RowErrors
-    notes: tuple[str, ...] = ()
-    kind: str = ""
-    by_rows: bool = False
-    image_names: Mapping[str, str] = field(default_factory=dict)
-    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    roles: Mapping[str, str] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences on where columns come from
+    kind: str = ""  # if the format fixes it
+    by_rows: bool = False  # whether images are known only by their row number
+    image_names: Mapping[str, str] = field(default_factory=dict)  # image ID -> file name, if the file lists images
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # image ID -> (height, width), (0, 0) if unknown
+    roles: Mapping[str, str] = field(default_factory=dict)  # column -> image_id, caption, ..., if the format fixes it
+    left_out: tuple[str, ...] = ()  # fields of the file that no column holds
 
     @property
     def file(self) -> str:
@@ -129,18 +121,15 @@ class Head:
 
 @dataclass(frozen=True)
 class Reader:
-    """One format. read.py discovers each module of this package that has `READERS`.
-
-    recognises: whether a file is of this format, by its content; the ending settles only what the content leaves open.
-    parse: its content; raises CapbiasError for a broken file. order: readers are asked in this order, 0.5 to 11 for
-    those of capbias; CSV is last. By default a reader follows the binary formats and precedes other text.
-    """
+    """One format. read.py discovers each module of this package that has `READERS`."""
 
     name: str
     title: str
-    recognises: Callable[[Head], bool]
-    parse: Callable[[Path], Parsed]
-    order: float = 2.5  # `Head.text` raises for a file that is not text
+    recognises: Callable[[Head], bool]  # by the content; the ending settles only what the content leaves open
+    parse: Callable[[Path], Parsed]  # raises CapbiasError for a broken file
+    # Readers are asked in this order, those of capbias from 0.5 to 11, CSV last. By default a reader follows the binary
+    # formats, since `Head.text` raises for them, and precedes other text.
+    order: float = 2.5
 
 
 def of_records(

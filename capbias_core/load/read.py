@@ -25,6 +25,8 @@ from capbias_core.load.account import (
     Choices,
     Question,
     Roles,
+    caption_fault,
+    captions_table,
     content,
     question_of,
     roles_of,
@@ -52,16 +54,7 @@ from capbias_core.load.parsed import (
     usual_column,
 )
 from capbias_core.load.shapes import refined
-from capbias_core.load.tables import (
-    BOX_NAMES,
-    OBJECT_COLUMNS,
-    boxes,
-    caption_fault,
-    captions_table,
-    is_boxes,
-    objects,
-    segments,
-)
+from capbias_core.load.tables import BOX_NAMES, OBJECT_COLUMNS, boxes, is_boxes, objects, segments
 from capbias_core.processes import temporary_folder
 from capbias_core.types import Table
 
@@ -190,36 +183,19 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """One thing that a file holds, read as a kind.
+    """One thing that a file holds, read as a kind."""
 
-    kind: as asked for or found, '' if that is open. title: the format. guess: what the content alone says. columns:
-    names to choose from. table: None if the file cannot be read as this kind; `error` says why, and `question` what to
-    ask. second: human captions beside a model's, or outlines beside objects. by_rows: images are known only by their
-    row. image_names: image ID -> file name, if the file lists both. near: two image IDs, here and in another file, that
-    may mean the same image.
-    """
-
-    kind: str
-    title: str = ""
-    guess: str = ""
-    columns: tuple[str, ...] = ()
-    table: Table | None = None
-    error: CapbiasError | None = None
-    question: Question | None = None
-    second: bool = False
-    by_rows: bool = False
-    image_names: Mapping[str, str] = field(default_factory=dict)
-    near: str = ""
-
-
-def kind_of(parsed: Parsed, chosen: Choices | None = None) -> str:
-    """What a file holds by its format and content: CAPTIONS, REFERENCES, LABELS, OBJECTS or BOXES. Raises Ambiguous if
-    that is open."""
-    chosen = chosen or Choices()
-    roles = roles_of(parsed, chosen)
-    if roles.kind:
-        rows_of(parsed, roles, chosen, False)
-    return roles.kind or _kind_without_captions(parsed, roles)
+    kind: str  # as asked for or detected, '' if that is open
+    title: str = ""  # of the format
+    guess: str = ""  # the kind that the content alone suggests
+    columns: tuple[str, ...] = ()  # names to choose from
+    table: Table | None = None  # None if the file cannot be read as this kind
+    error: CapbiasError | None = None  # why it cannot be read
+    question: Question | None = None  # what to ask, if the error is one
+    second: bool = False  # human captions beside a model's, or outlines beside objects
+    by_rows: bool = False  # whether images are known only by their row
+    image_names: Mapping[str, str] = field(default_factory=dict)  # image ID -> file name, if the file lists both
+    near: str = ""  # two image IDs, here and in another file, that may mean the same image
 
 
 def _guess(parsed: Parsed) -> str:

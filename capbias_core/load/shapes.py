@@ -35,8 +35,8 @@ def refined(parsed: Parsed) -> Parsed:
     return next((plain for shape in SHAPES if (plain := shape(parsed))), parsed)
 
 
-def _dicts(column: Sequence | None) -> list[dict]:
-    return [value for value in (column or [])[:SAMPLE] if isinstance(value, dict)]
+def _dicts(column: Sequence) -> list[dict]:
+    return [value for value in column[:SAMPLE] if isinstance(value, dict)]
 
 
 def _lmms_eval(parsed: Parsed) -> Parsed | None:
@@ -45,10 +45,8 @@ def _lmms_eval(parsed: Parsed) -> Parsed | None:
     Beside it are the caption (pred) and the human ones (answer); in metrics of objects such as CHAIR these are words,
     and the caption is in filtered_resps or resps.
     """
-    if "doc_id" not in parsed.columns:
-        return None
     metrics = [name for name, column in parsed.columns.items() if any("image_id" in value for value in _dicts(column))]
-    if not metrics:
+    if "doc_id" not in parsed.columns or not metrics:
         return None
     rows, used, words, with_human = [], {}, False, False
     for filtered, answers, prompt, *values in parsed.values("filtered_resps", "resps", "input", *metrics):
@@ -126,7 +124,9 @@ BATCHES = (
 
 def _batch(parsed: Parsed) -> Parsed | None:
     """The output of a batch API: OpenAI's and those like it, Anthropic's, Gemini's, Vertex's and Bedrock's."""
-    pair = next((pair for pair in BATCHES if pair[0] in parsed.columns and _dicts(parsed.columns.get(pair[1]))), None)
+    pair = next(
+        (pair for pair in BATCHES if pair[0] in parsed.columns and _dicts(parsed.columns.get(pair[1], ()))), None
+    )
     if pair is None:
         return None
     rows, failed = [], 0
@@ -235,7 +235,7 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
         return UPLOADED.sub(r"\1", image) if isinstance(image, str) else image
 
     tasks = [task for task in parsed.columns.get("annotations", ())[:SAMPLE] if isinstance(task, list)]
-    if not _dicts(parsed.columns.get("data")) or not tasks:
+    if not _dicts(parsed.columns.get("data", ())) or not tasks:
         lists = [name for name, column in parsed.columns.items() if any("choices" in value for value in _dicts(column))]
         image = usual_column(parsed.columns, IMAGE_IDS)
         columns: dict[str, Sequence] = dict(parsed.columns)
@@ -279,7 +279,7 @@ def _detections(parsed: Parsed) -> Parsed | None:
             return None
         notes = (*parsed.notes, "names of categories from COCO, since the file lists none")
         return replace(parsed, columns={**parsed.columns, "category": named}, notes=notes)
-    if not any({"x1", "xmin"} & value.keys() for value in _dicts(parsed.columns.get("box"))):
+    if not any({"x1", "xmin"} & value.keys() for value in _dicts(parsed.columns.get("box", ()))):
         return None
     others = [name for name in parsed.columns if name != "box"]
     image = usual_column((name for name in others if name != "id"), IMAGE_IDS)

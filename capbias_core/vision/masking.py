@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.segments import coco_mask, outline_fault, run_length_mask
+from capbias_core.load.tables import coco_mask, outline_fault, run_length_mask
 
 CORNERS = ["x1", "y1", "x2", "y2"]
 PERSON = "person"

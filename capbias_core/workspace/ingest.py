@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.account import BY_PROMPT, EACH, SETS
+from capbias_core.load.account import BY_PROMPT, EACH, SETS, with_images
 from capbias_core.load.files import unpacked
 from capbias_core.load.ids import join_ids
 from capbias_core.load.labels import EACH as RULE_EACH
@@ -24,7 +24,6 @@ from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCE
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import TITLES, Reading, parse_table, read_file, readings, unknown_format
 from capbias_core.load.report import PHOTOGRAPHS, ImportReport, report_table
-from capbias_core.load.tables import with_images
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import condition_details
@@ -61,26 +60,18 @@ COMPARED_WITH = {
 
 @dataclass(frozen=True)
 class File:
-    """A file, table or list that a user brings, with their choices.
+    """A file, table or list that a user brings, with their choices."""
 
-    source: a path, or a table, list or dict of Python. kind: what it holds, '' to detect it. name: of the item, '' for
-    the file's name. columns: what the user said of its columns and rows, by role (`Choices.of`). sets: what several
-    captions of an image are, one of SETS, '' to ask where that is open. several: the rule for several label rows of an
-    image, '' for the usual one. trained: whether the model was trained on the references, None if unknown. captioner,
-    condition: who wrote the captions and what was masked on the photographs, '' for what the name suggests. mapping:
-    details of each mapped column (`mapping_details`).
-    """
-
-    source: Any
-    kind: str = ""
-    name: str = ""
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    sets: str = ""
-    several: str = ""
-    trained: bool | None = None
-    captioner: str = ""
-    condition: str = ""
-    mapping: tuple[dict, ...] = ()
+    source: Any  # a path, or a table, list or dict of Python
+    kind: str = ""  # what it holds, '' to detect it
+    name: str = ""  # of the item, '' for the file's name
+    columns: Mapping[str, Any] = field(default_factory=dict)  # what the user said of columns and rows (`Choices.of`)
+    sets: str = ""  # what several captions of an image are, one of SETS, '' to ask if that is open
+    several: str = ""  # the rule for several label rows of an image, '' for the usual one
+    trained: bool | None = None  # whether the model was trained on the references, None if unknown
+    captioner: str = ""  # who wrote the captions, '' for what the name suggests
+    condition: str = ""  # what was masked on the photographs, '' for what the name suggests
+    mapping: tuple[dict, ...] = ()  # details of each mapped column (`mapping_details`)
 
     @property
     def title(self) -> str:
@@ -108,17 +99,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Part:
-    """One table of a file. A file may have human captions besides a model's.
-
-    report: None if it cannot be read. wanted: whether it is stored by default. known: how many of its images other
-    parts or the collection have, None if there is nothing to compare with.
-    """
+    """One table of a file. A file may have human captions besides a model's."""
 
     file: File
     reading: Reading
-    report: ImportReport | None = None
-    wanted: bool = True
-    known: int | None = None
+    report: ImportReport | None = None  # None if it cannot be read
+    wanted: bool = True  # whether it is stored by default
+    known: int | None = None  # images that other parts or the collection have; None if there is nothing to compare with
 
     @property
     def kind(self) -> str:

@@ -51,9 +51,10 @@ def within_limits(name: str, read: Callable[Given, Answer], *given: Given.args, 
     """What `read` returns, from a child process with limits. name: of the file, for errors.
 
     read: a function of a module. It may return plain values, lists, dicts by text, paths, bytes, arrays, frames, and
-    dataclasses of capbias with these. Tuples come back as lists, and lists in dataclasses as tuples. Raises CapbiasError if `read` raises anything, if the child takes more than
-    CAPBIAS_READ_MEMORY (GB) or CAPBIAS_READ_SECONDS, and if CAPBIAS_READ_AT_ONCE other files are read that long. A
-    child that calls this reads by itself.
+    dataclasses of capbias with these. Tuples come back as lists, and lists in dataclasses as tuples. Raises
+    CapbiasError if `read` raises anything, if the child takes more than CAPBIAS_READ_MEMORY (GB) or
+    CAPBIAS_READ_SECONDS, and if CAPBIAS_READ_AT_ONCE other files are read that long. A child that calls this reads by
+    itself.
     """
     return _within(_limit(SECONDS), f"Use a smaller file, or raise {SECONDS}.", name, partial(read, *given, **more))
 

@@ -23,11 +23,12 @@ from hypothesis import strategies as st
 from capbias_core.attributes import read_attribute
 from capbias_core.attributes.form import fields_of
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import captions
 from capbias_core.load.files import unpacked, unpacked_tree
 from capbias_core.load.labels import labels
 from capbias_core.load.published import read_human_scores, read_results
-from capbias_core.load.read import kind_of, parse, parse_table, read_file, read_texts
-from capbias_core.load.tables import boxes, captions, objects, regions, segments
+from capbias_core.load.read import parse, parse_table, read_file, read_texts, readings
+from capbias_core.load.tables import boxes, objects, regions, segments
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
 from capbias_core.workspace.ingest import File, preview
@@ -181,7 +182,7 @@ def attribute(path: Path):
 
 
 TABLES = [
-    kind_of,
+    readings,
     captions,
     lambda parsed: captions(parsed, human=True),
     labels,
