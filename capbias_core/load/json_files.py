@@ -282,21 +282,18 @@ def _columns(value: dict, file: str) -> Rows | None:
 
 
 def _by_image(value: dict, file: str) -> Rows | None:
-    """Image IDs as keys of captions, labels or records, or of lists of these; also coco-caption's `imgToEval`."""
-    evaluated = value.get("imgToEval")
-    entries = evaluated if isinstance(evaluated, dict) and evaluated else value
-
+    """Image IDs as keys of captions, labels or records, or of lists of these."""
     named = True  # whether each record names its image; columns of equal length name many
-    for record in list(entries.values())[:SAMPLE]:
+    for record in list(value.values())[:SAMPLE]:
         name = usual_column(record, SURE_IDS) if isinstance(record, dict) else None
         named = named and name is not None and isinstance(record[name], str | int)
-    if not entries or (entries is value and not named and not _are_images(list(value))):
+    if not value or not (named or _are_images(list(value))):
         return None
-    if all(isinstance(entry, dict) and len(entry) > 1 and _are_images(list(entry)) for entry in entries.values()):
+    if all(isinstance(entry, dict) and len(entry) > 1 and _are_images(list(entry)) for entry in value.values()):
         return None  # images are a level further down
     parts = [
         (image, part)
-        for image, entry in entries.items()
+        for image, entry in value.items()
         for part in (entry if isinstance(entry, list) and any(isinstance(part, dict) for part in entry) else [entry])
     ]
     plain = [part for _, part in parts if not isinstance(part, dict)]
@@ -314,8 +311,7 @@ def _by_image(value: dict, file: str) -> Rows | None:
             records.append({"image_id": image, column: [part] if lists and isinstance(part, str) else part})
         else:
             records.append(part)
-    beside = tuple(str(name) for name in value if name != "imgToEval") if entries is evaluated else ()
-    return Rows("json_by_image", records, ("rows from imgToEval",) if beside else (), left_out=beside)
+    return Rows("json_by_image", records)
 
 
 def _by_label(value: dict, file: str) -> Rows | None:

@@ -242,8 +242,12 @@ def readings(
             return replace(empty, kind=kind, error=error, question=question_of(error), second=second)
 
     image = {"image_id": chosen.image_id} if chosen.image_id else {}
-    if kind == BOXES:
-        return [read(kind, lambda: boxes(parsed))]
+    tables: dict[str, Callable[[], Table]] = {
+        LABELS: lambda: labels(parsed, image, several),
+        OBJECTS: lambda: objects(parsed, image),
+        SEGMENTS: lambda: segments(parsed, wanted),
+        BOXES: lambda: boxes(parsed),
+    }
     if kind in ("", CAPTIONS, REFERENCES):
         try:
             roles = roles_of(parsed, chosen, kind)
@@ -252,19 +256,16 @@ def readings(
             return [replace(empty, error=error, question=question_of(error))]
         kind = roles.kind or _kind_without_captions(parsed, roles)
         empty = replace(empty, guess=empty.guess or kind)
+        kind = OBJECTS if kind == BOXES else kind  # boxes are stored as boxes only if the user says so
         if rows:
             table = partial(captions_table, parsed, roles, rows, chosen)
             first = read(kind, partial(table, kind == REFERENCES))
             if kind == REFERENCES or not roles.references or first.table is None:
                 return [first]
             return [first, read(REFERENCES, partial(table, True), second=True)]
-    if kind == LABELS:
-        return [read(kind, lambda: labels(parsed, image, several))]
-    if kind == SEGMENTS:
-        return [read(kind, lambda: segments(parsed, wanted))]
-    first = read(OBJECTS, lambda: objects(parsed, image))
-    outlines = first.table is not None and "segmentation" in parsed.columns
-    second = [read(SEGMENTS, lambda: segments(parsed, wanted), second=True)] if outlines else []
+    first = read(kind, tables[kind])
+    outlines = kind == OBJECTS and first.table is not None and "segmentation" in parsed.columns
+    second = [read(SEGMENTS, tables[SEGMENTS], second=True)] if outlines else []
     return [first, *(reading for reading in second if reading.table is not None)]
 
 

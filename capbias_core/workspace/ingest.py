@@ -186,11 +186,12 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
     held = held or Held()
     parts = [Part(file, reading) for file in files for reading in _read(file, held, read)]
     known_columns = dict.fromkeys(name for part in parts for name in part.reading.columns)
-    for role, column in {(key, name) for file in files for key in file.columns for name in _named(file, key)}:
-        known = any(name == column or name.startswith(f"{column}.") for name in known_columns)
-        if known_columns and not known:
-            argument = "rows" if role == "rows" else f"{role}_column"
-            raise CapbiasError(f"No file has the column {column!r}.", f"Known: {', '.join(known_columns)}.", argument)
+    for role, names in [pair for file in files for pair in file.columns.items()]:
+        for column in [names] if isinstance(names, str) else names:
+            if known_columns and not any(f"{name}.".startswith(f"{column}.") for name in known_columns):
+                argument = "rows" if role == "rows" else f"{role}_column"
+                known = ", ".join(known_columns)
+                raise CapbiasError(f"No file has the column {column!r}.", f"Known: {known}.", argument)
     parts = _join_images(_join_rows(parts, held), held)
     known = {kind: set(images) for kind, images in held.images.items()}
     for part in parts:
@@ -213,12 +214,6 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
         shared = len(part.images.intersection(set().union(*sides))) if sides and part.images else None
         result.append(replace(part, report=report, wanted=wanted, known=shared))
     return result
-
-
-def _named(file: File, role: str) -> list[str]:
-    """The columns that the user named for a role."""
-    value = file.columns[role]
-    return [value] if isinstance(value, str) else list(value)
 
 
 def _read(file: File, held: Held, read: Read | None) -> list[Reading]:
