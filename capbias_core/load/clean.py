@@ -373,18 +373,13 @@ def _is_name(text: str) -> bool:
 
 
 class Rule(NamedTuple):
-    """One kind of text around or in place of a caption.
-
-    action: "strip" or "drop". trigger: matches all texts that the rule concerns, in the syntax of RE2 and Python.
-    apply: for `strip` the remaining text, for `drop` whether the text is of this kind. sentence: follows
-    `3 of 20 captions`.
-    """
+    """One kind of text around a caption, or in place of one."""
 
     name: str
-    action: str
-    trigger: str
-    apply: Callable[[str], Any]
-    sentence: str
+    action: str  # "strip" or "drop"
+    trigger: str  # matches all texts that the rule concerns, in the syntax of RE2 and Python
+    apply: Callable[[str], Any]  # for `strip` the remaining text, for `drop` whether the text is of this kind
+    sentence: str  # follows `3 of 20 captions`
 
 
 _HAS_THOUGHT = (
@@ -424,12 +419,11 @@ RULES = (
 
 @dataclass(frozen=True)
 class Cleaned:
-    """Captions after cleaning. texts: None without a caption. counts: rule or check -> captions that it concerns, if
-    any. warnings: a sentence per rule, and per check whose share is above its threshold."""
+    """Captions after cleaning."""
 
-    texts: list[str | None]
-    counts: dict[str, int]
-    warnings: tuple[str, ...]
+    texts: list[str | None]  # None without a caption
+    counts: dict[str, int]  # rule or check -> captions that it concerns, if any
+    warnings: tuple[str, ...]  # a sentence per rule, and per check whose share is above its threshold
 
 
 def clean_captions(texts: Sequence[object]) -> Cleaned:

@@ -57,9 +57,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     who = annotator_column(labelled)
     faults, rejected = parsed.faults.copy(), 0
     images: dict[str, list[Labels]] = {}  # image ID -> the labels of its rows, in file order
-    status = parsed.columns[STATUS] if STATUS in parsed.columns else [None] * len(parsed.numbers)
-    raw_rows = zip(*(parsed.columns[name] for name in (image_id, *labelled)), strict=True)
-    for number, state, (raw_id, *raw) in zip(parsed.numbers, status, raw_rows, strict=True):
+    raw_rows = parsed.values(STATUS, image_id, *labelled)
+    for number, (state, raw_id, *raw) in zip(parsed.numbers, raw_rows, strict=True):
         if state == "Rejected":
             rejected += 1
             continue
@@ -69,8 +68,7 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
         except ValueError as error:
             faults.add(number, str(error))
     if not images:
-        first = f" The first problem is at {faults.first[0]}." if faults.first else ""
-        raise CapbiasError(f"No row of {file} has an image ID and a label ({parsed.rows:,} rows).{first}")
+        raise parsed.unusable(faults)
     notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
     if any(len(set(rows)) > 1 for rows in images.values()):
         single, more = _combined(images, labelled, who, several)
@@ -103,7 +101,7 @@ def _account(
         else:
             same = "differs between rows of an image" if labels[0] == MIXED else "the same in every row"
             unused.append((name, "Not used", same if different == 1 else f"{different:,} different"))
-    gone = [name for name in parsed.columns if name != image_id and not any(own.startswith(name) for own in columns)]
+    gone = [name for name in parsed.columns if name != image_id and not any(each.startswith(name) for each in columns)]
     unused += [(name, "Not used", "differs between rows of an image") for name in gone]
     unused += [(name, "Not used", "") for name in parsed.left_out]
     rows = ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(sizes.items())[:8])

@@ -78,18 +78,19 @@ class Parsed:
         nothing = [None] * len(self.numbers)
         return zip(*(self.columns.get(name, nothing) for name in names), strict=True)
 
-    def with_rows(self, rows: Iterable[Sequence[Mapping[str, Any]] | str], names: Sequence[str], **more: Any) -> Parsed:
-        """The same file with other columns. rows: what each row becomes (values by column), or its fault. more: other
-        fields that change."""
-        faults, numbers, values = self.faults.copy(), [], {name: [] for name in names}
+    def with_rows(self, rows: Sequence[Sequence[Mapping[str, Any]] | str], *first: str, **more: Any) -> Parsed:
+        """The same file with other columns. rows: what each row becomes (values by column), or its fault. first:
+        columns that come before others. more: other fields that change."""
+        faults, numbers, parts = self.faults.copy(), [], []
         for number, row in zip(self.numbers, rows, strict=True):
             if isinstance(row, str):
                 faults.add(number, row)
-                continue
-            numbers += [number] * len(row)
-            for name in names:
-                values[name] += [part.get(name) for part in row]
-        return replace(self, columns=values, numbers=numbers, faults=faults, **more)
+            else:
+                numbers += [number] * len(row)
+                parts += row
+        names = checked_names(self.file, names_of([dict.fromkeys(first), *parts]))
+        columns = {name: [part.get(name) for part in parts] for name in names}
+        return replace(self, columns=columns, numbers=numbers, faults=faults, **more)
 
     def unusable(self, faults: RowErrors, note: str = "") -> CapbiasError:
         """The error for a file without a usable row. faults: those of the file and of its rows."""
