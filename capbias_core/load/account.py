@@ -495,8 +495,8 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
     sampled = any(SAMPLE_NAME.fullmatch(plain_name(name)) for name in differ)
     single = len(roles.captions) == 1 and not roles.references
     if not (told or parsed.kind or chosen.sets or captioner or sampled) and single:
-        cells = [texts_of(cell, content([cell])) for cell in _sample(parsed.columns[roles.captions[0]])]
-        several = [isinstance(texts, list) and len(texts) > 1 for texts in cells]
+        texts = [texts_of(cell, content([cell])) for cell in _sample(parsed.columns[roles.captions[0]])]
+        several = [isinstance(cell, list) and len(cell) > 1 for cell in texts]
         if 2 * len(_repeated(groups)) > len(set(groups)) or 2 * sum(several) > len(several):
             raise Ambiguous(_which_kind(parsed, "has several captions per image"))
     return Rows(keep, captioner, differ)

@@ -73,9 +73,8 @@ def _fixed(
     parsed: Parsed, rows: list, used: Collection[str], format: str, title: str, *notes: str, **more: Any
 ) -> Parsed:
     """What a format fixes: its columns have roles. used: columns of the file that the rows are made of."""
-    plain = parsed.with_rows(
-        rows, "image_id", "caption", format=format, title=title, notes=notes, kind=CAPTIONS, **more
-    )
+    more |= {"format": format, "title": title, "notes": notes, "kind": CAPTIONS}
+    plain = parsed.with_rows(rows, "image_id", "caption", **more)
     roles = {name: ROLES[name] for name in plain.columns if name in ROLES}
     left_out = tuple(name for name in parsed.columns if name not in used and name not in plain.columns)
     return replace(plain, roles=roles, left_out=left_out)
@@ -254,9 +253,10 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
                     part[name] = value.get(next(keys, ""))
             parts.append(part)
         rows.append(parts or "the task has no annotation")
-    if all(isinstance(row, str) or len(row) == 1 for row in rows):
-        for row in rows:
-            row[0].pop("annotator") if isinstance(row, list) else None
+    parts = [part for row in rows if isinstance(row, list) for part in row]
+    if len(parts) == sum(isinstance(row, list) for row in rows):  # one annotation of each image
+        for part in parts:
+            del part["annotator"]
     return parsed.with_rows(rows, "image_id", format="label_studio", title="Label Studio export")
 
 
