@@ -250,11 +250,12 @@ def findings(
         results += _of_references(captions, references)
         images = references["image_id"].drop_duplicates()
         images = images[images.isin(captions["image_id"])].sample(frac=1, random_state=0)[:SAMPLE]
-        references = references[references["image_id"].isin(images)]
-        human = references["caption"].value_counts(sort=False)
-        for each in text_findings(list(human.index), human.to_numpy()):
+        human = references[references["image_id"].isin(images)]
+        counts = human["caption"].value_counts(sort=False)
+        for each in text_findings(list(counts.index), counts.to_numpy()):
             if each.effect == REFUSE:
                 results.append(replace(each, text=f"Human captions: {each.text}"))
+        references = human
     if attribute.names_values and not captions.empty:
         results += _of_words(captions, attribute, labels, references)
     if labels is not None:
