@@ -266,8 +266,8 @@ def best_first(values: Sequence) -> bool:
     """Whether numbers without a name may be scores: not if the first candidate always has the lowest."""
     lists = [[part for part in as_list(cell) or [] if not isinstance(part, Mapping)] for cell in _sample(values)]
     scores = [[pair[0] for pair in map(_scored, parts) if pair] for parts in lists]
-    several = [own for own in scores if len(set(own)) > 1]
-    return not several or any(own[0] > min(own) for own in several)
+    several = [numbers for numbers in scores if len(set(numbers)) > 1]
+    return not several or any(numbers[0] > min(numbers) for numbers in several)
 
 
 def texts_of(cell: Any, holds: str, separator: str = "") -> Any:
@@ -450,9 +450,9 @@ class Rows:
     differ: Mapping[str, str] = field(default_factory=dict)  # column -> what its values mean in the rows of an image
 
 
-def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
-    """How the rows of an image differ. told: whether the user said what the file is. Raises Ambiguous if it is open
-    what they are."""
+def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, kind_given: bool) -> Rows:
+    """How the rows of an image differ. kind_given: whether the user said what the file is. Raises Ambiguous if it is
+    open what they are."""
     keep: list[int] | None = None
     if chosen.rows:
         fits = [[str(value) == text for value in parsed.columns[name]] for name, text in chosen.rows.items()]
@@ -471,8 +471,8 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
     free = [name for name in parsed.columns if name not in taken]
     values = {name: cells(name) for name in free} if _repeated(groups) else {}
     differ = {name: _role_in_rows(name, column) for name, column in values.items() if _differs(groups, column)}
-    own = {name for name, column in values.items() if len(set(column)) == len(column)}  # a value of its own in each row
-    differ = {name: role for name, role in differ.items() if name not in own or role in ("region", "score")}
+    unique = {name for name, column in values.items() if len(set(column)) == len(column)}  # such as IDs of rows
+    differ = {name: role for name, role in differ.items() if name not in unique or role in ("region", "score")}
     captioner = chosen.captioner
     if roles.kind != REFERENCES and not captioner:
         captioner = _captioner(
@@ -494,7 +494,7 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
         raise Ambiguous(_which_rows(parsed, {name: differ[name] for name in open_columns}, values))
     sampled = any(SAMPLE_NAME.fullmatch(plain_name(name)) for name in differ)
     single = len(roles.captions) == 1 and not roles.references
-    if not (told or parsed.kind or chosen.sets or captioner or sampled) and single:
+    if not (kind_given or parsed.kind or chosen.sets or captioner or sampled) and single:
         texts = [texts_of(cell, content([cell])) for cell in _sample(parsed.columns[roles.captions[0]])]
         several = [isinstance(cell, list) and len(cell) > 1 for cell in texts]
         if 2 * len(_repeated(groups)) > len(set(groups)) or 2 * sum(several) > len(several):
@@ -624,28 +624,31 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
     columns = {name: _how_to_read(parsed, name, human, chosen.sets) for name in names}
     ids, by_column = parsed.columns[roles.image_id], len(names) > 1 and not human and chosen.sets != SAMPLES
     captioners = parsed.columns[rows.captioner] if rows.captioner and not human else None
-    faults, read = parsed.faults.copy(), []  # image, text, index of its row, captioner
+    faults, images, texts, indices, sets = parsed.faults.copy(), [], [], [], []
     for index in range(len(ids)) if rows.keep is None else rows.keep:
         try:
             image = normalise_image_id(ids[index])
         except ValueError as error:
             faults.add(parsed.numbers[index], str(error))
             continue
+        of_row = str(captioners[index]) if captioners else ""
         for name, (holds, separator) in columns.items():
             value = texts_of(parsed.columns[name][index], holds, separator)
             whole = isinstance(value, list) and (holds in (TEXTS, SHORT) or separator)
-            own = ([str(captioners[index])] if captioners else []) + ([name] if by_column else [])
             for text in (value or [""]) if whole else (value,):
                 if fault := caption_fault(text):
                     faults.add(parsed.numbers[index], fault)
-                else:
-                    read.append((image, text, index, " ".join(own)))
-    cleaned = clean_captions([text for _, text, _, _ in read])
-    kept = [(*row, text) for row, text in zip(read, cleaned.texts, strict=True) if text is not None]
-    if not kept:
+                    continue
+                images.append(image)
+                texts.append(text)
+                indices.append(index)
+                sets.append(f"{of_row} {name}".strip() if by_column else of_row)
+    cleaned = clean_captions(texts)
+    frame = pd.DataFrame({"image_id": images, "caption": cleaned.texts, "set": sets, "row": indices}, dtype=object)
+    frame = frame[frame["caption"].notna()].reset_index(drop=True)
+    if frame.empty:
         raise parsed.unusable(faults, ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items()))
-    images, _, indices, sets, texts = zip(*kept, strict=True)
-    frame = pd.DataFrame({"image_id": images, "caption": texts, "set": sets}, dtype="str")
+    frame = frame.astype({"image_id": "str", "caption": "str", "set": "str"})
     groups = frame.groupby(["set", "image_id"], sort=False)
     frame["caption_index"] = groups.cumcount()
     sizes = groups.size().rename("size").reset_index()
@@ -653,7 +656,7 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
     equal = int(frame.duplicated(["set", "image_id", "caption"]).sum())
     prompts, notes = (), parsed.notes
     if roles.prompt and not human:
-        asked = [parsed.columns[roles.prompt][index] for index in indices]
+        asked = [parsed.columns[roles.prompt][index] for index in frame["row"]]
         prompts = tuple(text.strip() if isinstance(text, str) and not caption_fault(text) else "" for text in asked)
         counts = Counter(prompts)
         prompts = prompts if len(counts) > 1 else ()
@@ -670,12 +673,12 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
     return Table(
         frame[list(CAPTION_COLUMNS)],
         parsed.rows,
-        empty=len(read) - len(kept),
+        empty=len(texts) - len(frame),
         problems=tuple(faults.first),
         problem_count=faults.count,
         notes=notes,
         prompts=prompts,
-        sets=sets if captioners or by_column else (),
+        sets=tuple(frame["set"]) if captioners or by_column else (),
         account=_account(parsed, roles, rows, sizes, equal, done, second=human and bool(roles.captions)),
         cleaned=cleaned.counts,
         warnings=cleaned.warnings,
