@@ -45,7 +45,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     if several and several not in RULES:
         raise CapbiasError(f"There is no rule {several!r} for several rows per image.", f"Use {', '.join(RULES)}.")
     file, names, chosen = parsed.path.name, tuple(parsed.columns), (columns or {}).get("image_id")
-    image_id = chosen_column(file, names, chosen) if chosen else image_column(names)
+    usual = usual_column(names, f"{IMAGE_IDS} image_link image_uri key")
+    image_id = chosen_column(file, names, chosen) if chosen else usual
     labelled = [name for name in names if name != image_id]
     if image_id is None or not labelled:
         raise CapbiasError(
@@ -106,11 +107,6 @@ def _account(
     unused += [(name, "Not used", "") for name in parsed.left_out]
     rows = ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(sizes.items())[:8])
     return (*account_lines((*fields, *unused)), ("Rows per image", rows))
-
-
-def image_column(names: Sequence[str]) -> str | None:
-    """The column of a table of labels that usually has the image IDs, or None."""
-    return usual_column(names, f"{IMAGE_IDS} image_link image_uri key")
 
 
 def _combined(

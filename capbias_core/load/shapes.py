@@ -285,17 +285,16 @@ def _detections(parsed: Parsed) -> Parsed | None:
     return parsed.with_rows(rows, notes=(*parsed.notes, *notes))
 
 
-# Columns of the data sets of human captions that write a row per caption.
-HUMAN_SETS = ({"image_name", "comment_number", "comment"}, {"caption_str", "caption_id", "reference_strs"})
+# Data sets of human captions with a row per caption: columns of image IDs, of captions, and what else they have.
+HUMAN_SETS = (("image_name", "comment", "comment_number"), ("image_id", "caption_str", "reference_strs"))
 
 
 def _human_set(parsed: Parsed) -> Parsed | None:
     """Flickr30k's and TextCaps' tables of human captions."""
-    if not any(names <= parsed.columns.keys() for names in HUMAN_SETS):
-        return None
-    caption = "comment" if "comment" in parsed.columns else "caption_str"
-    image = "image_name" if caption == "comment" else "image_id"
-    return replace(parsed, kind=REFERENCES, roles={image: "image_id", caption: "caption"})
+    for image, *others in HUMAN_SETS:
+        if {image, *others} <= parsed.columns.keys():
+            return replace(parsed, kind=REFERENCES, roles={image: "image_id", others[0]: "caption"})
+    return None
 
 
 def _nested(parsed: Parsed) -> Parsed | None:
