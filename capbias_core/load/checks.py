@@ -248,16 +248,16 @@ def findings(
     texts, times = list(different), np.bincount(which, minlength=len(different))
     results = [each for each in text_findings(texts, times) if each.effect == REFUSE]
     if references is not None:
-        references = pd.DataFrame(references, dtype=object)
-        results += _of_references(captions, references)
-        images = references["image_id"].drop_duplicates()
+        human = pd.DataFrame(references, dtype=object)
+        results += _of_references(captions, human)
+        images = human["image_id"].drop_duplicates()
         images = images[images.isin(captions["image_id"])].sample(frac=1, random_state=0)[:SAMPLE]
-        human = references[references["image_id"].isin(images)]
+        human = human[human["image_id"].isin(images)]
+        references = human
         counts = human["caption"].value_counts(sort=False)
         for each in text_findings(list(counts.index), counts.to_numpy()):
             if each.effect == REFUSE:
                 results.append(replace(each, text=f"Human captions: {each.text}"))
-        references = human
     if attribute.names_values and not captions.empty:
         results += _of_words(captions, attribute, labels, references)
     if labels is not None:
