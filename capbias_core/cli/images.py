@@ -526,7 +526,7 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
     people = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     by_image, chosen = dict(list(people.groupby("image_id"))), {}
     if isinstance(options.labelled, str) and options.labelled:
-        chosen = labelled_boxes(workspace, workspace.item(BOXES, options.labelled, collection).hash)
+        chosen = labelled_boxes(workspace.frame(workspace.item(BOXES, options.labelled, collection).hash))
     regions, tables = table.frame, []
     known = regions[regions["image_id"].isin(set(by_image))]
     for condition in flags.condition:

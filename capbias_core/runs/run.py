@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -18,19 +19,26 @@ from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.checks import refuse
-from capbias_core.measures.base import Job, Outcome, columns_of, counts_of, estimates_of, of_images
+from capbias_core.load.parsed import BOXES, CAPTIONS
+from capbias_core.measures.base import Job, Outcome, columns_of, estimates_of, of_images
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.types import Attribute, Progress, silent
 from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.labels import labels_of
+from capbias_core.workspace.memory import MemoryWorkspace
+from capbias_core.workspace.models import resolve_model
+from capbias_core.workspace.objects import forget_objects_of, keep_objects_of
 from capbias_core.workspace.people import acting
+from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
+from capbias_core.workspace.vectors import look_up_new_words
 
 PACKAGE_ROOT = Path(__file__).parent.parent
 EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
 SECONDS_BETWEEN_NOTES = 0.25
+NO_CAPTIONS = pd.DataFrame(columns=["image_id", "caption_index", "caption"])
 _TRIED: set[tuple] = set()  # by this process: catalogue, run and metrics that its evidence was asked for
 RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that the run can resume
 
@@ -46,6 +54,8 @@ def execute(folder: str, run_id: str, token: str) -> None:
         with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
         names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
+        for line in outcome.log:
+            workspace.log(run_id, line)
         workspace.finish(run_id, token, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
     except Cancelled:
         with suppress(WorkspaceError):
@@ -55,7 +65,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
     except Exception as error:  # whatever failed, the end must be noted
         with suppress(WorkspaceError):  # which may be what failed
             workspace.log(run_id, traceback.format_exc().rstrip())
-        workspace.end(run_id, "failed", f"{type(error).__name__}: {error}{_location(error)}", token)
+        workspace.end(run_id, "failed", _failure(error), token)
     with suppress(WorkspaceError):  # checkpoints that no run can resume from
         for checkpoints in workspace.checkpoints.glob("*"):
             run = workspace.run(checkpoints.name)
@@ -63,8 +73,50 @@ def execute(folder: str, run_id: str, token: str) -> None:
                 shutil.rmtree(checkpoints, ignore_errors=True)
 
 
-def _location(error: Exception) -> str:
-    """` (measures/lic.py, line 12)`: the last line in a traceback of a measure or an attacker, else of this package."""
+def run_in_memory(
+    workspace: MemoryWorkspace,
+    specs: Sequence[RunSpec],
+    collection: str,
+    on_change: Callable[[list[RunRow]], object] = lambda rows: None,
+) -> list[RunRow]:
+    """Compute runs one after another in this process. on_change: gets all of them at each progress."""
+    run_ids = [spec.run_id for spec in specs]
+    for spec in specs:
+        if spec.run_id not in workspace.runs_of(run_ids):
+            workspace.add(spec, collection)
+
+    def rows() -> list[RunRow]:
+        return list(workspace.runs_of(run_ids).values())
+
+    for run in rows():
+        if run.status != "queued":
+            continue
+
+        def progress(share: float, message: str, run_id: str = run.run_id) -> None:
+            workspace.update(run_id, status="running", progress=share, message=message)
+            on_change(rows())
+
+        try:
+            outcome = run_one(workspace, run.spec, progress)
+            names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
+            counts, arrays = outcome.by_direction, outcome.arrays
+            workspace.put(run.run_id, outcome.results, counts, arrays, outcome.notes, names, outcome.lacking)
+        except CapbiasError as error:
+            workspace.update(run.run_id, status="failed", message=str(error))
+        except Exception as error:
+            workspace.update(run.run_id, status="failed", message=_failure(error))
+        except BaseException:
+            for row in rows():
+                if row.status in ACTIVE:
+                    workspace.update(row.run_id, status="cancelled", message="cancelled")
+            raise
+        on_change(rows())
+    return rows()
+
+
+def _failure(error: Exception) -> str:
+    """`KeyError: x (measures/lic.py, line 12)`: with the last line in a traceback of a measure or an attacker, else of
+    this package."""
     lines = [
         (Path(frame.filename).relative_to(PACKAGE_ROOT), frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
@@ -72,7 +124,7 @@ def _location(error: Exception) -> str:
     ]
     extended = [line for line in lines if line[0].parts[0] in EXTENDED and line[0].name != "base.py"]
     file, number = (extended or lines or [("", 0)])[-1]
-    return f" ({file}, line {number})" if file else ""
+    return f"{type(error).__name__}: {error}" + (f" ({file}, line {number})" if file else "")
 
 
 def _reporter(workspace: Workspace, run_id: str, token: str) -> Progress:
@@ -97,12 +149,18 @@ def _reporter(workspace: Workspace, run_id: str, token: str) -> Progress:
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
-    """Compute one run. Raises CapbiasError for inputs that cannot be scored, Cancelled when asked to stop."""
-    measure = MEASURES[spec.measure]
-    job = bare_job(workspace, spec, progress) if measure.makes else job_of(workspace, spec, progress)
+    """Compute one run, and store the item that it makes. Raises CapbiasError for inputs that cannot be scored,
+    Cancelled when asked to stop."""
+    measure, job = MEASURES[spec.measure], job_of(workspace, spec, progress)
     with deterministic(getattr(job.options, "deterministic", False)):
         outcome = measure.run(job)
-    if measure.makes:
+    if made := outcome.item:
+        name, collection = job.options.name, job.options.collection
+        item = workspace.keep(measure.makes, name, made.frame, collection, made.source, made.details, made.digest)
+        if measure.makes == CAPTIONS:
+            look_up_new_words(workspace, collection)
+        if measure.makes == BOXES:
+            keep_objects_of(workspace, item) if len(made.frame) else forget_objects_of(workspace, item)
         return outcome
     notes = []  # which captions and images are left out before anything is measured
     if spec.shared_with:
@@ -116,18 +174,11 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     return replace(outcome, notes=(*notes, *outcome.notes))
 
 
-def bare_job(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
-    """The job of a run that reads no captions and labels: it makes an item from photographs, or its counts are read
-    again."""
-    nothing = pd.DataFrame(columns=["image_id", "caption_index", "caption"])
-    options = MEASURES[spec.measure].options.read(spec.options)
-    attribute = attribute_from(spec.attribute) if spec.attribute else Attribute("", "", ())
-    return Job(workspace, spec, options, attribute, nothing, pd.Series(dtype=object), progress)
-
-
-def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
+def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> Job:
     """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label, or a content check
     does not let them be scored."""
+    if MEASURES[spec.measure].makes:  # from photographs alone
+        return _job(workspace, spec, NO_CAPTIONS, pd.Series(dtype=object), progress)
     attribute = attribute_from(spec.attribute)
     labels = labels_of(workspace, attribute, spec.labels)
     if spec.shared_with:
@@ -139,14 +190,29 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
             "Check that the image ids of captions and labels are of the same data set.",
         )
     refuse(content_of(workspace, spec), spec.model)
-    options = MEASURES[spec.measure].options.read(spec.options)
-    return Job(workspace, spec, options, attribute, frame, labels, progress)
+    return _job(workspace, spec, frame, labels, progress)
+
+
+def _job(workspace: Workspace, spec: RunSpec, frame: pd.DataFrame, labels: pd.Series, progress: Progress) -> Job:
+    return Job(
+        spec=spec,
+        options=MEASURES[spec.measure].options.read(spec.options),
+        attribute=attribute_from(spec.attribute) if spec.attribute else Attribute("", "", ()),
+        frame=frame,
+        labels=labels,
+        progress=progress,
+        table=workspace.frame,
+        tokens_of=workspace.tokens,
+        model=partial(resolve_model, workspace),
+        files=partial(photograph_files, workspace),
+        folder=workspace.folder,
+    )
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The estimates of a finished run from its counts, by metric and direction."""
     measure, values, by_metric = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
-    for direction, counts in counts_of(workspace, run).items():
+    for direction, counts in workspace.counts(run.run_id).items():
         by_metric |= estimates_of(measure.metrics, counts, values, direction)
     return by_metric
 
@@ -177,8 +243,8 @@ def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
             for metric in MEASURES[run.spec.measure].metrics
             if metric.name in new or metric.gap_of in new or metric.name in {METRICS[name].gap_of for name in new}
         ]
-        job, rows = bare_job(workspace, run.spec, silent), []
-        for direction, counts in counts_of(workspace, run).items():
+        job, rows = _job(workspace, run.spec, NO_CAPTIONS, pd.Series(dtype=object), silent), []
+        for direction, counts in workspace.counts(run.run_id).items():
             rows += job.rows(metrics, counts, columns_of(workspace, run, direction), direction)
         given = {row.metric for row in rows} & {*new}
         workspace.add_results(run.run_id, rows, sorted(given))

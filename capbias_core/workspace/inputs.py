@@ -18,7 +18,6 @@ from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.attributes.labels import label_columns
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.checks import refuse
-from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
@@ -46,8 +45,8 @@ from capbias_core.workspace.objects import (
     CONFIDENCE,
     WEIGHTS,
     Detections,
+    about_boxes,
     boxes_of,
-    keep_boxes,
     keep_objects_of,
     weights_option,
 )
@@ -452,7 +451,8 @@ def _detect_objects(workspace: Workspace, collection: str, given: Inputs, tell: 
     pictures = find_pictures(folder)
     files = {image: folder / name for image, name in zip(pictures["image_id"], pictures["file"], strict=True)}
     boxes = looked_at(workspace, files, option, CONFIDENCE, tell, progress)
-    return keep_objects_of(workspace, keep_boxes(workspace, boxes, option, CONFIDENCE, collection, OBJECTS)).name
+    item = workspace.keep(BOXES, OBJECTS, boxes.frame, collection, *about_boxes(boxes, option, CONFIDENCE))
+    return keep_objects_of(workspace, item).name
 
 
 def looked_at(
@@ -464,7 +464,7 @@ def looked_at(
     progress: Progress = silent,
 ) -> Detections:
     """The boxes of photographs. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
-    boxes = boxes_of(workspace, files, resolve_model(workspace, option, file_digest), confidence, progress)
+    boxes = boxes_of(workspace.folder, files, resolve_model(workspace, option), confidence, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")
     if not boxes.read:
