@@ -151,21 +151,27 @@ def _reporter(workspace: Workspace, run_id: str, token: str) -> Progress:
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     """Compute one run, and store the item that it makes. Raises CapbiasError for inputs that cannot be scored,
     Cancelled when asked to stop."""
-    measure, job = MEASURES[spec.measure], job_of(workspace, spec, progress)
+    job = job_of(workspace, spec, progress)
+    outcome = compute(job)
+    if made := outcome.item:
+        kind, name, collection = MEASURES[spec.measure].makes, job.options.name, job.options.collection
+        item = workspace.keep(kind, name, made.frame, collection, made.source, made.details, made.digest)
+        if kind == CAPTIONS:
+            look_up_new_words(workspace, collection)
+        if kind == BOXES:
+            keep_objects_of(workspace, item) if len(made.frame) else forget_objects_of(workspace, item)
+    return outcome
+
+
+def compute(job: Job) -> Outcome:
+    """What a run leaves: a pure function of its inputs. Raises as `run_one`."""
+    spec, measure = job.spec, MEASURES[job.spec.measure]
     with deterministic(getattr(job.options, "deterministic", False)):
         outcome = measure.run(job)
-    if made := outcome.item:
-        name, collection = job.options.name, job.options.collection
-        item = workspace.keep(measure.makes, name, made.frame, collection, made.source, made.details, made.digest)
-        if measure.makes == CAPTIONS:
-            look_up_new_words(workspace, collection)
-        if measure.makes == BOXES:
-            keep_objects_of(workspace, item) if len(made.frame) else forget_objects_of(workspace, item)
-        return outcome
     notes = []  # which captions and images are left out before anything is measured
     if spec.shared_with:
         notes.append("Only images that the compared set under another condition has too (see Images).")
-    elif unlabelled := len(workspace.frame(spec.captions)) - len(job.frame):
+    elif spec.captions and (unlabelled := len(job.table(spec.captions)) - len(job.frame)):
         notes.append(f"{unlabelled:,} captions are left out: their images have no label for {job.attribute.name}.")
     if spec.coverage == WITH_REFERENCES and measure.compares:
         images = images_in(job.frame)
@@ -189,7 +195,8 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> 
             f"No image of {spec.model} has a label for {attribute.name}.",
             "Check that the image ids of captions and labels are of the same data set.",
         )
-    refuse(content_of(workspace, spec), spec.model)
+    if not isinstance(workspace, MemoryWorkspace):  # whose inputs were checked when they were read
+        refuse(content_of(workspace, spec), spec.model)
     return _job(workspace, spec, frame, labels, progress)
 
 
