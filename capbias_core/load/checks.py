@@ -253,7 +253,7 @@ def findings(
     texts, times = list(different), np.bincount(which, minlength=len(different))
     found = [each for each in text_findings(texts, times) if each.effect == REFUSE]
     if references is not None:
-        references = references.astype(object)
+        references = pd.DataFrame(references, dtype=object)
         found += _of_references(captions, references)
         images = references["image_id"].drop_duplicates()
         images = images[images.isin(captions["image_id"])].sample(frac=1, random_state=0)[:SAMPLE]

@@ -78,8 +78,10 @@ def run_in_memory(
     specs: Sequence[RunSpec],
     collection: str,
     on_change: Callable[[list[RunRow]], object] = lambda rows: None,
+    stopped: Callable[[KeyboardInterrupt], object] | None = None,
 ) -> list[RunRow]:
-    """Compute runs one after another in this process. on_change: gets all of them at each progress."""
+    """Compute runs one after another in this process. on_change: gets all of them at each progress. stopped: gets what
+    stops the computation; the runs are then returned as they are. Without it a stop is raised."""
     run_ids = [spec.run_id for spec in specs]
     for spec in specs:
         if spec.run_id not in workspace.runs_of(run_ids):
@@ -105,11 +107,14 @@ def run_in_memory(
             workspace.update(run.run_id, status="failed", message=str(error))
         except Exception as error:
             workspace.update(run.run_id, status="failed", message=_failure(error))
-        except BaseException:
+        except KeyboardInterrupt as error:
             for row in rows():
                 if row.status in ACTIVE:
                     workspace.update(row.run_id, status="cancelled", message="cancelled")
-            raise
+            if stopped is None:
+                raise
+            stopped(error)
+            break
         on_change(rows())
     return rows()
 

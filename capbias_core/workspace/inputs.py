@@ -24,7 +24,6 @@ from capbias_core.load.places import checked_path
 from capbias_core.load.read import TITLES
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
-from capbias_core.processes import temporary_folder
 from capbias_core.types import Progress, silent
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import CUT
@@ -40,6 +39,7 @@ from capbias_core.workspace.labels import (
     table_with,
     tables_with,
 )
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import (
     CONFIDENCE,
@@ -152,18 +152,7 @@ def caption_files(given: Any, **more: Any) -> list[File]:
 def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Workspace]:
     """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
     path = typed_path(folder) if folder else default_folder()
-    if make or path.exists():
-        yield Workspace(path)
-        return
-    with temporary_workspace() as workspace:
-        yield workspace
-
-
-@contextmanager
-def temporary_workspace() -> Iterator[Workspace]:
-    """A workspace that is removed at the end of the block."""
-    with temporary_folder() as folder:
-        yield Workspace(folder)
+    yield Workspace(path) if make or path.exists() else MemoryWorkspace()
 
 
 def resolve(

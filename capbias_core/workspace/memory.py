@@ -139,7 +139,9 @@ class MemoryWorkspace(Workspace):
     def runs_of(self, run_ids: Sequence[str]) -> dict[str, RunRow]:
         return {run_id: self._runs[run_id] for run_id in run_ids if run_id in self._runs}
 
-    def past_durations(self, *_: Any) -> list[tuple[RunSpec, float]]:
+    def past_durations(
+        self, measure: str, attacker: str, most: int, before: float | None = None
+    ) -> list[tuple[RunSpec, float]]:
         return []
 
     def forget(self, run_id: str) -> None:
