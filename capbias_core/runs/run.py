@@ -90,32 +90,32 @@ def run_in_memory(
     def rows() -> list[RunRow]:
         return list(workspace.runs_of(run_ids).values())
 
-    for run in rows():
-        if run.status != "queued":
-            continue
+    try:
+        for run in rows():
+            if run.status != "queued":
+                continue
 
-        def progress(share: float, message: str, run_id: str = run.run_id) -> None:
-            workspace.update(run_id, status="running", progress=share, message=message)
+            def progress(share: float, message: str, run_id: str = run.run_id) -> None:
+                workspace.update(run_id, status="running", progress=share, message=message)
+                on_change(rows())
+
+            try:
+                outcome = run_one(workspace, run.spec, progress)
+                names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
+                counts, arrays = outcome.by_direction, outcome.arrays
+                workspace.put(run.run_id, outcome.results, counts, arrays, outcome.notes, names, outcome.lacking)
+            except CapbiasError as error:
+                workspace.update(run.run_id, status="failed", message=str(error))
+            except Exception as error:
+                workspace.update(run.run_id, status="failed", message=_failure(error))
             on_change(rows())
-
-        try:
-            outcome = run_one(workspace, run.spec, progress)
-            names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
-            counts, arrays = outcome.by_direction, outcome.arrays
-            workspace.put(run.run_id, outcome.results, counts, arrays, outcome.notes, names, outcome.lacking)
-        except CapbiasError as error:
-            workspace.update(run.run_id, status="failed", message=str(error))
-        except Exception as error:
-            workspace.update(run.run_id, status="failed", message=_failure(error))
-        except KeyboardInterrupt as error:
-            for row in rows():
-                if row.status in ACTIVE:
-                    workspace.update(row.run_id, status="cancelled", message="cancelled")
-            if stopped is None:
-                raise
-            stopped(error)
-            break
-        on_change(rows())
+    except KeyboardInterrupt as error:
+        for row in rows():
+            if row.status in ACTIVE:
+                workspace.update(row.run_id, status="cancelled", message="cancelled")
+        if stopped is None:
+            raise
+        stopped(error)
     return rows()
 
 
