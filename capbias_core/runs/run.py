@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -13,15 +12,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.aggregate import Estimate
+from capbias_core.aggregate import Estimate, estimates_of, result_rows
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.checks import refuse
 from capbias_core.load.parsed import BOXES, CAPTIONS
-from capbias_core.measures.base import Job, Outcome, columns_of, estimates_of, of_images
-from capbias_core.measures.registry import MEASURES, METRICS
+from capbias_core.measures.base import Job, Outcome, columns_of, of_images, run_facts
+from capbias_core.measures.registry import MEASURES
 from capbias_core.types import Attribute, Progress, silent
 from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
 from capbias_core.workspace.content import content_of
@@ -38,9 +36,7 @@ from capbias_core.workspace.vectors import look_up_new_words
 PACKAGE_ROOT = Path(__file__).parent.parent
 EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
 SECONDS_BETWEEN_NOTES = 0.25
-NO_CAPTIONS = pd.DataFrame(columns=["image_id", "caption_index", "caption"])
 _TRIED: set[tuple] = set()  # by this process: catalogue, run and metrics that its evidence was asked for
-RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that the run can resume
 
 
 def execute(folder: str, run_id: str, token: str) -> None:
@@ -51,7 +47,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
         return
     try:
         run = workspace.get_run(run_id)
-        with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
+        with acting(run.owner):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
         names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
         for line in outcome.log:
@@ -66,11 +62,6 @@ def execute(folder: str, run_id: str, token: str) -> None:
         with suppress(WorkspaceError):  # which may be what failed
             workspace.log(run_id, traceback.format_exc().rstrip())
         workspace.end(run_id, "failed", _failure(error), token)
-    with suppress(WorkspaceError):  # checkpoints that no run can resume from
-        for checkpoints in workspace.checkpoints.glob("*"):
-            run = workspace.run(checkpoints.name)
-            if run is None or run.status not in (*ACTIVE, *RESUMABLE) or not is_current(run.spec):
-                shutil.rmtree(checkpoints, ignore_errors=True)
 
 
 def run_in_memory(
@@ -188,28 +179,25 @@ def compute(job: Job) -> Outcome:
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> Job:
     """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label, or a content check
     does not let them be scored."""
-    if MEASURES[spec.measure].makes:  # from photographs alone
-        return _job(workspace, spec, NO_CAPTIONS, pd.Series(dtype=object), progress)
-    attribute = attribute_from(spec.attribute)
-    labels = labels_of(workspace, attribute, spec.labels)
-    if spec.shared_with:
-        labels = labels[labels.index.isin(workspace.frame(spec.shared_with)["image_id"])]
-    frame = of_images(workspace.frame(spec.captions), labels.index)
-    if frame.empty:
-        raise CapbiasError(
-            f"No image of {spec.model} has a label for {attribute.name}.",
-            "Check that the image ids of captions and labels are of the same data set.",
-        )
-    if not isinstance(workspace, MemoryWorkspace):  # whose inputs were checked when they were read
-        refuse(content_of(workspace, spec), spec.model)
-    return _job(workspace, spec, frame, labels, progress)
-
-
-def _job(workspace: Workspace, spec: RunSpec, frame: pd.DataFrame, labels: pd.Series, progress: Progress) -> Job:
+    attribute = Attribute("", "", ())
+    frame, labels = pd.DataFrame(columns=["image_id", "caption_index", "caption"]), pd.Series(dtype=object)
+    if not MEASURES[spec.measure].makes:  # an item is made from photographs alone
+        attribute = attribute_from(spec.attribute)
+        labels = labels_of(workspace, attribute, spec.labels)
+        if spec.shared_with:
+            labels = labels[labels.index.isin(workspace.frame(spec.shared_with)["image_id"])]
+        frame = of_images(workspace.frame(spec.captions), labels.index)
+        if frame.empty:
+            raise CapbiasError(
+                f"No image of {spec.model} has a label for {attribute.name}.",
+                "Check that the image ids of captions and labels are of the same data set.",
+            )
+        if not isinstance(workspace, MemoryWorkspace):  # whose inputs were checked when they were read
+            refuse(content_of(workspace, spec), spec.model)
     return Job(
         spec=spec,
         options=MEASURES[spec.measure].options.read(spec.options),
-        attribute=attribute_from(spec.attribute) if spec.attribute else Attribute("", "", ()),
+        attribute=attribute,
         frame=frame,
         labels=labels,
         progress=progress,
@@ -249,16 +237,12 @@ def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
         tried = (workspace.database, run.run_id, *new)
         if not new or tried in _TRIED:
             continue
-        # A gap brings rows of its metric, one for each group.
-        metrics = [
-            metric
-            for metric in MEASURES[run.spec.measure].metrics
-            if metric.name in new or metric.gap_of in new or metric.name in {METRICS[name].gap_of for name in new}
-        ]
-        job, rows = _job(workspace, run.spec, NO_CAPTIONS, pd.Series(dtype=object), silent), []
+        measure, spec, added = MEASURES[run.spec.measure], run.spec, []
+        facts = run_facts(spec, measure.options.read(spec.options), attribute_from(spec.attribute))
         for direction, counts in workspace.counts(run.run_id).items():
-            rows += job.rows(metrics, counts, columns_of(workspace, run, direction), direction)
-        given = {row.metric for row in rows} & {*new}
-        workspace.add_results(run.run_id, rows, sorted(given))
+            columns = columns_of(workspace, run, direction)
+            added += result_rows(measure.metrics, counts, facts, columns, direction)
+        given = {row.metric for row in added} & {*new}
+        workspace.add_results(run.run_id, added, sorted(given))  # what is stored already stays
         if len(given) < len(new):
             _TRIED.add(tried)
