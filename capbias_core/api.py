@@ -375,9 +375,7 @@ def score(
         raise nothing_measured(report)
     words_later = partial(words_of, store, kept, asked, compute)
     report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
-    if words:
-        _ = report.words
-    return report
+    return replace(report, compute_words=partial(pd.DataFrame, words_later())) if words else report
 
 
 def compare(

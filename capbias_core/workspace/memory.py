@@ -33,7 +33,7 @@ class MemoryWorkspace(Workspace):
         self._models: dict[str, str] = {}
         self._derived: dict[str, Any] = {}
         self._runs: dict[str, RunRow] = {}
-        self._results: dict[str, list[Result]] = {}
+        self._results: dict[str, Sequence[Result]] = {}
         self._counts: dict[str, Mapping[str, Counts]] = {}
         self._arrays: dict[str, Mapping[str, bytes]] = {}
 
@@ -127,8 +127,8 @@ class MemoryWorkspace(Workspace):
         metrics: Sequence[str],
         lacking: Mapping[str, str],
     ) -> None:
-        """What a run has computed, which ends it. The arguments are those of `Workspace.finish`."""
-        self._results[run_id], self._counts[run_id], self._arrays[run_id] = list(results), counts, arrays
+        """End a run with what it has computed. counts: by direction. The others: as of `Workspace.finish`."""
+        self._results[run_id], self._counts[run_id], self._arrays[run_id] = results, counts, arrays
         notes = (*notes, *left_out_lines(lacking))
         ended = {"status": "finished", "progress": 1.0, "message": "finished", "finished": time.time()}
         self.update(run_id, notes=notes, metrics=tuple(metrics), lacking=lacking, **ended)
