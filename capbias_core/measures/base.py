@@ -16,19 +16,25 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capbias_core.aggregate import NOTHING_MORE, Columns, Counts, Metric, Needs, RunFacts, result_rows
+from capbias_core.aggregate import NOTHING_MORE, Columns, Counts, Metric, Needs, RunFacts, object_rows, result_rows
 from capbias_core.attackers import attacker_entry
-from capbias_core.errors import NotMeasurable
+from capbias_core.errors import CapbiasError, NotMeasurable
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
 from capbias_core.workspace.spec import ModelReference, PhotographsReference, RunSpec
-from capbias_core.workspace.store import COUNTS, Item, RunRow, Workspace
+from capbias_core.workspace.store import COUNTS, Item, RunRow, Workspace, frame_bytes
 from capbias_core.workspace.vectors import alignment_name
 
-ABOUT = "columns"  # the array of a run with what its rows say of its evidence
+# Arrays of a run: what its rows say of its evidence, and rows of each object.
+ABOUT, BY_OBJECT = "columns", "objects"
+
+
+def nothing_stored(*_: object) -> Any:
+    """What a job without stored items reads."""
+    raise CapbiasError("This run reads no stored items.")
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Measure:
 
     name: str  # by which its runs are stored
     title: str  # what its runs give, in a few words
-    count: Callable[[Job], Outcome]  # the evidence, from which `run` makes the rows
+    count: Callable[..., Outcome]  # a Job to its evidence, from which `run` makes the rows
     seconds: float = 1.0  # roughly, on two free cores, for 15,000 captions or images and a seed, without the attacker
     explains: bool = False  # whether the attacker explains each caption
     metrics: tuple[Metric, ...] = ()
@@ -65,9 +71,7 @@ class Measure:
     # Options of a request to options of one caption set.
     for_set: Callable[[Workspace, Any, Item], Any] = lambda workspace, options, item: options
     makes: str = ""  # the kind of item that a run makes instead of numbers
-    per_object: bool = False  # whether its runs leave `objects`, rows of each object (see gender_score_common.py)
-    # If it needs neither images nor human captions: a TextJob to a Counted (see gender_score_common.py).
-    of_texts: Callable[[Any], Any] | None = None
+    of_texts: bool = False  # also reads plain texts, the second argument of `count` (see gender_score_common.py)
     in_process: bool = True  # light enough for the web server's process (for an attacker, its entry says so)
     packages: tuple[str, ...] = ()  # modules of extras that its metrics need, whatever the attacker
     place: int = 100  # position among the measures, smaller first
@@ -79,10 +83,14 @@ class Measure:
             raise TypeError(f"count of measures/{self.name}.py returned {type(outcome).__name__}, not an Outcome")
         if outcome.results:
             return outcome
-        about, facts, rows = outcome.about, run_facts(job.spec, job.options, job.attribute), []
+        about, facts = outcome.about, run_facts(job.spec, job.options, job.attribute)
+        rows, of_objects = [], []
         for direction, counts in outcome.by_direction.items():
             rows += result_rows(self.metrics, counts, facts, about[direction], direction)
+            of_objects += object_rows(self.metrics, counts, facts, about[direction])
         kept = {ABOUT: json.dumps(about).encode()} if about else {}
+        if of_objects:
+            kept[BY_OBJECT] = frame_bytes(pd.DataFrame([row.row() for row in of_objects]))
         notes = [*outcome.remarks(rows), *outcome.notes]
         return replace(outcome, results=rows, notes=notes, arrays={**outcome.arrays, **kept})
 
@@ -125,11 +133,14 @@ class Job:
     frame: pd.DataFrame
     labels: pd.Series  # value of the attribute by image ID
     progress: Progress
-    table: Callable[[str], pd.DataFrame]  # an item by its content hash
-    tokens_of: Callable[[str], Tokens]  # all captions of a set by its content hash
-    model: Callable[[ModelReference], ModelFiles]  # raises CapbiasError for a model that is missing or has changed
-    files: Callable[[PhotographsReference], dict[str, Path]]  # by image ID; raises in the same way
-    folder: Path  # for large files that other runs may read too, such as vectors of captions; perhaps not made yet
+    table: Callable[[str], pd.DataFrame] = nothing_stored  # an item by its content hash
+    tokens_of: Callable[[str], Tokens] = nothing_stored  # all captions of a set by its content hash
+    # Raise CapbiasError for a model or photographs that are missing or have changed.
+    model: Callable[[ModelReference], ModelFiles] = nothing_stored
+    files: Callable[[PhotographsReference], dict[str, Path]] = nothing_stored  # by image ID
+    folder: Path = (
+        Path()
+    )  # for large files that other runs may read too, such as vectors of captions; perhaps not made yet
 
     def tokens(self, frame: pd.DataFrame) -> Tokens:
         """The tokens of some rows of `frame`."""
