@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -53,9 +54,10 @@ from capbias_core.types import BOX_COLUMNS, CONDITIONS, Table, counted
 from capbias_core.vision.masking import OF_OBJECTS, MaskRule, regions_to_drop
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame, read_part, store
-from capbias_core.workspace.inputs import checked_path, looked_at, temporary_workspace, warn
+from capbias_core.workspace.inputs import checked_path, looked_at, warn
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option
 from capbias_core.workspace.photographs import (
     ORIGINALS,
@@ -277,7 +279,7 @@ def caption(
         raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
     options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": flags.name})
     output = checked_output(flags.output)
-    with opened(flags.workspace) if flags.collection else temporary_workspace() as workspace:
+    with opened(flags.workspace) if flags.collection else nullcontext(MemoryWorkspace()) as workspace:
         if flags.collection:
             collection = known_collection(workspace, flags.collection)
             folder = flags.photographs or masked_so(workspace, collection, flags.condition)
@@ -381,7 +383,7 @@ def mask(
             for item in items:
                 say(f"stored: photographs {item.name} in the collection {collection}")
             return code
-    with temporary_workspace() as workspace:
+    with nullcontext(MemoryWorkspace()) as workspace:
         if not flags.regions:
             originals = _store_photographs(workspace, images)
             _check_output(originals, workspace, flags)
@@ -526,7 +528,7 @@ def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, opti
     people = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
     by_image, chosen = dict(list(people.groupby("image_id"))), {}
     if isinstance(options.labelled, str) and options.labelled:
-        chosen = labelled_boxes(workspace, workspace.item(BOXES, options.labelled, collection).hash)
+        chosen = labelled_boxes(workspace.frame(workspace.item(BOXES, options.labelled, collection).hash))
     regions, tables = table.frame, []
     known = regions[regions["image_id"].isin(set(by_image))]
     for condition in flags.condition:

@@ -13,7 +13,6 @@ from capbias_core.whole_files import private_folder, write_whole
 from capbias_core.workspace.labels import tables_with
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.store import Item, Workspace
-from capbias_core.workspace.tokens import kept_tokens
 
 NAME = re.compile(r"\w[\w .-]{0,59}")
 SOURCE = "the attribute"  # the name of the text in errors, if it has no file
@@ -92,4 +91,4 @@ def known(workspace: Workspace) -> dict[str, Attribute]:
 def trial(workspace: Workspace, item: Item, attribute: Attribute) -> Trial:
     """How the words of an attribute match a stored caption set."""
     captions = workspace.frame(item.hash)["caption"].tolist()
-    return try_attribute(captions, attribute, kept_tokens(workspace, item.hash))
+    return try_attribute(captions, attribute, workspace.tokens(item.hash))

@@ -10,7 +10,7 @@ import json
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from capbias_core.vision.masking import (
     people_of,
 )
 from capbias_core.whole_files import private_folder
-from capbias_core.workspace.store import MADE, Workspace
+from capbias_core.workspace.store import MADE
 
 VERSION = 1  # raised when a change of the code changes the pixels
 THREADS = 2
@@ -64,15 +64,20 @@ class Masked:
 
 
 def masked_folder(
-    workspace: Workspace, files: Mapping[str, Path], content: str, masking: Masking, progress: Progress
+    home: Path,
+    table: Callable[[str], pd.DataFrame],
+    files: Mapping[str, Path],
+    content: str,
+    masking: Masking,
+    progress: Progress,
 ) -> Masked:
     """The folder of photographs masked in one way; written if it does not exist.
 
-    files: the originals by image ID; content: a digest of their contents. Photographs that cannot be read, differ in
-    size from their outlines, or show nothing to hide (see `MaskRule`) are left out. progress may stop the work by
-    raising; then nothing is left. Raises CapbiasError if nothing can be masked.
+    home: the folder for it. table: content hash to stored outlines or boxes. files: the originals by image ID. content:
+    a digest of their contents. Photographs that cannot be read, differ in size from their outlines, or show nothing to
+    hide (see `MaskRule`) are left out. progress may stop the work by raising; then nothing is left. Raises CapbiasError
+    if nothing can be masked.
     """
-    home = workspace.folder / "pictures"
     used = masking.rule.used() | {"fill": masking.fill, "people": masking.people}
     used |= {"labelled": masking.labelled} if masking.labelled else {}
     text = json.dumps([VERSION, content, used], sort_keys=True)
@@ -85,8 +90,8 @@ def masked_folder(
         target = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
         private_folder(target)
         try:
-            labelled = labelled_boxes(workspace, masking.labelled) if masking.labelled else {}
-            rows = workspace.frame(masking.people)
+            labelled = labelled_boxes(table(masking.labelled)) if masking.labelled else {}
+            rows = table(masking.people)
             by_image = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
             nothing, names = rows.iloc[:0], masked_names(files)
             made: dict = {"kept": [], "left_out": {}, "bare": []}
@@ -126,9 +131,9 @@ def masked_folder(
     return Masked(folder, pd.DataFrame(made["kept"]), made["left_out"], tuple(made["bare"]))
 
 
-def labelled_boxes(workspace: Workspace, digest: str) -> dict[str, tuple]:
-    """The box (x1, y1, x2, y2) of the labelled person by image ID, the first of its image. digest: of stored boxes."""
-    people = people_of(workspace.frame(digest)).drop_duplicates("image_id")
+def labelled_boxes(boxes: pd.DataFrame) -> dict[str, tuple]:
+    """The box (x1, y1, x2, y2) of the labelled person by image ID, the first of its image."""
+    people = people_of(boxes).drop_duplicates("image_id")
     return dict(zip(people["image_id"], people[CORNERS].itertuples(index=False, name=None), strict=True))
 
 
