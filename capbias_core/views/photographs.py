@@ -101,9 +101,9 @@ def hidden_of(
     return hidden, reasons
 
 
-def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray], fill: str) -> dict[str, np.ndarray]:
+def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The photograph under each condition, the original first."""
-    return {ORIGINAL: pixels} | {condition: masking.filled(pixels, own, fill) for condition, own in hidden.items()}
+    return {ORIGINAL: pixels} | {condition: masking.filled(pixels, mask) for condition, mask in hidden.items()}
 
 
 def image_captions(frame: pd.DataFrame, image: str) -> list[str]:

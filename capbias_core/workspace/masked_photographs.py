@@ -42,13 +42,11 @@ SOFTWARE, OURS = "Software", "capbias mask"  # the text in a PNG file by which i
 
 @dataclass(frozen=True)
 class Masking:
-    """How a folder is masked. fill: a name in FILLS. people: content hash of stored outlines or boxes. labelled: of
-    stored boxes of the labelled people, '' for none."""
+    """How a folder is masked."""
 
     rule: MaskRule
-    fill: str
-    people: str
-    labelled: str = ""
+    people: str  # content hash of stored outlines or boxes
+    labelled: str = ""  # of stored boxes of the labelled people, '' for none
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,8 @@ def masked_folder(
     raising; then nothing is left. Raises CapbiasError if nothing can be masked.
     """
     home = workspace.folder / "pictures"
-    used = masking.rule.used() | {"fill": masking.fill, "people": masking.people}
+    used = masking.rule.used() | {"fill": "grey", "people": masking.people}  # folders of versions with more fills stay
+    used |= {} if masking.rule.condition == "object" else {"whose": "foreground"}
     used |= {"labelled": masking.labelled} if masking.labelled else {}
     text = json.dumps([VERSION, content, used], sort_keys=True)
     folder = home / hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -151,7 +150,7 @@ def _mask_one(file: Path, rows: pd.DataFrame, masking: Masking, target: Path, la
 
     signature = PngImagePlugin.PngInfo()
     signature.add_text(SOFTWARE, OURS)
-    picture = Image.fromarray(filled(pixels, hidden, masking.fill))
+    picture = Image.fromarray(filled(pixels, hidden))
     picture.save(target, compress_level=COMPRESSION, pnginfo=signature)
     return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
 

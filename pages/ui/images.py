@@ -26,7 +26,7 @@ from capbias_core.views.photographs import keep_uploaded
 from capbias_core.views.published import printed_conditions
 from capbias_core.views.sentence import intervals_over
 from capbias_core.vision.detect import to_download
-from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
+from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
 from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
@@ -301,10 +301,9 @@ def _mask(bar: Bar, attribute: str, table: Item | None) -> None:
     people = left.selectbox("Marked by", list(sources), key="mask_people")
     possible = [name for name in MASKED if sources[people] == SEGMENTS or name not in OF_OUTLINES]
     chosen = right.multiselect("Conditions", possible, default=possible, key=f"conditions_{people}")
-    first, second, third = st.columns(3)
-    fill = first.selectbox("Filled with", list(FILLS), key="mask_fill")
-    fraction = second.number_input("Part of the person", 0.1, 1.0, HALF, 0.1, key="mask_fraction")
-    names = third.text_input(
+    left, right = st.columns([1, 2])
+    fraction = left.number_input("Part of the person", 0.1, 1.0, HALF, 0.1, key="mask_fraction")
+    names = right.text_input(
         "Objects to mask",
         key="mask_objects",
         placeholder=f"most associated with {attribute or 'the attribute'}",
@@ -327,7 +326,6 @@ def _mask(bar: Bar, attribute: str, table: Item | None) -> None:
             options = MaskOptions(
                 condition=condition,
                 people=people,
-                fill=fill,
                 fraction=float(fraction),
                 departures=departures,
                 only_masked=only_masked,

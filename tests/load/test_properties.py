@@ -27,7 +27,7 @@ from capbias_core.load.files import unpacked, unpacked_tree
 from capbias_core.load.labels import labels
 from capbias_core.load.published import read_human_scores, read_results
 from capbias_core.load.read import kind_of, parse, parse_table, read_file, read_texts
-from capbias_core.load.tables import boxes, captions, objects, regions, segments
+from capbias_core.load.tables import boxes, captions, objects, segments
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
 from capbias_core.workspace.ingest import File, preview
@@ -60,7 +60,6 @@ SAVED = {
 OTHERS = [
     ("instances.json", json.dumps(INSTANCES)),
     ("scores.csv", "model,value\nsat,1.5\n"),
-    ("regions.csv", "image_id,x1,y1,x2,y2\n1,0,0,3,3\n"),
     ("failed.tsv", "index\tanswer\tprediction\n0\t['a dog', 'dogs']\ta cat\n1\t[]\tFailed to obtain answer\n"),
     ("texts.txt", "a dog\na man\n"),
     ("glove.txt", "dog 0.1 0.2\nman 1 2\n"),
@@ -189,7 +188,6 @@ TABLES = [
     lambda parsed: boxes(parsed, {"1": (10, 10)}),
     objects,
     segments,
-    regions,
 ]
 READERS = [
     read_results,
