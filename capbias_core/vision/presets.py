@@ -1,8 +1,8 @@
 """Captioners that are known by a short name: where their weights are, what they are asked, how their answer is read;
 and how a captioner is asked for the value of an attribute.
 
-Imports nothing heavy. Any other captioner of transformers goes by its folder, or by its name on the Hugging Face hub. It
-is treated as a preset of the same kind (the `model_type` of its configuration), if there is one.
+Imports nothing heavy. Any other captioner of transformers goes by its folder, or by its name on the Hugging Face hub.
+It is treated as a preset of the same kind (the `model_type` of its configuration), if there is one.
 """
 
 from __future__ import annotations

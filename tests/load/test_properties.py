@@ -21,7 +21,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capbias_core.attributes import read_attribute
-from capbias_core.attributes.form import fields_of
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import unpacked, unpacked_tree
 from capbias_core.load.labels import labels
@@ -174,11 +173,6 @@ def contents(ending: str) -> st.SearchStrategy[bytes]:
 # What reads them
 
 
-def attribute(path: Path):
-    fields_of(path.read_bytes().decode("utf-8", "replace"), path.name)
-    return read_attribute(path)
-
-
 TABLES = [
     kind_of,
     captions,
@@ -195,7 +189,7 @@ READERS = [
     read_texts,
     lambda path: read_vectors(path, {"dog", "man", ""}),
     read_plan,
-    attribute,
+    read_attribute,
 ]
 
 
