@@ -32,7 +32,6 @@ from capbias_core.workspace.store import UPLOADED, Item, RunRow, Workspace, byte
 
 # The conditions that can be made here; `person` is a person mask from another source.
 STRIP = tuple(condition for condition in CONDITIONS if condition != "person")
-BOX = ["x1", "y1", "x2", "y2"]
 
 
 def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS) -> dict[str, Path]:
@@ -65,19 +64,6 @@ def objects_on(rows: pd.DataFrame, departures: Mapping[str, float]) -> list[str]
     return sorted(names, key=lambda name: (-departures.get(name, 0.0), -sizes[name]))
 
 
-def mask_of(rows: pd.DataFrame, height: int, width: int) -> np.ndarray:
-    """(height, width) booleans: what all rows cover, by their outlines, else by their boxes."""
-    mask = np.zeros((height, width), dtype=bool)
-    for row in rows.to_dict("records"):
-        box = [row[side] for side in BOX]
-        mask |= (
-            masking.outline_mask(row["outline"], height, width)
-            if "outline" in row
-            else masking.box_mask(box, height, width)
-        )
-    return mask
-
-
 def hidden_of(
     rows: pd.DataFrame, size: tuple[int, int], chosen: str = "", fraction: float = masking.HALF
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -104,11 +90,6 @@ def hidden_of(
 def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The photograph under each condition, the original first."""
     return {ORIGINAL: pixels} | {condition: masking.filled(pixels, mask) for condition, mask in hidden.items()}
-
-
-def image_captions(frame: pd.DataFrame, image: str) -> list[str]:
-    """The captions of an image in a kept set."""
-    return list(frame.loc[frame["image_id"] == image, "caption"])
 
 
 def rescored(scores: CaptionScores, attackers: StoredAttackers, image: str, captions: Sequence[str]) -> list[Rescored]:
@@ -278,7 +259,7 @@ def layered(
         draw.rectangle(inner, outline=colour, width=width)
 
     for row in boxes.to_dict("records") if boxes is not None else ():
-        corners, colour = [row[side] for side in BOX], PEOPLE if row["object"] == masking.PERSON else THINGS
+        corners, colour = [row[side] for side in masking.CORNERS], PEOPLE if row["object"] == masking.PERSON else THINGS
         rectangle(corners, colour, 2)
         sure = row.get("confidence", 1.0)
         text = row["object"] if sure >= 1 else f"{row['object']} {sure:.2f}"

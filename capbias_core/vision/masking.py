@@ -83,6 +83,25 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, lab
     is left out, since nobody knows what it shows. Raises NothingToMask, and CapbiasError for outlines or boxes of a
     photograph of another size.
     """
+    check_size(rows, size)
+    hidden = np.zeros(size, dtype=bool)
+    if rule.condition in OF_OBJECTS:
+        name = rule.object_on(rows)
+        if not name and (rows.empty or rule.only_masked):
+            raise NothingToMask(NO_OBJECT if rule.only_masked else NOTHING_MARKED)
+        hidden |= marked_pixels(rows[rows["object"] == name], *size)
+    if rule.condition != "object":
+        person = foreground(rows, labelled)
+        if person is None:
+            raise NothingToMask(NOTHING_MARKED if rows.empty else NO_PERSON if labelled is None else NOT_LABELLED)
+        row = person.to_frame().T
+        drawn = marked_pixels(row.drop(columns="outline", errors="ignore") if rule.condition == "box" else row, *size)
+        hidden |= part_of(drawn, rule.fraction) if rule.condition == "part" else drawn
+    return hidden
+
+
+def check_size(rows: pd.DataFrame, size: tuple[int, int]) -> None:
+    """Raises CapbiasError for outlines or boxes of a photograph of another size than (height, width)."""
     if "height" in rows:
         known = rows.loc[rows["height"] > 0, ["height", "width"]].drop_duplicates().itertuples(index=False)
         other = next(
@@ -97,24 +116,17 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, lab
             f"A photograph of {size[1]} x {size[0]} pixels has {other}.",
             "Check that both are of the same data set, and that the photograph was not resized.",
         )
-    hidden = np.zeros(size, dtype=bool)
 
-    def drawn(row: pd.Series) -> np.ndarray:
-        as_box = rule.condition == "box" or "outline" not in rows
-        return box_mask(row[CORNERS], *size) if as_box else outline_mask(row["outline"], *size)
 
-    if rule.condition in OF_OBJECTS:
-        name = rule.object_on(rows)
-        if not name and (rows.empty or rule.only_masked):
-            raise NothingToMask(NO_OBJECT if rule.only_masked else NOTHING_MARKED)
-        for _, row in rows[rows["object"] == name].iterrows():
-            hidden |= drawn(row)
-    if rule.condition != "object":
-        person = foreground(rows, labelled)
-        if person is None:
-            raise NothingToMask(NOTHING_MARKED if rows.empty else NO_PERSON if labelled is None else NOT_LABELLED)
-        hidden |= part_of(drawn(person), rule.fraction) if rule.condition == "part" else drawn(person)
-    return hidden
+def marked_pixels(rows: pd.DataFrame, height: int, width: int) -> np.ndarray:
+    """(height, width) booleans: the pixels of any of these rows, by their outlines, else by their boxes."""
+    marked = np.zeros((height, width), dtype=bool)
+    for row in rows.to_dict("records"):
+        if "outline" in row:
+            marked |= outline_mask(row["outline"], height, width)
+        else:
+            marked |= box_mask([row[name] for name in CORNERS], height, width)
+    return marked
 
 
 def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
