@@ -46,8 +46,8 @@ def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS)
 def masked_folders(
     workspace: Workspace, collection: str, sets: Mapping[str, Item] = MappingProxyType({})
 ) -> dict[str, Item]:
-    """A kept folder of masked photographs of each condition: the one that its caption set was made from, where that is
-    known and still here, else the newest. sets: caption sets by condition."""
+    """By condition a stored folder of masked photographs: that of its caption set, if known, else the newest. sets:
+    caption sets by condition."""
     kept = workspace.items(PHOTOGRAPHS, collection)
     found = {item.details.get("condition", ORIGINAL): item for item in kept}
     for condition, item in sets.items():
@@ -158,14 +158,14 @@ def photograph_fault(file: Path) -> CapbiasError | None:
 class KeptMaps:
     """The maps of one run.
 
-    table: one row per map, with image_id, caption_index, kept_at (row of the caption in the set as kept), place and
-    word (in the caption, split at spaces), value (place of the attribute's), rows and columns (of the map), height and
-    width (of the photograph), and its metrics. values: all maps one after the other.
+    Columns of the table, one row per map: image_id, caption_index, kept_at (row of the caption in its set), place and
+    word (in the caption, split at spaces), value (index of the attribute's), rows and columns (of the map), height and
+    width (of the photograph), and its metrics.
     """
 
     run: RunRow
     table: pd.DataFrame
-    values: np.ndarray
+    values: np.ndarray  # all maps one after the other
 
     def heat(self, row: int) -> np.ndarray:
         """(rows, columns) float32 in [0, 1]: the map of this row of the table."""

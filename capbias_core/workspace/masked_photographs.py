@@ -51,13 +51,12 @@ class Masking:
 
 @dataclass(frozen=True)
 class Masked:
-    """A folder of masked photographs. kept: rows with image_id, file and hidden (the share of pixels). left_out: reason
-    by ID of other images. bare: kept images without such an object: unchanged under `object`; under `both` only the
-    person is hidden."""
+    """A folder of masked photographs."""
 
     folder: Path
-    kept: pd.DataFrame
-    left_out: dict[str, str]
+    kept: pd.DataFrame  # image_id, file and hidden (the share of pixels)
+    left_out: dict[str, str]  # reason by ID of other images
+    # Kept images without such an object: unchanged under `object`, with only the person hidden under `both`.
     bare: tuple[str, ...] = ()
 
 

@@ -48,14 +48,13 @@ MEGABYTES, MOST = 20, 200
 
 @dataclass(frozen=True)
 class Masked:
-    """What the tabs read. table: the labels of the attribute, None if there are none. chosen: names of sets, if there
-    are several of one condition. sets: those of the captioner by condition."""
+    """The choices that the tabs read."""
 
     captioner: str
     attribute: str
-    table: Item | None
-    chosen: list[str]
-    sets: dict[str, Item]
+    table: Item | None  # labels of the attribute
+    chosen: list[str]  # names of sets, for conditions with several
+    sets: dict[str, Item]  # the captioner's, by condition
 
 
 def experiment_tab(bar: Bar) -> None:
