@@ -11,7 +11,7 @@ from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.attributes import known_attributes
+from capbias_core.attributes import get_attribute
 from capbias_core.cli.inputs import (
     ANSWER,
     FILES,
@@ -433,15 +433,13 @@ def _departures(flags: MaskFlags, workspace: Workspace | None = None, collection
     elif not flags.references:
         return None
     else:
-        known = known_attributes(own_folder(flags.workspace))
-        if flags.attribute not in known:
-            raise unknown_name("attribute", flags.attribute, known)
-        if not known[flags.attribute].names_values:
+        attribute = get_attribute(flags.attribute, own_folder(flags.workspace))
+        if not attribute.names_values:
             raise CapbiasError(
                 f"Captions do not name {flags.attribute}, so its objects need labels.",
                 "Import captions and labels and use --collection, or name the objects with --object.",
             )
-        objects = departures(read_frame(flags.references, REFERENCES), known[flags.attribute])
+        objects = departures(read_frame(flags.references, REFERENCES), attribute)
     first = ", ".join(f"{name} {value:.2f}" for name, value in list(objects.items())[:5])
     say(f"{len(objects)} objects by their departure from the share of a value in human captions: {first}, ...")
     return objects
