@@ -6,7 +6,6 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -35,7 +34,7 @@ from capbias_core.measures.registry import metric as metric_named
 from capbias_core.runs.engine import Engine, execute
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, Request, forget_without, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
-from capbias_core.runs.run import add_later_metrics
+from capbias_core.runs.run import add_later_metrics, run_in_memory
 from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
 from capbias_core.views.encoders import plan_sweep
@@ -55,8 +54,8 @@ from capbias_core.workspace.inputs import (
     named_columns,
     resolve,
     source_file,
-    temporary_workspace,
 )
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace
 
@@ -70,7 +69,7 @@ COMPARED = ("captioner", "human", "difference", "low", "high", "significant")  #
 OF_WORDS = (PER_CAPTION, WORDS_COMPARED)
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
-Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
+Compute = Callable[[Any, Sequence[RunSpec], str], list[RunRow]]
 
 
 # what comes back
@@ -295,7 +294,8 @@ def score(
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
-    whatever is given are names of what that collection holds. workers: runs that need torch go to worker processes.
+    whatever is given are names of what that collection holds. workers: runs of a workspace that need torch go to
+    worker processes.
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
@@ -322,6 +322,8 @@ def score(
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
+    if workers and not workspace:
+        raise CapbiasError("Worker processes read a workspace.", "Name its folder with workspace=.", "workers")
     asked = ScoreRequest(
         metrics=_several(metrics),
         attackers=_several(attacker),
@@ -363,31 +365,19 @@ def score(
             overrides={attribute: dict(mapping)} if mapping else {},
             **common,
         )
-    compute, collection = run_on_workers if workers else run_here, str(collection or DEFAULT_COLLECTION)
     asked.check()
-    with nullcontext(Workspace(workspace)) if workspace else temporary_workspace() as store:
-        lines: list[str] = []
-        kept = resolve(store, collection, given, lines.append)
-        report = measured(store, kept, asked, compute)
-        if report.table.empty:
-            raise nothing_measured(report)
-        report = replace(report, notes=(*lines, *report.notes))
-        later = partial(words_of, kept=kept, asked=asked, compute=compute)
-        if words:
-            return replace(report, compute_words=partial(pd.DataFrame, later(store)))
-        # What words are computed from, so that they can be once the workspace is gone.
-        items = [item for item in store.items(collection=collection) if item.kind in (CAPTIONS, LABELS, REFERENCES)]
-        held = [(item, store.frame(item.hash)) for item in items] if not workspace else []
-
-    def computed_again() -> pd.DataFrame:
-        if workspace:
-            return later(Workspace(workspace))
-        with temporary_workspace() as store:
-            for item, frame in held:
-                store.keep(item.kind, item.name, frame, item.collection, item.source, item.details)
-            return later(store)
-
-    return replace(report, compute_words=computed_again)
+    store: Workspace = Workspace(workspace) if workspace else MemoryWorkspace()
+    compute = run_on_workers if workers else run_here if workspace else run_in_memory
+    lines: list[str] = []
+    kept = resolve(store, str(collection or DEFAULT_COLLECTION), given, lines.append)
+    report = measured(store, kept, asked, compute)
+    if report.table.empty:
+        raise nothing_measured(report)
+    words_later = partial(words_of, store, kept, asked, compute)
+    report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
+    if words:
+        _ = report.words
+    return report
 
 
 def compare(

@@ -7,6 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
+import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -46,6 +48,13 @@ def temporary_folder() -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)  # another account's stays
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-" if prefix else "capbias-") as folder:
         yield Path(folder)
+
+
+def scratch_folder(holder: object) -> Path:
+    """A folder that does not exist yet, and is removed with its holder."""
+    folder = Path(tempfile.gettempdir()) / f"{_prefix()}{os.getpid()}-{uuid.uuid4().hex}"
+    weakref.finalize(holder, shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @cache

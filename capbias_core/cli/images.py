@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -51,8 +52,9 @@ from capbias_core.types import BOX_COLUMNS, CONDITIONS, counted
 from capbias_core.vision.masking import OF_OBJECTS
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame, read_part, store
-from capbias_core.workspace.inputs import checked_path, looked_at, temporary_workspace, warn
+from capbias_core.workspace.inputs import checked_path, looked_at, warn
 from capbias_core.workspace.masked_photographs import made_here, masked_names
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option
 from capbias_core.workspace.photographs import ORIGINALS, frozen_photographs, masked_so, photograph_files
 from capbias_core.workspace.store import Item, Workspace
@@ -268,7 +270,7 @@ def caption(
         raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
     options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": flags.name})
     output = checked_output(flags.output)
-    with opened(flags.workspace) if flags.collection else temporary_workspace() as workspace:
+    with opened(flags.workspace) if flags.collection else nullcontext(MemoryWorkspace()) as workspace:
         if flags.collection:
             collection = known_collection(workspace, flags.collection)
             folder = flags.photographs or masked_so(workspace, collection, flags.condition)
@@ -362,20 +364,20 @@ def mask(
             for item in items:
                 say(f"stored: photographs {item.name} in the collection {collection}")
             return code
-    with temporary_workspace() as workspace:
-        _check_output(_store_photographs(workspace, images), workspace, flags)
-        kind, name = (BOXES, "boxes") if flags.boxes else (SEGMENTS, "segments")
-        files = [(options.labelled, BOXES, LABELLED), (flags.instances or flags.boxes, kind, name)]
-        for path, kind_of, called in files:
-            if path:
-                part = read_part(Path(str(path)), kind_of, called)
-                store(workspace, FILES, [part])
-                warn([part.report] if part.report else [], say)
-        labelled = LABELLED if options.labelled else None
-        options = options.with_(departures=_departures(flags), people=name, labelled=labelled)
-        code, items = _mask_all(workspace, FILES, flags, options)
-        if items:
-            write_output(csv_text(_copy_masked(workspace, items, flags)), None)
+    workspace = MemoryWorkspace()
+    _check_output(_store_photographs(workspace, images), workspace, flags)
+    kind, name = (BOXES, "boxes") if flags.boxes else (SEGMENTS, "segments")
+    files = [(options.labelled, BOXES, LABELLED), (flags.instances or flags.boxes, kind, name)]
+    for path, kind_of, called in files:
+        if path:
+            part = read_part(Path(str(path)), kind_of, called)
+            store(workspace, FILES, [part])
+            warn([part.report] if part.report else [], say)
+    labelled = LABELLED if options.labelled else None
+    options = options.with_(departures=_departures(flags), people=name, labelled=labelled)
+    code, items = _mask_all(workspace, FILES, flags, options)
+    if items:
+        write_output(csv_text(_copy_masked(workspace, items, flags)), None)
     return code
 
 

@@ -37,10 +37,10 @@ from capbias_core.workspace.inputs import (
     named_columns,
     resolve,
     source_file,
-    temporary_workspace,
 )
 from capbias_core.workspace.inputs import workspace_at as opened
 from capbias_core.workspace.labels import mapping_overrides
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.store import Workspace, default_folder
 
 INPUTS = Group("Inputs", sort_key=1)
@@ -172,7 +172,7 @@ def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
 # inputs
 
 
-FILES = "files"  # the collection of files that are read into a temporary workspace
+FILES = "files"  # the collection of files that are kept in memory
 SETS_FLAG = flag(
     f"what several captions of an image are; {WHOLE}: each text is one caption (default: {SAMPLES}, or asked)",
     "|".join(SETS),
@@ -231,7 +231,7 @@ def inputs(
     sets: str = "",
     **more: Any,
 ) -> Iterator[tuple[Workspace, ResolvedInputs]]:
-    """A workspace and the names of the inputs in it: of a collection, or of files in a workspace that is removed.
+    """A workspace and the names of the inputs in it: of a collection, or of files, which are kept in memory.
 
     files: whose kinds are detected. more: further fields of Inputs. tell: receives each line for the user.
     """
@@ -243,7 +243,8 @@ def inputs(
         with opened(flags.workspace) as workspace:
             yield workspace, resolve(workspace, flags.collection, Inputs(names=named, **common), tell)
         return
-    with temporary_workspace() as workspace, ticking() as tick, temporary_folder() as unpacked:
+    workspace = MemoryWorkspace()
+    with ticking() as tick, temporary_folder() as unpacked:
         about = {"columns": flags.columns, "sets": sets, "several": flags.several}
         given = [File(path, **about) for path in expand(files, unpacked, tell)]
         given += caption_files(flags.captions, **about) if flags.captions else []

@@ -246,12 +246,14 @@ def findings(
 
     captions, references: image_id and caption. labels: image ID -> value; only captions with a label count.
     """
+    captions = captions.astype(object)  # in which pandas finds texts much quicker than in Arrow's strings
     if labels is not None:
         captions = captions[captions["image_id"].isin(labels.index)]
     which, different = pd.factorize(captions["caption"])
     texts, times = list(different), np.bincount(which, minlength=len(different))
     found = [each for each in text_findings(texts, times) if each.effect == REFUSE]
     if references is not None:
+        references = pd.DataFrame(references, dtype=object)
         found += _of_references(captions, references)
         images = references["image_id"].drop_duplicates()
         images = images[images.isin(captions["image_id"])].sample(frac=1, random_state=0)[:SAMPLE]

@@ -369,7 +369,7 @@ def _count(
         lambda share, text: job.progress(((direction == T_TO_A) + share) / 2, text),
         len(splits) * sum(map(len, lists)),
         balanced=False,
-        align=aligner(job.workspace, job.options.alignment),
+        align=aligner(job.table, job.options.alignment),
     )
     parts, all_seeds = [], np.full(len(images), EVERY_SEED)
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))

@@ -13,7 +13,6 @@ from scipy.sparse import csr_array
 from capbias_core.aggregate import NOTHING_MORE, Needs
 from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
-from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.base import Job, Measure, Outcome, group_of
 from capbias_core.measures.gender_score_common import (
@@ -43,8 +42,8 @@ from capbias_core.measures.gender_score_common import (
 from capbias_core.measures.options import option
 from capbias_core.metrics.gender_score import chosen, gender_score, object_distance
 from capbias_core.types import Attribute, Progress, Vectors
-from capbias_core.workspace.models import model_option, resolve_model, vectors_option
-from capbias_core.workspace.objects import OBJECTS, objects_in
+from capbias_core.workspace.models import model_option, vectors_option
+from capbias_core.workspace.objects import OBJECTS
 from capbias_core.workspace.spec import ItemReference, ModelReference
 from capbias_core.workspace.store import Workspace
 
@@ -205,7 +204,7 @@ def freeze(
 def count_scores(job: Job) -> Outcome:
     """The scores over the set and by object."""
     options = job.options
-    others = [objects_in(job.workspace, source["item"]) for source in options.object_sources]
+    others = [job.table(source["item"]).set_index("image_id")[OBJECTS] for source in options.object_sources]
     sources = {"confidence": options.object_confidence, "others": others, "votes": options.object_votes}
     return outcome(*count_images(job, score_texts, **sources))
 
@@ -335,7 +334,7 @@ def count_word_distance(job: Job) -> Outcome:
     """The cosine of each value's word and each object's, for each object of each caption."""
     option = job.options.word_vectors
     words = (job.options.forms or word_forms(job.attribute))[0]
-    file = Path(resolve_model(job.workspace, option, file_digest).path)
+    file = Path(job.model(option).path)
 
     def count(job: TextJob) -> Counted:
         data = job.data

@@ -39,7 +39,7 @@ from capbias_core.prepare.tasks import named_objects, object_names, phrases
 from capbias_core.prepare.text import FORMS_METHOD, Variants, led_variants, variants
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Result, ShareDone
-from capbias_core.workspace.models import KINDS, resolve_model
+from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import frame_bytes
 
@@ -535,7 +535,7 @@ def count_images(
     data = named.with_objects()
 
     def model(kind: str) -> ModelFiles:
-        return resolve_model(job.workspace, getattr(job.options, kind))
+        return job.model(getattr(job.options, kind))
 
     sums, _, further, notes = count(TextJob(data, job.attribute, job.options, model, job.progress))
     text = "; ".join(filter(None, [method(data, further), protocol_text(job.spec.measure, job.options)]))

@@ -13,11 +13,10 @@ import pandas as pd
 
 from capbias_core.aggregate import Needs
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, listed
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.report import PHOTOGRAPHS
-from capbias_core.measures.base import Job, Measure, Outcome
+from capbias_core.measures.base import Job, MadeItem, Measure, Outcome
 from capbias_core.measures.caption_side import CaptionSide, least_captions
 from capbias_core.measures.options import ArtifactOptions, OnDevice, PeopleMarked, option
 from capbias_core.metrics.cooccurrence import Table
@@ -28,19 +27,11 @@ from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
 from capbias_core.workspace.conditions import ORIGINAL, condition_details
 from capbias_core.workspace.labels import attribute_of, labels_of, table_with, tables_with
 from capbias_core.workspace.masked_photographs import Masking, masked_folder
-from capbias_core.workspace.models import captioner_option, resolve_model
-from capbias_core.workspace.objects import (
-    CONFIDENCE,
-    boxes_of,
-    forget_objects_of,
-    keep_boxes,
-    keep_objects_of,
-    weights_option,
-)
+from capbias_core.workspace.models import captioner_option
+from capbias_core.workspace.objects import CONFIDENCE, about_boxes, boxes_of, weights_option
 from capbias_core.workspace.photographs import MADE_BY, resolve_person_regions
 from capbias_core.workspace.spec import ItemReference, ModelReference
 from capbias_core.workspace.store import RUN, Item, Workspace, images_in, suggested_name
-from capbias_core.workspace.vectors import look_up_new_words
 
 NAMED = 10  # captions: photographs left out that a note names; the log has them all
 MASKED = ("part", "segment", "box", "object", "both")
@@ -80,8 +71,8 @@ def caption(job: Job) -> Outcome:
     options = job.options
     files = job.photographs()
     job.progress(0.0, "loading the captioner")
-    captioner = Captioner(resolve_model(job.workspace, options.captioner).path, options.device)
-    captions, refused, batch = {}, {}, {}
+    captioner = Captioner(job.model(options.captioner).path, options.device)
+    captions, refused, batch, log = {}, {}, {}, []
     for number, (image, file) in enumerate(files.items(), 1):
         try:
             batch[image] = read_photograph(file)
@@ -89,15 +80,14 @@ def caption(job: Job) -> Outcome:
             raise
         except CapbiasError as error:
             refused[file.name] = error.message.rstrip(".")
-            job.workspace.log(job.spec.run_id, f"left out: {error.message}")
+            log.append(f"left out: {error.message}")
         if batch and (len(batch) == options.batch or number == len(files)):
             texts = captioner.captions(list(batch.values()), options.beams, options.length, len(batch))
             captions |= dict(zip(batch, texts, strict=True))
             job.progress((len(captions) + len(refused)) / len(files), f"captioned {len(captions):,} of {len(files):,}")
             batch = {}
     silent = [files[image].name for image, text in captions.items() if not text]
-    for name in silent:
-        job.workspace.log(job.spec.run_id, f"left out: {name}: the captioner wrote nothing")
+    log += [f"left out: {name}: the captioner wrote nothing" for name in silent]
     captions = {image: text for image, text in captions.items() if text}
     if not captions:
         why = f" ({next(iter(refused.values()))})" if refused else ""
@@ -111,9 +101,7 @@ def caption(job: Job) -> Outcome:
     details = {"trained_on_references": None, RUN: job.spec.run_id, MADE_BY: made_by}
     details |= condition_details(options.name, suggested_name(writer), options.condition)
     job.progress(1.0, "keeping the captions")
-    source = f"{writer} on {options.photographs['name']}"
-    job.workspace.keep("captions", options.name, frame, options.collection, source, details)
-    look_up_new_words(job.workspace, options.collection)
+    item = MadeItem(frame, f"{writer} on {options.photographs['name']}", details)
     notes = [
         f"{len(captions):,} captions by {writer} {options.captioner['digest'][:8]}, beams: {options.beams}, tokens at "
         f"most: {options.length}."
@@ -122,7 +110,7 @@ def caption(job: Job) -> Outcome:
         if names:
             shown = first_of(names, NAMED, " (see the log)")
             notes.append(f"Left out {counted(len(names), 'photograph')}{what}: {shown}.")
-    return Outcome(notes=notes)
+    return Outcome(notes=notes, item=item, log=log)
 
 
 CAPTION = Measure(
@@ -166,17 +154,12 @@ class DetectOptions(ArtifactOptions):
 def detect(job: Job) -> Outcome:
     """Detect on photographs that are not known yet, and keep the boxes of all. Raises if none can be read."""
     options = job.options
-    weights = resolve_model(job.workspace, options.weights, file_digest)
-    boxes = boxes_of(job.workspace, job.photographs(), weights, options.confidence, job.progress)
+    weights = job.model(options.weights)
+    boxes = boxes_of(job.folder, job.photographs(), weights, options.confidence, job.progress)
     if not boxes.read:
         raise next(iter(boxes.refused.values()))
-    details = {"photographs": options.photographs["name"], RUN: job.spec.run_id}
-    collection, name = options.collection, options.name
-    item = keep_boxes(job.workspace, boxes, options.weights, options.confidence, collection, name, details)
-    if len(boxes.frame):
-        keep_objects_of(job.workspace, item)
-    else:
-        forget_objects_of(job.workspace, item)
+    source, details = about_boxes(boxes, options.weights, options.confidence)
+    details |= {"photographs": options.photographs["name"], RUN: job.spec.run_id}
     people = boxes.frame.loc[boxes.frame["object"] == "person", "image_id"].nunique()
     notes = [
         f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people; "
@@ -185,7 +168,7 @@ def detect(job: Job) -> Outcome:
     if boxes.refused:
         reasons = [f"{image}: {error.message.rstrip('.')}" for image, error in boxes.refused.items()]
         notes.append(f"{len(reasons):,} left out: {first_of(reasons, FEW_NAMED)}.")
-    return Outcome(notes=notes)
+    return Outcome(notes=notes, item=MadeItem(boxes.frame, source, details))
 
 
 DETECT = Measure(
@@ -286,7 +269,9 @@ def mask(job: Job) -> Outcome:
         )
     labelled = options.labelled["item"] if options.labelled else ""
     masking = Masking(options.rule, options.people["item"], labelled)
-    masked = masked_folder(job.workspace, job.photographs(), options.photographs["digest"], masking, job.progress)
+    masked = masked_folder(
+        job.folder / "pictures", job.table, job.photographs(), options.photographs["digest"], masking, job.progress
+    )
     used.pop("departures", None)
     details = {
         "folder": str(masked.folder),
@@ -299,9 +284,7 @@ def mask(job: Job) -> Outcome:
     source = f"{options.photographs['name']}, masked by {options.people['name']}"
     frame = masked.kept[["image_id", "file", "hidden"]]
     # Under the digest of what is in the folder: its list of files is the same under other conditions.
-    job.workspace.keep(PHOTOGRAPHS, options.name, frame, options.collection, source, details, digest=masked.folder.name)
-    for image, reason in masked.left_out.items():
-        job.workspace.log(job.spec.run_id, f"left out: {image}: {reason}")
+    item = MadeItem(frame, source, details, masked.folder.name)
     unmasked = masked.bare if options.condition == "object" else ()
     changed = masked.kept[~masked.kept["image_id"].isin(unmasked)]
     notes = [
@@ -319,7 +302,8 @@ def mask(job: Job) -> Outcome:
         by_size = sorted(images.items(), key=lambda pair: -len(pair[1]))
         reasons = [f"{listed(names, FEW_NAMED)}: {reason}" for reason, names in by_size]
         notes.append(f"{len(masked.left_out):,} left out: {first_of(reasons, FEW_NAMED, ' reasons')}.")
-    return Outcome(notes=notes)
+    log = [f"left out: {image}: {reason}" for image, reason in masked.left_out.items()]
+    return Outcome(notes=notes, item=item, log=log)
 
 
 MASK = Measure(

@@ -21,7 +21,6 @@ from capbias_core.prepare.align import Aligner, constant
 from capbias_core.prepare.split import FIT, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split, counted
-from capbias_core.workspace.models import embeddings_folder, resolve_model
 
 # Whose captions are read, by attackers trained on the same side or, in the last two, on the other side.
 MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model", "human", "model_by_human", "human_by_model"
@@ -151,8 +150,8 @@ def unread_notes(what: str, lists: Sequence[CaptionList]) -> list[str]:
 def attacker_of(job: Job) -> Attacker:
     """The attacker of a run, on the device of its options. Raises CapbiasError if its encoder is missing."""
     options = job.options
-    model = resolve_model(job.workspace, options.encoder) if options.encoder else None
-    return load_attacker(options.attacker, options.device, model, embeddings_folder(job.workspace))
+    model = job.model(options.encoder) if options.encoder else None
+    return load_attacker(options.attacker, options.device, model, job.embeddings)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from capbias_core.prepare.labels import Trial, try_attribute
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details
 from capbias_core.workspace.store import Item, Workspace
-from capbias_core.workspace.tokens import kept_tokens
 
 
 def tables_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
@@ -120,7 +119,7 @@ def lines_block(lines: list[tuple[str, str]]) -> str:
 def trial(workspace: Workspace, item: Item, attribute: Attribute) -> Trial:
     """How the words of an attribute match a stored caption set."""
     captions = workspace.frame(item.hash)["caption"].tolist()
-    return try_attribute(captions, attribute, kept_tokens(workspace, item.hash))
+    return try_attribute(captions, attribute, workspace.tokens(item.hash))
 
 
 def trial_row(trial: Trial) -> dict[str, str]:

@@ -12,7 +12,6 @@ import pandas as pd
 from capbias_core.aggregate import Pair, Ranking, estimates_of, rank
 from capbias_core.aggregate.ranking import ALIKE
 from capbias_core.attackers import attacker_entry
-from capbias_core.measures.base import counts_of
 from capbias_core.measures.registry import DEFAULT_GROUPS, MEASURES, METRICS
 from capbias_core.prepare.labels import parts_of
 from capbias_core.runs.plan import Request
@@ -23,7 +22,6 @@ from capbias_core.workspace.labels import attributes_in, is_derived, reads, tabl
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
-from capbias_core.workspace.tokens import kept_tokens
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 
@@ -93,7 +91,7 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
     def compute() -> dict:
         found = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
         pairs = asdict(rank({model: own for model, own in found.items() if own is not None}))
-        words = {run.spec.model: float(kept_tokens(workspace, run.spec.captions).lengths.mean()) for run in runs}
+        words = {run.spec.model: float(workspace.tokens(run.spec.captions).lengths.mean()) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
@@ -127,7 +125,7 @@ def like_with_like(workspace: Workspace, rows: pd.DataFrame, pairs: Ranking) -> 
     if not metric.reads or not pairs.images or metric.by_value or metric.gap_of:
         return LikeWithLike(rows, rows.iloc[:0])
     counts = {
-        run_id: counts_of(workspace, run)[direction].reading(metric.reads).taking_part for run_id, run in runs.items()
+        run_id: workspace.counts(run_id)[direction].reading(metric.reads).taking_part for run_id, run in runs.items()
     }
     images = {run_id: frozenset(of_run.images) for run_id, of_run in counts.items()}
     joined = rows[~rows["model"].isin(pairs.apart)] if pairs.pairs else rows

@@ -40,7 +40,6 @@ from capbias_core.workspace.store import (
     images_in,
     suggested_name,
 )
-from capbias_core.workspace.tokens import keep_tokens
 from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"
@@ -428,7 +427,6 @@ def store(workspace: Workspace, collection: str, parts: Sequence[Part], source: 
             continue
         items.append(workspace.keep(part.kind, name, frame, collection, origin, details))
         if part.kind in (CAPTIONS, REFERENCES):
-            keep_tokens(workspace, items[-1].hash, frame)
             look_up_new_words(workspace, collection)
     return items
 

@@ -18,14 +18,12 @@ from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.attributes.labels import label_columns
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.checks import refuse
-from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import TITLES
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
-from capbias_core.processes import temporary_folder
 from capbias_core.types import Progress, silent
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import CUT
@@ -41,13 +39,14 @@ from capbias_core.workspace.labels import (
     table_with,
     tables_with,
 )
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import (
     CONFIDENCE,
     WEIGHTS,
     Detections,
+    about_boxes,
     boxes_of,
-    keep_boxes,
     keep_objects_of,
     weights_option,
 )
@@ -153,18 +152,7 @@ def caption_files(given: Any, **more: Any) -> list[File]:
 def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Workspace]:
     """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
     path = typed_path(folder) if folder else default_folder()
-    if make or path.exists():
-        yield Workspace(path)
-        return
-    with temporary_workspace() as workspace:
-        yield workspace
-
-
-@contextmanager
-def temporary_workspace() -> Iterator[Workspace]:
-    """A workspace that is removed at the end of the block."""
-    with temporary_folder() as folder:
-        yield Workspace(folder)
+    yield Workspace(path) if make or path.exists() else MemoryWorkspace()
 
 
 def resolve(
@@ -452,7 +440,8 @@ def _detect_objects(workspace: Workspace, collection: str, given: Inputs, tell: 
     pictures = find_pictures(folder)
     files = {image: folder / name for image, name in zip(pictures["image_id"], pictures["file"], strict=True)}
     boxes = looked_at(workspace, files, option, CONFIDENCE, tell, progress)
-    return keep_objects_of(workspace, keep_boxes(workspace, boxes, option, CONFIDENCE, collection, OBJECTS)).name
+    item = workspace.keep(BOXES, OBJECTS, boxes.frame, collection, *about_boxes(boxes, option, CONFIDENCE))
+    return keep_objects_of(workspace, item).name
 
 
 def looked_at(
@@ -464,7 +453,7 @@ def looked_at(
     progress: Progress = silent,
 ) -> Detections:
     """The boxes of photographs. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
-    boxes = boxes_of(workspace, files, resolve_model(workspace, option, file_digest), confidence, progress)
+    boxes = boxes_of(workspace.folder, files, resolve_model(workspace, option), confidence, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")
     if not boxes.read:

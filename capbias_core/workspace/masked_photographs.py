@@ -10,7 +10,7 @@ import json
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from capbias_core.vision.masking import (
     people_of,
 )
 from capbias_core.whole_files import private_folder
-from capbias_core.workspace.store import MADE, Workspace
+from capbias_core.workspace.store import MADE
 
 VERSION = 1  # raised when a change of the code changes the pixels
 THREADS = 2
@@ -61,15 +61,20 @@ class Masked:
 
 
 def masked_folder(
-    workspace: Workspace, files: Mapping[str, Path], content: str, masking: Masking, progress: Progress
+    home: Path,
+    table: Callable[[str], pd.DataFrame],
+    files: Mapping[str, Path],
+    content: str,
+    masking: Masking,
+    progress: Progress,
 ) -> Masked:
     """The folder of photographs masked in one way; written if it does not exist.
 
-    files: the originals by image ID; content: a digest of their contents. Photographs that cannot be read, differ in
-    size from their outlines, or show nothing to hide (see `MaskRule`) are left out. progress may stop the work by
-    raising; then nothing is left. Raises CapbiasError if nothing can be masked.
+    home: the folder for it. table: content hash to stored outlines or boxes. files: the originals by image ID. content:
+    a digest of their contents. Photographs that cannot be read, differ in size from their outlines, or show nothing to
+    hide (see `MaskRule`) are left out. progress may stop the work by raising; then nothing is left. Raises CapbiasError
+    if nothing can be masked.
     """
-    home = workspace.folder / "pictures"
     used = masking.rule.used() | {"fill": "grey", "people": masking.people}  # folders of versions with more fills stay
     used |= {} if masking.rule.condition == "object" else {"whose": "foreground"}
     used |= {"labelled": masking.labelled} if masking.labelled else {}
@@ -83,8 +88,12 @@ def masked_folder(
         target = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
         private_folder(target)
         try:
-            labelled = labelled_boxes(workspace, masking.labelled) if masking.labelled else {}
-            rows = workspace.frame(masking.people)
+            labelled: dict[str, tuple] = {}  # the box of the labelled person, the first of each image
+            if masking.labelled:
+                boxes = people_of(table(masking.labelled)).drop_duplicates("image_id")
+                corners = boxes[CORNERS].itertuples(index=False, name=None)
+                labelled = dict(zip(boxes["image_id"], corners, strict=True))
+            rows = table(masking.people)
             by_image = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
             nothing, names = rows.iloc[:0], masked_names(files)
             made: dict = {"kept": [], "left_out": {}, "bare": []}
@@ -122,12 +131,6 @@ def masked_folder(
             shutil.rmtree(target, ignore_errors=True)
     made = json.loads((folder / MADE).read_text(encoding="utf-8"))
     return Masked(folder, pd.DataFrame(made["kept"]), made["left_out"], tuple(made["bare"]))
-
-
-def labelled_boxes(workspace: Workspace, digest: str) -> dict[str, tuple]:
-    """The box (x1, y1, x2, y2) of the labelled person by image ID, the first of its image. digest: of stored boxes."""
-    people = people_of(workspace.frame(digest)).drop_duplicates("image_id")
-    return dict(zip(people["image_id"], people[CORNERS].itertuples(index=False, name=None), strict=True))
 
 
 def _mask_one(file: Path, rows: pd.DataFrame, masking: Masking, target: Path, labelled=None) -> dict:

@@ -137,13 +137,14 @@ def photograph_files(workspace: Workspace, option: PhotographsReference) -> dict
     return _files(Path(folder), workspace.frame(option["item"]))
 
 
-def workspace_cache(workspace: Workspace) -> AbstractContextManager[ByteCache]:
-    """The workspace's cache of values that follow from the bytes of files."""
-    return byte_cache(workspace.folder / "cache.sqlite", "digests and boxes of photographs", "they are computed again")
+def file_cache(folder: Path) -> AbstractContextManager[ByteCache]:
+    """The cache of values that follow from the bytes of files. folder: of the workspace."""
+    return byte_cache(folder / "cache.sqlite", "digests and boxes of photographs", "they are computed again")
 
 
-def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
-    """The digest of each file's bytes, '' if it cannot be read; read once as long as size and time stay the same."""
+def file_digests(folder: Path, files: Sequence[Path]) -> list[str]:
+    """The digest of each file's bytes, '' if it cannot be read; read once as long as size and time stay the same.
+    folder: of the workspace, which has the cache."""
     keys: dict[Path, str] = {}
     for file in files:
         with suppress(OSError):
@@ -155,7 +156,7 @@ def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
             return file_digest(file)[:32].encode()
         return b""
 
-    with workspace_cache(workspace) as cache:
+    with file_cache(folder) as cache:
         known = cache.get(keys.values())
         missing = [file for file, key in keys.items() if key not in known]
         with ThreadPoolExecutor(READERS) as pool:
@@ -168,7 +169,7 @@ def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
 
 def _contents(workspace: Workspace, folder: Path, index: str) -> str:
     files = _files(folder, workspace.frame(index))
-    digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
+    digests = dict(zip(files, file_digests(workspace.folder, list(files.values())), strict=True))
     text = "".join(f"{image}\x1f{digest}\x1e" for image, digest in sorted(digests.items()))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -214,10 +215,9 @@ def resolve_person_regions(
 
 
 class People:
-    """Where people are, photograph by photograph. option: from `resolve_person_regions`. rows: by image ID."""
+    """Where people are, photograph by photograph. frame: stored outlines or boxes. rows: by image ID."""
 
-    def __init__(self, workspace: Workspace, option: PeopleReference):
-        frame = workspace.frame(option["item"])
+    def __init__(self, frame: pd.DataFrame):
         self.rows = dict(list(people_of(frame).groupby("image_id")))
 
     def mask(self, image: str, height: int, width: int) -> np.ndarray:

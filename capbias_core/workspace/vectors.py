@@ -6,7 +6,7 @@ more words in the same file changes no number.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,12 +129,12 @@ def alignment_method(option: AlignmentReference | None) -> str:
     return f"references aligned by the nearest word of {option['name']} below a cosine distance of {option['delta']:g}"
 
 
-def aligner(workspace: Workspace, option: AlignmentReference | None) -> Aligner:
-    """The function that aligns human words to known ones, by a run's option `alignment`. It raises CapbiasError if a
-    word was not looked up in the vector file."""
+def aligner(table: Callable[[str], pd.DataFrame], option: AlignmentReference | None) -> Aligner:
+    """The function that aligns human words to known ones, by a run's option `alignment`. table: content hash to stored
+    vectors. The function raises CapbiasError if a word was not looked up in the vector file."""
     if not option:
         return constant
-    frame = workspace.frame(option["item"])
+    frame = table(option["item"])
     return lambda words, known: Alignment(known, neighbours_of(frame, option, words, known).within(option["delta"]))
 
 

@@ -101,7 +101,7 @@ def test_a_file_of_digests_that_is_none_is_named(tmp_path, folder):
     workspace = Workspace(tmp_path / "home")
     (workspace.folder / "cache.sqlite").write_text("something else, long enough to be read as a header" * 20)
     with pytest.raises(CapbiasError, match=r"cache\.sqlite, .*cannot be used .*Delete it"):
-        file_digests(workspace, sorted(folder.iterdir()))
+        file_digests(workspace.folder, sorted(folder.iterdir()))
 
 
 def test_masked_photographs_are_not_shown_as_the_originals(tmp_path, folder):

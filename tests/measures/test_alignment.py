@@ -173,7 +173,7 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
     assert set(workspace.frame(item.hash)["word"]) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
     with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
-        aligner(workspace, alignment_option(item))(["someone", "ocarina"], frozenset(["wrench"]))
+        aligner(workspace.frame, alignment_option(item))(["someone", "ocarina"], frozenset(["wrench"]))
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
     (other,) = plan(workspace, replace(request, options={"alignment": alignment_option(item, 0.3)}))
     assert len({spec.run_id, other.run_id, plan(workspace, request)[0].run_id}) == 3

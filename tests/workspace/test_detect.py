@@ -15,6 +15,7 @@ from PIL import Image
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import file_digest
+from capbias_core.load.parsed import BOXES
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import DetectOptions
 from capbias_core.runs.artifact_runs import plan_artifact
@@ -26,7 +27,7 @@ from capbias_core.vision.detect import find_weights, to_download
 from capbias_core.vision.masking import PERSON
 from capbias_core.workspace.inputs import Inputs, _detect_objects
 from capbias_core.workspace.models import resolve_model
-from capbias_core.workspace.objects import BOXES, boxes_of, keep_objects_of, weights_option
+from capbias_core.workspace.objects import boxes_of, keep_objects_of, weights_option
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -199,7 +200,7 @@ def test_boxes_belong_to_the_content_of_photograph_and_weights(looked_at, yolo, 
     weights = resolve_model(looked_at, weights_option(looked_at, str(yolo)), file_digest)
     original, copy = coco_bias / "images" / "000000192699.jpg", tmp_path / "copy.jpg"
     copy.write_bytes(original.read_bytes())
-    boxes = boxes_of(looked_at, {"a": copy}, weights)
+    boxes = boxes_of(looked_at.folder, {"a": copy}, weights)
     assert boxes.computed == 0 and len(boxes.frame) == (kept["image_id"] == "192699").sum() > 0
     for name, confidence in (("one name", 0.2), ("one name", 0.5), ("one name", 0.2), ("one name", 1.0)):
         options = DetectOptions(name=name, weights=str(yolo), confidence=confidence)
@@ -210,10 +211,10 @@ def test_boxes_belong_to_the_content_of_photograph_and_weights(looked_at, yolo, 
         assert len(rows) == (kept["confidence"] >= confidence).sum()
         assert (name in {each.name for each in looked_at.items("objects", "c")}) == (confidence < 1)
     with pytest.raises(AssertionError, match="loaded again"):
-        boxes_of(looked_at, {"a": copy}, replace(weights, digest="other weights"))
+        boxes_of(looked_at.folder, {"a": copy}, replace(weights, digest="other weights"))
     copy.write_bytes(original.read_bytes() + b"\0")
     with pytest.raises(AssertionError, match="loaded again"):
-        boxes_of(looked_at, {"a": copy}, weights)
+        boxes_of(looked_at.folder, {"a": copy}, weights)
 
 
 def test_photographs_of_a_collection_and_of_score(looked_at, yolo, shipped, coco_bias, tmp_path, monkeypatch):
