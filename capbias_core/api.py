@@ -15,6 +15,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Ranking
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
+from capbias_core.attributes import attribute_folder
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.lic import ABOUT_EQUAL
@@ -42,7 +43,6 @@ from capbias_core.views.sentence import ANSWERING, headline, interval, measure, 
 from capbias_core.views.tables import lettered, scores_table, to_text
 from capbias_core.views.word_comparison import words_of_set
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.inputs import (
     CONSTANT,

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from capbias_core.attributes import known_attributes
+from capbias_core.attributes import attribute_folder, known_attributes
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.account import SAMPLES, SETS, WHOLE
@@ -27,7 +27,6 @@ from capbias_core.measures.options import Attacked, Option, Options, Seeded
 from capbias_core.processes import temporary_folder
 from capbias_core.typed import fields_of
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.ingest import File, expand
 from capbias_core.workspace.inputs import (

@@ -1,4 +1,4 @@
-"""Objects, boxes, regions and outlines of a file as a table; every row that is left out is counted.
+"""Objects, boxes and outlines of a file as a table; every row that is left out is counted.
 
 An outline is kept as the JSON text of COCO's `segmentation`: a list of polygons `[x1, y1, x2, y2, ...]`, or
 `{"size": [height, width], "counts": ...}` with run lengths down the columns, as numbers or in COCO's compressed text.
@@ -229,24 +229,7 @@ def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({"image_id": list(texts), "objects": list(map(BETWEEN.join, texts.values()))}, dtype="str")
 
 
-# regions and outlines
-
-
-def regions(parsed: Parsed) -> Table:
-    """The regions of photographs whose features a captioner reads: image_id, x1, y1, x2, y2, line (of the file). Raises
-    CapbiasError for a table of other columns, or one without a usable row."""
-    sides = {side: BOX_NAMES[side] for side in SIDES}
-    names = _columns_of(parsed, {}, sides, "Write one row per region, in pixels, x2 and y2 exclusive.")
-
-    def read(number: int, image: object, *raw: Any) -> tuple:
-        corners = _floats(raw)
-        if _on_image(corners, 0, 0) != tuple(corners):
-            raise ValueError(f"a region ({', '.join(map(str, raw))}) that is not on its image")
-        return normalise_image_id(image), *corners, number
-
-    columns = zip(parsed.numbers, *(parsed.columns[name] for name in names), strict=True)
-    rows, faults = _read_rows(parsed, columns, read)
-    return _table(parsed, rows, ("image_id", *SIDES, "line"), faults)
+# outlines
 
 
 def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:

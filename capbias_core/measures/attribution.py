@@ -131,7 +131,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
 def count(job: Job) -> Outcome:
     """Maps at the words that name a value, and how much of each lies outside people."""
     options, attribute = job.options, job.attribute
-    photographs, people = job.photographs(), People(job.table(options.people["item"]), options.people)
+    photographs, people = job.photographs(), People(job.table(options.people["item"]))
     captions, left_out = captions_to_read(job, photographs, people.rows)
     captioner: Any = None
     rows, maps = [], []

@@ -22,7 +22,7 @@ from capbias_core.measures.options import ArtifactOptions, OnDevice, PeopleMarke
 from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.tasks import object_names, pair_counts
 from capbias_core.types import CONDITIONS, Attribute, counted
-from capbias_core.vision.masking import FILLS, FOREGROUND, HALF, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
+from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES, MaskRule
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
 from capbias_core.workspace.conditions import ORIGINAL, condition_details
 from capbias_core.workspace.labels import attribute_of, labels_of, table_with, tables_with
@@ -34,7 +34,6 @@ from capbias_core.workspace.spec import ItemReference, ModelReference
 from capbias_core.workspace.store import RUN, Item, Workspace, images_in, suggested_name
 
 NAMED = 10  # captions: photographs left out that a note names; the log has them all
-GREY = "grey"
 MASKED = ("part", "segment", "box", "object", "both")
 FEW_NAMED = 5  # boxes, masks: photographs left out, or reasons, that a note names
 DIGITS = 6  # of departures
@@ -201,12 +200,8 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
         metavar="CONDITION",
         advanced=False,
     )
-    fill: str = option(GREY, "what is put there", flag="--fill", choices=tuple(FILLS), advanced=False)
     fraction: float = option(
         HALF, "for part: how much of the outline, from the top", flag="--fraction", above=0, at_most=1, metavar="SHARE"
-    )
-    whose: str = option(
-        FOREGROUND, "the person in the foreground (the largest), or all people", flag="--whose", choices=WHOSE
     )
     labelled: ItemReference | str | None = option(
         None,
@@ -224,11 +219,11 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
 
     @property
     def rule(self) -> MaskRule:
-        return MaskRule(self.condition, self.fraction, self.whose, self.departures or {}, self.only_masked)
+        return MaskRule(self.condition, self.fraction, self.departures or {}, self.only_masked)
 
     def effective(self) -> MaskOptions:
         """Without choices that this condition does not read."""
-        names = ("fraction", "whose", "departures", "only_masked")
+        names = ("fraction", "departures", "only_masked")
         unread = set(names) - self.rule.used().keys()
         return self.with_(**{name: getattr(MaskOptions, name) for name in unread})
 
@@ -252,9 +247,9 @@ def freeze_mask(
             "Load a COCO instances file with import --kind segments, or choose the condition box, object or both.",
         )
     labelled = options.labelled
-    if labelled and (options.condition == "object" or options.whose != FOREGROUND):
+    if labelled and options.condition == "object":
         raise CapbiasError(
-            "Labelled people matter only if one person is hidden, not all people or an object.",
+            "Labelled people matter only if a person is hidden, not an object.",
             "Leave out the labelled people, or choose another condition.",
         )
     if isinstance(labelled, str) and labelled:
@@ -266,8 +261,14 @@ def freeze_mask(
 def mask(job: Job) -> Outcome:
     """Mask the photographs and keep the folder. Raises CapbiasError if none can be masked."""
     options, used = job.options, job.options.rule.used()
+    dropped = {name: job.spec.options[name] for name in ("fill", "whose") if name in job.spec.options}
+    if dropped:  # of a run of an earlier version
+        asked = ", ".join(f"{name} {value!r}" for name, value in dropped.items())
+        raise CapbiasError(
+            f"Masked photographs hide the person in the foreground, in grey ({asked} was dropped).", "Mask them again."
+        )
     labelled = options.labelled["item"] if options.labelled else ""
-    masking = Masking(options.rule, options.fill, options.people["item"], labelled)
+    masking = Masking(options.rule, options.people["item"], labelled)
     masked = masked_folder(
         job.folder / "pictures", job.table, job.photographs(), options.photographs["digest"], masking, job.progress
     )
@@ -278,7 +279,6 @@ def mask(job: Job) -> Outcome:
         "people": options.people["name"],
         "left_out": len(masked.left_out),
         RUN: job.spec.run_id,
-        "fill": options.fill,
         **used,
     }
     source = f"{options.photographs['name']}, masked by {options.people['name']}"
@@ -288,7 +288,7 @@ def mask(job: Job) -> Outcome:
     unmasked = masked.bare if options.condition == "object" else ()
     changed = masked.kept[~masked.kept["image_id"].isin(unmasked)]
     notes = [
-        f"{counted(len(changed), 'photograph')} masked ({options.condition}, {options.fill}) by "
+        f"{counted(len(changed), 'photograph')} masked ({options.condition}) by "
         f"{options.people['name']}; on average {changed['hidden'].mean():.1%} of a photograph is hidden."
     ]
     if unmasked:

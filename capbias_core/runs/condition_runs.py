@@ -29,10 +29,10 @@ OBJECT_TO_VALUE = ("dpa", "dba")  # they need objects, and words that name the v
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a captioner's sets of all conditions, and a line for each metric that cannot be measured."""
+    """The runs of a captioner's sets of all conditions."""
 
     specs: list[RunSpec]
-    lacking: tuple[str, ...]
+    lacking: tuple[str, ...]  # a line for each metric that cannot be measured
 
 
 def plan_conditions(

@@ -95,13 +95,12 @@ def weights_option(
 
 @dataclass(frozen=True)
 class Detections:
-    """Boxes of photographs. frame: in BOX_COLUMNS, by image, the surest first. read: the images that could be read.
-    refused: by image, why the others could not. computed: images that the detector processed just now."""
+    """Boxes of photographs."""
 
-    frame: pd.DataFrame
-    read: tuple[str, ...]
-    refused: dict[str, CapbiasError]
-    computed: int
+    frame: pd.DataFrame  # BOX_COLUMNS, by image, the surest first
+    read: tuple[str, ...]  # images that could be read
+    refused: dict[str, CapbiasError]  # by image, why it could not be read
+    computed: int  # images that were not in the cache
 
 
 def boxes_of(

@@ -22,7 +22,7 @@ from capbias_core.load.parsed import BOXES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.types import CONDITIONS
-from capbias_core.vision.masking import box_mask, outline_mask, people_of
+from capbias_core.vision.masking import check_size, marked_pixels, people_of
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.spec import ModelReference, PeopleReference, PhotographsReference
@@ -215,26 +215,15 @@ def resolve_person_regions(
 
 
 class People:
-    """Where people are, photograph by photograph. frame: stored outlines or boxes. option: from
-    `resolve_person_regions`. rows: by image ID."""
+    """Where people are, photograph by photograph. frame: stored outlines or boxes. rows: by image ID."""
 
-    def __init__(self, frame: pd.DataFrame, option: PeopleReference):
-        self.outlines = option["kind"] == SEGMENTS
+    def __init__(self, frame: pd.DataFrame):
         self.rows = dict(list(people_of(frame).groupby("image_id")))
 
     def mask(self, image: str, height: int, width: int) -> np.ndarray:
         """(height, width) booleans, true on the people of a photograph of `rows`. Crowds count as people. Raises
         CapbiasError for outlines of a photograph of another size."""
-
-        def part(row: dict) -> np.ndarray:
-            if not self.outlines:
-                return box_mask([row[name] for name in ("x1", "y1", "x2", "y2")], height, width)
-            known = row["height"], row["width"]
-            if known not in ((0, 0), (height, width)):
-                raise CapbiasError(
-                    f"The outline is of {known[1]} x {known[0]} pixels, the photograph of {width} x {height}.",
-                    "Check that the outlines belong to these photographs.",
-                )
-            return outline_mask(row["outline"], height, width)
-
-        return np.any([part(row) for row in self.rows[image].to_dict("records")], axis=0)
+        rows = self.rows[image]
+        if "outline" in rows:
+            check_size(rows, (height, width))
+        return marked_pixels(rows, height, width)

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attributes import plain_attribute
+from capbias_core.attributes import attribute_folder, known_attributes, plain_attribute
 from capbias_core.attributes.labels import (
     MOST_LABELS,
     columns_by_attribute,
@@ -32,7 +32,7 @@ from capbias_core.prepare.split import SMALLEST_GROUP
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
-from capbias_core.workspace import custom_attributes, ingest
+from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.labels import column_labels, dropped_line, images_by_value, labels_for, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
@@ -86,7 +86,7 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
         return ""
     # The button stays above the table, however many files there are; what it needs is known below.
     save = st.container(key="save_bar")
-    known = custom_attributes.known(bar.workspace)
+    known = known_attributes(attribute_folder(bar.workspace.folder))
     parts = [_details(part, known, described) for part in _table(shown, known, described)]
     if not pictures and not any(part.frame is not None or part.reading.columns for part in parts):
         discard()  # nothing can be chosen to read these

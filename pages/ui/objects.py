@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attributes import lacking_words
+from capbias_core.attributes import attribute_folder, known_attributes, lacking_words
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM
 from capbias_core.load.read import read_texts, text_lines
@@ -26,7 +26,6 @@ from capbias_core.views.results import known_results
 from capbias_core.views.sentence import decimals, duration, signed
 from capbias_core.views.tables import value_text
 from capbias_core.views.texts import TextRows, keywords, text_results, text_table
-from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -249,7 +248,7 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
 def _texts(bar: Bar) -> None:
     """What is pasted or uploaded, which words count, the table of words, and the form of the Gender Score."""
     side = st.sidebar
-    known = custom_attributes.known(bar.workspace)
+    known = known_attributes(attribute_folder(bar.workspace.folder))
     attributes = {name: attribute for name, attribute in known.items() if attribute.names_values}
     attribute = attributes[
         view.selectbox(side, "Protected attribute", attributes, default="gender", key="text_attribute")

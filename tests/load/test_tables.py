@@ -1,4 +1,4 @@
-"""Raw columns to tables of captions, labels, objects, regions and outlines, with faulty rows counted and named; and
+"""Raw columns to tables of captions, labels, objects and outlines, with faulty rows counted and named; and
 the report on a table. All counts by hand."""
 
 import json
@@ -14,7 +14,7 @@ from capbias_core.load.labels import labels
 from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.read import parse
 from capbias_core.load.report import PHOTOGRAPHS, report_table
-from capbias_core.load.tables import objects, outline_fault, regions, run_lengths, segments
+from capbias_core.load.tables import objects, outline_fault, run_lengths, segments
 from capbias_core.types import SEGMENT_COLUMNS, Problem, Table
 from capbias_core.workspace import ingest
 from capbias_core.workspace.ingest import File, held_by, preview, read_part, store
@@ -154,11 +154,6 @@ def test_a_file_that_is_something_else_gives_one_error(tmp_path, case):
     with pytest.raises(CapbiasError) as error:
         read(written(tmp_path, name, text), columns)
     assert message in error.value.message and error.value.hint
-
-
-def test_regions_are_numbered_by_line(tmp_path):
-    table = regions(written(tmp_path, "r.csv", "image_id,x1,y1,x2,y2\n1,0,0,3,3\n1,-1,0,3,3\n1,0,0,0,x\n"))
-    assert table.frame.values.tolist() == [["1", 0, 0, 3, 3, 2]] and table.problem_count == 2
 
 
 # outlines

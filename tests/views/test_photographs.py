@@ -72,7 +72,8 @@ def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_se
     scores = caption_scores(workspace, workspace.run(spec.run_id))
     attackers = stored_attackers(workspace, scores.run)
     row = scores.table.iloc[0]
-    own = photographs.image_captions(workspace.frame(spec.captions), row["image_id"])
+    frame = workspace.frame(spec.captions)
+    own = frame.loc[frame["image_id"] == row["image_id"], "caption"].tolist()
     again, edited = photographs.rescored(scores, attackers, row["image_id"], [own[0], "somebody with a ball"])
     assert again.probabilities[row["predicted"]] == pytest.approx(row["confidence"]), "as the run itself scored it"
     assert edited.logit != pytest.approx(again.logit)

@@ -174,9 +174,7 @@ def workspace(tmp_path, monkeypatch):
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
     monkeypatch.setattr("capbias_core.vision.captioners.Captioner", lambda *given: trained())
-    monkeypatch.setattr(
-        "capbias_core.runs.run.resolve_model", lambda workspace, option: ModelFiles("planted", "planted", "")
-    )
+    monkeypatch.setattr("capbias_core.runs.run.resolve_model", lambda *given: ModelFiles("planted", "planted", ""))
     monkeypatch.setattr(attribution, "captioner_option", lambda workspace, name: {"name": name, "digest": "0" * 16})
     return found
 

@@ -15,6 +15,7 @@ from PIL import Image
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import file_digest
+from capbias_core.load.parsed import BOXES
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import DetectOptions
 from capbias_core.runs.artifact_runs import plan_artifact
@@ -26,7 +27,7 @@ from capbias_core.vision.detect import find_weights, to_download
 from capbias_core.vision.masking import PERSON
 from capbias_core.workspace.inputs import Inputs, _detect_objects
 from capbias_core.workspace.models import resolve_model
-from capbias_core.workspace.objects import BOXES, boxes_of, keep_objects_of, weights_option
+from capbias_core.workspace.objects import boxes_of, keep_objects_of, weights_option
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep

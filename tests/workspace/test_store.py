@@ -19,7 +19,7 @@ from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Result
-from capbias_core.workspace import catalogue, custom_attributes, people, store
+from capbias_core.workspace import catalogue, people, store
 from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, this_process
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.photographs import file_cache
@@ -243,10 +243,6 @@ def test_only_the_owner_replaces_deletes_and_cancels(tmp_path, monkeypatch):
     def keep(workspace: Workspace, caption: str):
         return workspace.keep("captions", "sat", frame(caption), "coco", "here")
 
-    def role(word: str) -> str:
-        head = 'name = "role"\ntitle = "Role"\nvalues = ["Cook", "Rider"]\nmask_token = "<role>"\nnote = "Ours."\n'
-        return head + f'[words]\nCook = ["{word}"]\nRider = ["rider"]\n'
-
     nobodys = [lab.keep("captions", "old", frame("x"), "coco", "s"), own.keep("captions", "old", frame("x"), "c", "s")]
     people.ask(lambda: "anna")
     with pytest.raises(CapbiasError, match="the administrator of the server"):
@@ -254,26 +250,15 @@ def test_only_the_owner_replaces_deletes_and_cancels(tmp_path, monkeypatch):
     own.delete(nobodys[1])
     annas = keep(lab, "a dog")
     lab.enqueue(spec(run_id="r1"), "coco", "t")
-    custom_attributes.keep(lab, role("cook"))
-    path = custom_attributes.attribute_folder(lab) / "role.toml"
     people.ask(lambda: "ben")
     assert annas.owner == "anna" == keep(lab, "a dog").owner, "the same again changes nothing"
     lab.enqueue(spec(run_id="r2"), "coco", "t")
     engine = Engine(lab.folder)
-    for change in (
-        lambda: keep(lab, "a cat"),
-        lambda: lab.delete(annas),
-        lambda: engine.cancel("r1"),
-        lambda: custom_attributes.keep(lab, role("chef")),
-        lambda: custom_attributes.delete(lab, path),
-    ):
+    for change in (lambda: keep(lab, "a cat"), lambda: lab.delete(annas), lambda: engine.cancel("r1")):
         with pytest.raises(CapbiasError, match="Only its owner"):
             change()
     assert engine.cancel_all() == 1 and {run.owner: run.status for run in lab.runs()}["anna"] == "queued"
-    assert custom_attributes.known(lab)["role"].words["Cook"] == ("cook",)
     people.ask(lambda: "anna")
-    custom_attributes.delete(lab, path)
-    assert not list(path.parent.iterdir())
     lab.delete(keep(lab, "a cat"))
     people.ask(str)
     assert engine.cancel("r1"), "a terminal and a server without sign-in may"
