@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -31,7 +30,7 @@ from capbias_core.measures.registry import (
     protocol_notes,
 )
 from capbias_core.measures.registry import metric as metric_named
-from capbias_core.runs.engine import Engine, execute
+from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, Request, forget_without, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.runs.run import add_later_metrics, run_in_memory
@@ -43,6 +42,7 @@ from capbias_core.views.sentence import ANSWERING, headline, interval, measure, 
 from capbias_core.views.tables import lettered, scores_table, to_text
 from capbias_core.views.word_comparison import words_of_set
 from capbias_core.whole_files import typed_path
+from capbias_core.worker import execute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.inputs import (
     CONSTANT,
@@ -57,7 +57,7 @@ from capbias_core.workspace.inputs import (
 )
 from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
 DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
@@ -661,16 +661,11 @@ def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) ->
     workspace.note_asked([spec.run_id for spec in specs], collection)
     while True:
         for spec in specs:
-            token = uuid.uuid4().hex
-            if spec.run_id not in ours and workspace.enqueue(spec, collection, token):
+            if spec.run_id not in ours and workspace.enqueue(spec, collection):
                 ours.add(spec.run_id)
-                try:
-                    execute(str(workspace.folder), spec.run_id, token)
-                except BaseException:
-                    workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
-                    raise
+                execute(str(workspace.folder), spec.run_id)
         rows = list(workspace.runs_of([spec.run_id for spec in specs]).values())
-        if all(row.status == FINISHED or row.run_id in ours for row in rows):
+        if all(row.status == FINISHED or (row.run_id in ours and row.status not in ACTIVE) for row in rows):
             return rows
         time.sleep(WAIT_SECONDS)
 

@@ -37,7 +37,7 @@ ROWS = (
     ("aggregate",),
     ("workspace",),
     ("measures",),
-    ("runs",),
+    ("runs", "worker"),
     ("views",),
     ("bundle",),
     ("cli", "api", "__main__", "__init__"),

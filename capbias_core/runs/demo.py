@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 import zipfile
 
 from capbias_core.measures.registry import DEFAULT_GROUPS
@@ -56,14 +55,13 @@ def add_finished(workspace: Workspace) -> list[str]:
                 members = [member for member in archive.namelist() if member.startswith(f"{folder}/")]
                 arrays = {member.removeprefix(f"{folder}/"): archive.read(member) for member in members}
                 results = [Result(**row) for row in stored["results"]]
-                token = uuid.uuid4().hex
-                if workspace.enqueue(spec, DEMO, token):
+                if workspace.enqueue(spec, DEMO):
                     notes, metrics, lacking = stored["notes"], stored["metrics"], stored["lacking"]
                     try:
-                        workspace.finish(folder, token, results, arrays, notes, metrics, lacking)
+                        workspace.finish(folder, results, arrays, notes, metrics, lacking)
                         workspace.log(folder, "imported; it was computed elsewhere")
                     except BaseException:  # such as a full disk, after which the run would wait for this process
-                        workspace.end_here(folder, "cancelled", "cancelled", token)
+                        workspace.end_here(folder, "cancelled", "cancelled")
                         raise
                 added.append(spec.run_id)
     return added

@@ -1,11 +1,9 @@
-"""One run: a frozen spec and its inputs in, results and evidence out, and its state in the workspace meanwhile."""
+"""One run: a frozen spec and its inputs in, results and evidence out."""
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,19 +13,17 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, estimates_of, result_rows
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import deterministic
-from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.errors import CapbiasError
 from capbias_core.load.checks import refuse
 from capbias_core.load.parsed import BOXES, CAPTIONS
 from capbias_core.measures.base import Job, Outcome, columns_of, of_images, run_facts
 from capbias_core.measures.registry import MEASURES
 from capbias_core.types import Attribute, Progress, silent
-from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.labels import labels_of
 from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import forget_objects_of, keep_objects_of
-from capbias_core.workspace.people import acting
 from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
@@ -35,33 +31,7 @@ from capbias_core.workspace.vectors import look_up_new_words
 
 PACKAGE_ROOT = Path(__file__).parent.parent
 EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
-SECONDS_BETWEEN_NOTES = 0.25
 _TRIED: set[tuple] = set()  # by this process: catalogue, run and metrics that its evidence was asked for
-
-
-def execute(folder: str, run_id: str, token: str) -> None:
-    """Compute one queued run of the workspace at `folder`, and note how it ends: finished, failed or cancelled. Raises
-    WorkspaceError if the end cannot be written."""
-    workspace = Workspace(folder, make=False)
-    if not workspace.claim(run_id, token):
-        return
-    try:
-        run = workspace.get_run(run_id)
-        with acting(run.owner):
-            outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
-        names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
-        for line in outcome.log:
-            workspace.log(run_id, line)
-        workspace.finish(run_id, token, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
-    except Cancelled:
-        with suppress(WorkspaceError):
-            workspace.log(run_id, "stopped")
-    except CapbiasError as error:
-        workspace.end(run_id, "failed", str(error), token)
-    except Exception as error:  # whatever failed, the end must be noted
-        with suppress(WorkspaceError):  # which may be what failed
-            workspace.log(run_id, traceback.format_exc().rstrip())
-        workspace.end(run_id, "failed", _failure(error), token)
 
 
 def run_in_memory(
@@ -98,7 +68,7 @@ def run_in_memory(
             except CapbiasError as error:
                 workspace.update(run.run_id, status="failed", message=str(error))
             except Exception as error:
-                workspace.update(run.run_id, status="failed", message=_failure(error))
+                workspace.update(run.run_id, status="failed", message=failure(error))
             on_change(rows())
     except KeyboardInterrupt as error:
         for row in rows():
@@ -110,7 +80,7 @@ def run_in_memory(
     return rows()
 
 
-def _failure(error: Exception) -> str:
+def failure(error: Exception) -> str:
     """`KeyError: x (measures/lic.py, line 12)`: with the last line in a traceback of a measure or an attacker, else of
     this package."""
     lines = [
@@ -121,27 +91,6 @@ def _failure(error: Exception) -> str:
     extended = [line for line in lines if line[0].parts[0] in EXTENDED and line[0].name != "base.py"]
     file, number = (extended or lines or [("", 0)])[-1]
     return f"{type(error).__name__}: {error}" + (f" ({file}, line {number})" if file else "")
-
-
-def _reporter(workspace: Workspace, run_id: str, token: str) -> Progress:
-    """Writes progress to the workspace. It raises Cancelled if the run is cancelled or taken over."""
-    last_time, last_line = 0.0, ""
-
-    def progress(share: float, message: str) -> None:
-        nonlocal last_time, last_line
-        now = time.monotonic()
-        if now - last_time < SECONDS_BETWEEN_NOTES:
-            return
-        last_time = now
-        with suppress(Unavailable):  # a full disk may have room again when the run is done
-            if not workspace.progress(run_id, token, share, message):
-                raise Cancelled
-            line = message.rsplit(", loss", 1)[0]
-            if line != last_line:
-                workspace.log(run_id, message)
-                last_line = line
-
-    return progress
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:

@@ -14,6 +14,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.processes import scratch_folder
 from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
+from capbias_core.workspace.catalogue import this_process
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, Item, RunRow, Workspace, checked_name, content_hash, results_frame
 
@@ -110,7 +111,7 @@ class MemoryWorkspace(Workspace):
         """A run that is to be computed."""
         now = time.time()
         self._runs[spec.run_id] = RunRow(
-            spec.run_id, collection, spec, "queued", 0.0, "waiting", (), now, now, None, now
+            spec.run_id, collection, spec, "queued", 0.0, "waiting", (), now, now, None, now, this_process()
         )
 
     def update(self, run_id: str, **fields: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,12 +12,12 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.attributes import attribute_folder, known_attributes, lacking_words
-from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM
 from capbias_core.load.read import read_texts, text_lines
 from capbias_core.measures.gender_score_common import text_model
 from capbias_core.measures.registry import METRICS, expand_metrics
-from capbias_core.runs.engine import rough_seconds, torch_executor
+from capbias_core.processes import compute_apart
+from capbias_core.runs.engine import rough_seconds, torch_environments
 from capbias_core.runs.plan import Request, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
@@ -49,6 +49,7 @@ MOST_SCORED = 2_000  # texts whose Gender Score a page measures; the command tak
 MOST_KEYWORDS = 100
 COUNTED, SCORED = tuple(expand_metrics(["cooccurrence"])), tuple(expand_metrics(["gs"]))
 WANTED = "text_score_wanted"
+SCORING = ThreadPoolExecutor(1)  # Gender Scores of texts, one after another
 
 
 def objects_tab(bar: Bar) -> None:
@@ -355,10 +356,7 @@ def _text_score(request: tuple) -> TextRows | None:
         _wait(future)
         return None
     with errors():
-        try:
-            return future.result()
-        except BrokenExecutor:
-            raise CapbiasError("The worker ended before the Gender Score was there.", "Measure again.") from None
+        return future.result()
     return None
 
 
@@ -366,7 +364,7 @@ def _text_score(request: tuple) -> TextRows | None:
 def _wait(future: Future) -> None:
     if future.done():
         st.rerun()
-    note("The Gender Score is being computed, after runs that started earlier.")
+    note("The Gender Score is being computed, after others that started earlier.")
 
 
 def _text_score_form(request: tuple) -> None:
@@ -387,6 +385,7 @@ def _text_score_form(request: tuple) -> None:
         for kind, model in options.items():
             text_model(kind, model)  # here, where visitors may name only some folders
         options["object_words"] = words
-        future = torch_executor().submit(text_results, texts, name, attribute, SCORED, options, labels, lead)
+        call = partial(text_results, texts, name, attribute, SCORED, options, labels, lead)
+        future = SCORING.submit(compute_apart, call, **torch_environments()[0])
         st.session_state[WANTED] = (request, future)
         st.rerun()

@@ -87,7 +87,7 @@ def test_runs_are_cancelled_and_resumed_by_the_beginning_of_their_ids(here, caps
     store = Workspace(here / "home")
     for request in keep_plan(store, read_plan(here / "files" / "plan.toml"), here / "files", print):
         for spec in plan(store, request):
-            store.enqueue(spec, "mine", "of another process that lives")
+            store.enqueue(spec, "mine")
     first, second, *others = runs(here)
     assert cli.main(["run", "cancel", first[:6]]) == 0
     assert runs(here) == {first: "cancelled", second: "queued", **dict.fromkeys(others, "queued")}
@@ -108,7 +108,7 @@ def test_runs_of_another_process_are_waited_for_and_taken_over_if_it_dies(here, 
     requests = keep_plan(store, read_plan(here / "files" / "plan.toml"), here / "files", print)
     specs = [spec for request in requests for spec in plan(store, request)]
     for spec in specs:
-        store.enqueue(spec, "mine", "of another process that lives")
+        store.enqueue(spec, "mine")
     looks = []
 
     def look(_, rows) -> None:

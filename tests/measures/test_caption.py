@@ -115,14 +115,13 @@ def test_a_set_that_another_run_replaced_is_made_again(workspace, blip, monkeypa
     found = {}
     for settings in (few, many, few):
         spec = captioning(workspace, str(blip), **settings)
-        assert workspace.enqueue(spec, "mine", "token"), "it is computed"
-        workspace.claim(spec.run_id, "token")
+        assert workspace.enqueue(spec, "mine"), "it is computed"
         outcome = done(workspace, spec)
-        workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
+        workspace.finish(spec.run_id, outcome.results, outcome.kept, outcome.notes)
         found.setdefault(spec.run_id, []).append(workspace.item("captions", "tiny-blip", "mine").hash)
     assert sorted(map(len, found.values())) == [1, 2] and len({own for each in found.values() for own in each}) == 2
     again = captioning(workspace, str(blip), **few)
-    assert not workspace.enqueue(again, "mine", "token"), "it is there already"
+    assert not workspace.enqueue(again, "mine"), "it is there already"
 
 
 def test_captions_that_were_loaded_are_not_replaced(workspace, blip):

@@ -21,11 +21,11 @@ from capbias_core.measures.options import Option, Options
 from capbias_core.measures.protocols import NAMES, PROTOCOLS, protocol_in, protocol_of, protocol_text
 from capbias_core.measures.registry import MEASURES, METRICS, check, needs_references
 from capbias_core.prepare.java import PLAIN
-from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan, spec_of, useful
 from capbias_core.runs.run import estimates
 from capbias_core.typed import fields_of
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.worker import execute
 from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.ingest import DEMO, keep_attributes, load_demo
 from capbias_core.workspace.labels import mapping_details, resolve_attribute
@@ -222,8 +222,8 @@ def test_every_metric_is_emitted_or_refused_aloud(demo, attribute, measure: Meas
         return
     lost, emitted = {metric for metrics in reasons.values() for metric in metrics}, set()
     for spec in specs:
-        workspace.enqueue(spec, DEMO, "token")
-        execute(str(workspace.folder), spec.run_id, "token")
+        workspace.enqueue(spec, DEMO)
+        execute(str(workspace.folder), spec.run_id)
         run = workspace.run(spec.run_id)
         if run.status != "finished":
             # It lacks an input, which is no error of the code.

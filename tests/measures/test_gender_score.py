@@ -594,8 +594,8 @@ def test_what_the_page_reads(tmp_path):
 
     models = {"sentence_encoder": {"name": "mini"}}
     run = replace(spec, measure="object_distance", version=MEASURES["object_distance"].version, options=models)
-    assert workspace.enqueue(run, "c", "t") and workspace.claim(run.run_id, "t")
-    workspace.finish(run.run_id, "t", [], {}, (), [metric.name for metric in MEASURES["object_distance"].metrics])
+    assert workspace.enqueue(run, "c")
+    workspace.finish(run.run_id, [], {}, (), [metric.name for metric in MEASURES["object_distance"].metrics])
     assert list(objects.scored_runs(workspace, "c", spec)) == ["object_distance mini"]
     other = replace(spec, labels=spec.labels | {"column": "other"})
     assert objects.scored_runs(workspace, "c", other) == {}

@@ -62,8 +62,8 @@ def workspace(tmp_path_factory) -> Workspace:
     arrays = {name: workspace.array(run.run_id, name) for name in ("scores", "words", "corpus")}
     arrays["scores"] = frame_bytes(bytes_frame(arrays["scores"]).assign(delta=0.0125))
     by_network = plan_scores(run.spec, "rnn")
-    workspace.enqueue(by_network, "c", "t")
-    workspace.finish(by_network.run_id, "t", [], arrays, ())
+    workspace.enqueue(by_network, "c")
+    workspace.finish(by_network.run_id, [], arrays, ())
     return workspace
 
 

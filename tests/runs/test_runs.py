@@ -15,12 +15,12 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
-from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import WORDS_COMPARED, Request, plan
 from capbias_core.runs.run import add_later_metrics, run_one
 from capbias_core.views import captions as caption_views
 from capbias_core.views import results
 from capbias_core.views.word_comparison import top_words, words_of_set
+from capbias_core.worker import execute
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
@@ -297,9 +297,9 @@ def test_references_are_aligned_to_the_training_words_of_the_model(workspace, mo
 
 
 def finished_runs(workspace: Workspace, request: Request):
-    for number, spec in enumerate(plan(workspace, request)):
-        if workspace.enqueue(spec, request.collection, f"t{number}"):
-            execute(str(workspace.folder), spec.run_id, f"t{number}")
+    for spec in plan(workspace, request):
+        if workspace.enqueue(spec, request.collection):
+            execute(str(workspace.folder), spec.run_id)
         assert workspace.run(spec.run_id).status == "finished", workspace.run(spec.run_id).message
     return results.current_runs(workspace, request.collection)
 
@@ -323,12 +323,12 @@ def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace)
     asked = replace(fill(workspace, labels, {"a": plainly(labels)}), attacker="rnn", seeds=1)
     ((open_,), (named,)) = (plan(workspace, replace(asked, options=own)) for own in ({}, {"device": "cpu"}))
     assert plan(workspace, asked) == [open_] != [named]
-    workspace.enqueue(named, "c", "t")
-    assert workspace.claim(named.run_id, "t") and plan(workspace, asked) == [open_]
-    workspace.finish(named.run_id, "t", [], {}, [])
+    workspace.enqueue(named, "c")
+    assert workspace.claim(lambda _: True) and plan(workspace, asked) == [open_]
+    workspace.finish(named.run_id, [], {}, [])
     assert plan(workspace, asked) == [named]
-    workspace.enqueue(open_, "c", "t")
-    assert workspace.claim(open_.run_id, "t") and workspace.finish(open_.run_id, "t", [], {}, [])
+    workspace.enqueue(open_, "c")
+    assert workspace.finish(open_.run_id, [], {}, [])
     assert plan(workspace, asked) == [open_]
 
 
@@ -444,8 +444,8 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
     workspace = Workspace(tmp_path)
     request = fill(workspace, labels, {"m": model}, human, get_attribute("gender"))
     for spec in plan(workspace, replace(request, metrics=("ba", "dba", "error", "naming_gap", "lic"), seeds=2)):
-        assert workspace.enqueue(spec, "c", "t")
-        execute(str(tmp_path), spec.run_id, "t")
+        assert workspace.enqueue(spec, "c")
+        execute(str(tmp_path), spec.run_id)
     runs = {run.spec.measure: run for run in workspace.runs("c")}
     for measure, name, n, how in (
         ("bias_amplification", "DBA_O", 60, "no interval"),

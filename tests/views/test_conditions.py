@@ -151,7 +151,7 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
 
     said = lines()
     spec = next(spec for spec in found.specs if spec.model == "m blurred")
-    two_ways.enqueue(spec, COLLECTION, "token")
+    two_ways.enqueue(spec, COLLECTION)
     said += lines()[:1]
     two_ways.end(spec.run_id, "failed", "Got nothing.")
     sentences.check("conditions without a value", "\n".join([*said, lines()[0]]))

@@ -20,6 +20,7 @@ from capbias_core.runs.plan import Request, plan
 from capbias_core.types import Attention, silent
 from capbias_core.views.captions import encoder_view, plan_encoder_view
 from capbias_core.views.words import class_token_chart, class_token_weights
+from capbias_core.worker import execute
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -49,8 +50,8 @@ def scored_spec(workspace: Workspace) -> RunSpec:
 
 def done(workspace: Workspace, spec: RunSpec):
     """The row of a run, computed here."""
-    workspace.enqueue(spec, "c", "t")
-    engine.execute(str(workspace.folder), spec.run_id, "t")
+    workspace.enqueue(spec, "c")
+    execute(str(workspace.folder), spec.run_id)
     return workspace.run(spec.run_id)
 
 

@@ -59,9 +59,8 @@ def objects_of(workspace, spec):
 def test_a_small_file_does_not_take_the_place_of_a_large_column(workspace):
     """Runs read the objects of the column, or of a file that has both labelled images; each may be asked for."""
     before = spec_of(workspace)
-    workspace.enqueue(before, "c", "t")
-    workspace.claim(before.run_id, "t")
-    workspace.finish(before.run_id, "t", [], {}, ())
+    workspace.enqueue(before, "c")
+    workspace.finish(before.run_id, [], {}, ())
     item = keep_objects(workspace, (1, CATS))
     assert objects_of(workspace, spec_of(workspace)).to_dict() == {"1": "cake", "2": "tie"}
     assert spec_of(workspace, objects="coco").objects["table"] == item.hash

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from capbias_core.runs.engine import execute
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
 from capbias_core.views import photographs
+from capbias_core.worker import execute
 from capbias_core.workspace.ingest import keep_images, load_demo
 from capbias_core.workspace.store import Workspace
 
@@ -67,8 +67,8 @@ def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_se
     name = workspace.items("captions", "demo")[0].name
     request = Request("demo", (name,), "labels", "gender", ("LIC_M",), seeds=1, words=True)
     spec = next(spec for spec in plan(workspace, request) if spec.measure == "caption_scores")
-    workspace.enqueue(spec, "demo", "token")
-    execute(str(tmp_path), spec.run_id, "token")
+    workspace.enqueue(spec, "demo")
+    execute(str(tmp_path), spec.run_id)
     scores = caption_scores(workspace, workspace.run(spec.run_id))
     attackers = stored_attackers(workspace, scores.run)
     row = scores.table.iloc[0]

@@ -248,9 +248,8 @@ def test_a_limit_takes_images_that_can_be_read_the_same_every_time(workspace):
 
 def test_finished_runs_give_estimates_and_maps_again(workspace):
     spec, outcome = measured(workspace)
-    workspace.enqueue(spec, "c", "token")
-    workspace.claim(spec.run_id, "token")
-    workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
+    workspace.enqueue(spec, "c")
+    workspace.finish(spec.run_id, outcome.results, outcome.kept, outcome.notes)
     (table,) = workspace.items("attributes", "c")
     run = attribution_runs(workspace, "c", "gender", table)["planted"]
     again = estimates(workspace, run)

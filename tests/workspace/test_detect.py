@@ -19,12 +19,12 @@ from capbias_core.load.parsed import BOXES
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import DetectOptions
 from capbias_core.runs.artifact_runs import plan_artifact
-from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
 from capbias_core.vision.detect import find_weights, to_download
 from capbias_core.vision.masking import PERSON
+from capbias_core.worker import execute
 from capbias_core.workspace.inputs import Inputs, _detect_objects
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import boxes_of, keep_objects_of, weights_option
@@ -205,8 +205,8 @@ def test_boxes_belong_to_the_content_of_photograph_and_weights(looked_at, yolo, 
     for name, confidence in (("one name", 0.2), ("one name", 0.5), ("one name", 0.2), ("one name", 1.0)):
         options = DetectOptions(name=name, weights=str(yolo), confidence=confidence)
         spec = plan_artifact(looked_at, "c", "detect", options)
-        if looked_at.enqueue(spec, "c", "token"):
-            execute(str(looked_at.folder), spec.run_id, "token")
+        if looked_at.enqueue(spec, "c"):
+            execute(str(looked_at.folder), spec.run_id)
         rows = looked_at.frame(looked_at.item(BOXES, name, "c").hash)
         assert len(rows) == (kept["confidence"] >= confidence).sum()
         assert (name in {each.name for each in looked_at.items("objects", "c")}) == (confidence < 1)

@@ -140,7 +140,7 @@ def test_nothing_is_stored_if_one_of_the_files_is_refused(files, workspace, name
 def test_an_item_that_a_run_reads_is_not_replaced_and_nothing_else_is_stored(files, workspace):
     first = ingest(workspace, "c", [File(files / "labels.csv"), File(files / "strong.json")])
     (spec,) = plan(workspace, Request("c", ("strong",), "labels", "gender", ("ratio",)))
-    assert workspace.enqueue(spec, "c", "t")
+    assert workspace.enqueue(spec, "c")
     others = [File(files / "captions.json"), File(files / "other" / "strong.json")]
     with pytest.raises(CapbiasError, match="strong"):
         ingest(workspace, "c", others)
