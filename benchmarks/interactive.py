@@ -18,8 +18,9 @@ import time
 from pathlib import Path
 
 from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
+from capbias_core.question import Question
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.workspace.ingest import File, ingest
 from tests.browser import READY, ROOT, browser, open_page, server, settled
 
@@ -63,8 +64,8 @@ def load(home: Path, data: Path) -> list[str]:
 def run(home: Path, names, **asked) -> float:
     """Seconds from the request to the finished rows."""
     engine = Engine(home)
-    request = Request(
-        collection=COLLECTION, captions=tuple(names), table="labels", attribute="gender", metrics=("lic",), **asked
+    request = Question(
+        collection=COLLECTION, captions=tuple(names), labels="labels", attribute="gender", metrics=("lic",), **asked
     )
     start = time.perf_counter()
     rows = engine.wait(engine.submit(plan(engine.workspace, request), COLLECTION), every=0.02)

@@ -38,6 +38,7 @@ ROWS = (
     ("aggregate",),
     ("workspace",),
     ("measures",),
+    ("question",),
     ("runs",),
     ("views",),
     ("bundle",),

@@ -213,7 +213,7 @@ def reproduce(
         workspace.keep(item["kind"], item["name"], frame, collection, "bundle", item["details"], digest)
     specs: dict[str, RunSpec] = {}
     reasons: list[str] = []
-    for request in bundle.plan.requests:
+    for request in bundle.plan.questions:
         try:
             specs |= {spec.run_id: spec for spec in plan(workspace, request)}
         except CapbiasError as error:

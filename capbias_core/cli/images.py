@@ -34,6 +34,7 @@ from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
+from capbias_core.load.places import checked_path
 from capbias_core.load.read import parse
 from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.load.tables import kept_name
@@ -48,12 +49,12 @@ from capbias_core.measures.photographs import (
     departures_in,
 )
 from capbias_core.runs.artifact_runs import coco_results, named_after, plan_artifact, plan_captioning, plan_masking
+from capbias_core.runs.inputs import looked_at, temporary_workspace, warn
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import BOX_COLUMNS, CONDITIONS, Table, counted
 from capbias_core.vision.masking import OF_OBJECTS, MaskRule, regions_to_drop
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame, read_part, store
-from capbias_core.workspace.inputs import checked_path, looked_at, temporary_workspace, warn
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option

@@ -34,6 +34,8 @@ from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
 from capbias_core.load.report import PHOTOGRAPHS as IMAGES
 from capbias_core.processes import temporary_folder
+from capbias_core.question import COLUMNS, named_columns
+from capbias_core.runs.inputs import warn
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import (
@@ -46,7 +48,6 @@ from capbias_core.workspace.ingest import (
     store,
     with_mapping,
 )
-from capbias_core.workspace.inputs import OF_COLUMNS, named_columns, warn
 from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
 from capbias_core.workspace.store import Workspace, checked_name, kind_name, suggested_name
@@ -158,7 +159,7 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
         None,
         kind=flags.kind,
         name=checked_name(flags.name) if flags.name else "",
-        columns=named_columns(**{name: getattr(flags, name) for name in OF_COLUMNS}),
+        columns=named_columns(**{name: getattr(flags, name) for name in (*COLUMNS, "rows")}),
         sets=flags.sets,
         several=flags.several,
         trained=TRAINED.get(flags.trained_on_references or ""),

@@ -20,8 +20,9 @@ from capbias_core.measures.options import Option, Options
 from capbias_core.measures.protocols import NAMES, PROTOCOLS, protocol_in, protocol_of, protocol_text
 from capbias_core.measures.registry import MEASURES, METRICS, check, needs_references
 from capbias_core.prepare.java import PLAIN
+from capbias_core.question import Question
 from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, plan, spec_of, useful
+from capbias_core.runs.plan import plan, spec_of, useful
 from capbias_core.runs.run import estimates
 from capbias_core.typed import fields_of
 from capbias_core.types import RESULT_COLUMNS
@@ -158,8 +159,8 @@ def test_a_measure_says_what_it_is_and_its_choices_can_be_written_down_and_refus
                 measure.options.read({own.name: value})
 
 
-def asked(*metrics: str, references: str = "human") -> Request:
-    return Request(DEMO, ("amplifier",), "labels", "gender", metrics, references=references, seeds=1)
+def asked(*metrics: str, references: str = "human") -> Question:
+    return Question(DEMO, ("amplifier",), "labels", "gender", metrics, references=references, seeds=1)
 
 
 def speed(measure: Measure):
@@ -213,7 +214,7 @@ def test_every_metric_is_emitted_or_refused_aloud(demo, attribute, measure: Meas
     name, names = attribute(workspace, table), {row.name for row in measure.metrics}
     quick = {choice: value for choice, value in QUICK.items() if choice in measure.options.about()}
     labels = "labels" if name == "gender" else name
-    request = Request(DEMO, ("amplifier",), labels, name, tuple(names), "human", seeds=1, options=quick)
+    request = Question(DEMO, ("amplifier",), labels, name, tuple(names), "human", seeds=1, options=quick)
     try:
         specs, reasons = useful(plan(workspace, request), request)
     except CapbiasError as refusal:

@@ -36,8 +36,9 @@ from capbias_core.measures.gender_score_common import object_rows as object_fram
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
 from capbias_core.prepare.text import variants
+from capbias_core.question import Question
 from capbias_core.runs.engine import needs_workers
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import requests_of
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
@@ -381,7 +382,7 @@ def fill(folder: Path, images: int = 24) -> Workspace:
 
 def measured(workspace: Workspace, *metrics: str, references: str = "", **more):
     """The rows of the first run, and its outcome."""
-    request = Request("c", ("m",), "labels", "gender", metrics, references, **more)
+    request = Question("c", ("m",), "labels", "gender", metrics, references, **more)
     outcome = run_one(workspace, plan(workspace, request)[0], silent)
     return pd.DataFrame([row.row() for row in outcome.results]), outcome
 
@@ -420,7 +421,7 @@ def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
     models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}
 
     def spec_of(*metrics, **more):
-        request = Request("c", ("m",), "labels", "gender", metrics, objects="frcnn", options=models | more)
+        request = Question("c", ("m",), "labels", "gender", metrics, objects="frcnn", options=models | more)
         return plan(workspace, request)[0]
 
     spec = spec_of("gs", "estimation", objects_from="caption")
@@ -622,7 +623,7 @@ def test_printed_rows_have_our_names_and_tables_of_the_paper_agree_with_themselv
 def test_what_the_page_reads(tmp_path):
     """And a score of the same captions and labels, which the page takes from the workspace."""
     workspace = fill(tmp_path)
-    spec = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
+    spec = objects.cooccurrence_spec(workspace, Question("c", ("m",), "labels", "gender", ()))
     own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
     table = table.set_index("object")
     assert own.overall == (0.5, 0.5) and own.n == 24

@@ -18,10 +18,11 @@ import pytest
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Outcome
+from capbias_core.question import Question
 from capbias_core.runs import engine as engine_module
 from capbias_core.runs import run as run_module
 from capbias_core.runs.engine import Engine, torch_executor, unfinished
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.types import Result
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -35,7 +36,7 @@ WITH_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "capbias_c
 NETWORK = pytest.mark.skipif(not WITH_TORCH, reason="torch is not installed")
 
 
-def fill(folder, images: int = 40, models=("m",)) -> Request:
+def fill(folder, images: int = 40, models=("m",)) -> Question:
     """Small captions that give their label away, in the collection `c`."""
     workspace = Workspace(folder)
     labels = ["A" if number % 2 else "B" for number in range(images)]
@@ -43,10 +44,10 @@ def fill(folder, images: int = 40, models=("m",)) -> Request:
     rooms = ["kitchen" if label == "A" else "garage" for label in labels]
     sets = {model: table[["image_id"]].assign(caption=[f"{model} in {room}" for room in rooms]) for model in models}
     keep(workspace, labels=table, attribute="group", captions=sets)
-    return Request("c", tuple(models), "labels", "group", ("lic",), seeds=2)
+    return Question("c", tuple(models), "labels", "group", ("lic",), seeds=2)
 
 
-def submit(engine: Engine, request: Request) -> list[str]:
+def submit(engine: Engine, request: Question) -> list[str]:
     return engine.submit(plan(engine.workspace, request), request.collection)
 
 
@@ -79,7 +80,7 @@ def evidence(engine: Engine, run_id: str) -> list:
 
 
 @pytest.fixture
-def request_(tmp_path) -> Request:
+def request_(tmp_path) -> Question:
     return fill(tmp_path)
 
 
@@ -199,7 +200,7 @@ def test_every_end_is_noted_leaves_nothing_half_and_can_be_repeated(engine, requ
     assert len(evidence(engine, run_id)[0]) == 2 and engine.repeat_all() == 0
 
 
-def submit_and_hang(folder: str, request: Request) -> None:
+def submit_and_hang(folder: str, request: Question) -> None:
     run_module.run_one = hang
     submit(Engine(folder), request)
     time.sleep(600)

@@ -11,7 +11,8 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Job
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.types import silent
 from capbias_core.views.objects import beside_chart
 from capbias_core.views.results import current_runs
@@ -42,7 +43,7 @@ def workspace(tmp_path) -> Workspace:
     return workspace
 
 
-REQUEST = Request("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), references="a")
+REQUEST = Question("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), references="a")
 
 
 def keep_objects(workspace, *annotations):

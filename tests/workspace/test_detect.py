@@ -17,9 +17,10 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.files import file_digest
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import DetectOptions
+from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
 from capbias_core.vision.detect import find_weights, to_download
@@ -145,7 +146,9 @@ def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):
     assert workspace.frame(found.hash)["objects"].tolist() == ["cat:0.5", ""]
 
     def table(**asked) -> str:
-        return plan(workspace, Request("c", ("m",), "labels", "gender", ("cooccurrence",), **asked))[0].objects["table"]
+        return plan(workspace, Question("c", ("m",), "labels", "gender", ("cooccurrence",), **asked))[0].objects[
+            "table"
+        ]
 
     assert table() == found.hash
     annotated = pd.DataFrame({"image_id": ["1"], "objects": ["dog"]})

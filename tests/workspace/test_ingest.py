@@ -17,7 +17,8 @@ from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.errors import CapbiasError
 from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.read import read_file
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import keep_plan, read_plan
 from capbias_core.views.results import first_request
 from capbias_core.workspace import limited
@@ -139,7 +140,7 @@ def test_nothing_is_stored_if_one_of_the_files_is_refused(files, workspace, name
 @pytest.mark.long
 def test_an_item_that_a_run_reads_is_not_replaced_and_nothing_else_is_stored(files, workspace):
     first = ingest(workspace, "c", [File(files / "labels.csv"), File(files / "strong.json")])
-    (spec,) = plan(workspace, Request("c", ("strong",), "labels", "gender", ("ratio",)))
+    (spec,) = plan(workspace, Question("c", ("strong",), "labels", "gender", ("ratio",)))
     assert workspace.enqueue(spec, "c", "t")
     others = [File(files / "captions.json"), File(files / "other" / "strong.json")]
     with pytest.raises(CapbiasError, match="strong"):
