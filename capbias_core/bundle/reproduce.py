@@ -20,11 +20,11 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.files import unpacked_tree
 from capbias_core.load.parsed import CAPTIONS, LABELS, MOST_COLUMNS, MOST_ROWS, OBJECTS, REFERENCES
 from capbias_core.prepare import derive_labels
+from capbias_core.runs.inputs import Tell
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, parse_plan
 from capbias_core.types import RESULT_COLUMNS, Derivation
 from capbias_core.workspace.ingest import File, Held, preview
-from capbias_core.workspace.inputs import Tell
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.spec import RunSpec, attribute_from

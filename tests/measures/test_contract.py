@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from dataclasses import MISSING, Field, field, fields, make_dataclass, replace
+from functools import partial
 from types import UnionType
 from typing import Union, get_args, get_origin, is_typeddict
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.api import ScoreRequest, score
+from capbias_core.api import score
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Measure, Needs, by_name
@@ -279,16 +280,17 @@ SHARES = {"lic": 0.1, "dbac": 0.2, "dbac_verbs": 0.2, "dpa": 0.2, "imagecaptione
 
 
 def test_a_protocol_fills_what_is_not_given():
-    asked = ScoreRequest(protocol="dbac")
-    assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), None)
-    assert asked.choices == {"test_share": 0.2, "protocol": "dbac"}
-    given = ScoreRequest(("lic",), ("ngram",), 3, "dbac", {"test_share": 0.1})
-    assert (given.metrics, given.attackers, given.seeds, given.choices["test_share"]) == (("lic",), ("ngram",), 3, 0.1)
-    assert ScoreRequest().attackers == ScoreRequest(protocol="custom").attackers == ("ngram",)
-    assert ScoreRequest().seeds is None
-    assert ScoreRequest(protocol="age").seeds == 3
+    asked = partial(Question.of, stored=True, attribute="gender")
+    of_paper = asked(protocol="dbac")
+    assert (of_paper.metrics, of_paper.attacker, of_paper.seeds) == (("dbac",), ("lstm",), None)
+    assert of_paper.options == {"test_share": 0.2, "protocol": "dbac"}
+    given = asked(metrics=("lic",), attacker="ngram", seeds=3, protocol="dbac", options={"test_share": 0.1})
+    assert (given.metrics, given.attacker, given.seeds, given.options["test_share"]) == (("lic",), ("ngram",), 3, 0.1)
+    assert asked().attacker == asked(protocol="custom").attacker == ("ngram",)
+    assert asked().seeds is None
+    assert asked(protocol="age").seeds == 3
     with pytest.raises(CapbiasError, match="DBAC|dbac"):
-        ScoreRequest(protocol="dabc")
+        asked(protocol="dabc")
     for measure, share in SHARES.items():
         default = {field.name: field.default for field in fields(MEASURES[measure].options)}
         protocol = PROTOCOLS[protocol_of(measure) or "dbac"]  # the DBAC paper measures DPA
@@ -296,7 +298,7 @@ def test_a_protocol_fills_what_is_not_given():
     # An option that says the usual in words makes another run of the same numbers; and a captioner of transformers is
     # asked as it is, unless somebody names epochs.
     options = MEASURES["imagecaptioner2"].options
-    chosen = options.read(ScoreRequest(protocol="imagecaptioner2").choices)
+    chosen = options.read(asked(protocol="imagecaptioner2").choices)
     assert spec_of(MEASURES["imagecaptioner2"], chosen, {"model": "a"}).options == options().to_dict()
 
 

@@ -39,7 +39,7 @@ from capbias_core.prepare.text import variants
 from capbias_core.question import Question
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import plan
-from capbias_core.runs.plan_file import requests_of
+from capbias_core.runs.plan_file import questions_of
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
@@ -443,7 +443,7 @@ def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
     assert workspace.item("objects", "clip", "c").hash in spec.inputs()
     outcome = run_one(workspace, spec, silent)
     assert set(by_object(outcome)["object"]) == {"dog"}
-    again = requests_of(workspace, "c", [spec], [row.metric for row in outcome.results])
+    again = questions_of(workspace, "c", [spec], [row.metric for row in outcome.results])
     assert plan(workspace, again[0])[0].run_id == spec.run_id
     for wrong in ({"object_sources": ["clip"], "object_votes": 3}, {"object_sources": ["yolo"]}):
         with pytest.raises(CapbiasError):

@@ -20,12 +20,12 @@ from capbias_core.measures.photographs import DetectOptions
 from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import plan_artifact
 from capbias_core.runs.engine import execute
+from capbias_core.runs.inputs import _detect_objects
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
 from capbias_core.vision.detect import find_weights, to_download
 from capbias_core.vision.masking import PERSON
-from capbias_core.workspace.inputs import Inputs, _detect_objects
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import BOXES, boxes_of, keep_objects_of, weights_option
 from capbias_core.workspace.photographs import keep_images
@@ -234,8 +234,8 @@ def test_photographs_of_a_collection_and_of_score(looked_at, yolo, shipped, coco
     kept = {item.name: item.details["photographs"] for item in looked_at.items(BOXES, "c")}
     assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
     assert main([*command, "--photographs", "masked"]) == 2
-    given = Inputs("gender", weights=str(yolo), photographs=shipped)
-    _detect_objects(looked_at, "files", given, [].append, silent)
+    given = Question("files", attribute="gender", weights=str(yolo), options={"photographs": shipped})
+    _detect_objects(looked_at, given, [].append, silent)
     texts = looked_at.frame(looked_at.item("objects", "objects", "files").hash).set_index("image_id")["objects"]
     objects = {image: {part.split(":")[0] for part in text.split("|")} for image, text in texts.items()}
     assert objects == {"bus.jpg": {"person", "bus"}, "zidane.jpg": {"person", "tie"}}
