@@ -108,7 +108,9 @@ class Question(Described):
         metrics nor a protocol are given. given: columns, rows, `sets` and `several` as `capbias.score` takes them, and
         other fields.
         """
-        about = {"columns": named_columns(**{name: given.pop(name, None) for name in (*COLUMNS, "rows")})}
+        about: dict[str, Any] = {
+            "columns": named_columns(**{name: given.pop(name, None) for name in (*COLUMNS, "rows")})
+        }
         about |= {name: typed(name, given.pop(name, ""), str, "", name) for name in ("sets", "several")}
         given = {name: value for name, value in given.items() if value is not None and value not in ((), "", [])}
         if not given.get("attribute"):

@@ -79,7 +79,7 @@ def plan_conditions(
         return Plan([], tuple(lacking))
     names = tuple(item.name for item in sets.values())
     request = Question(
-        collection, names, table.name, attribute, tuple(wanted), human, attacker, seeds, options=options or {}
+        collection, names, table.name, attribute, tuple(wanted), human, (attacker,), seeds, options=options or {}
     )
     specs = plan(workspace, request)
     if ORIGINAL in sets:
