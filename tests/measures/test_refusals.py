@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from capbias_core import api
+from capbias_core.aggregate import HIGHER_SHARE, Metric
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import HIGHER_SHARE, Metric
 from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
