@@ -17,7 +17,7 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.registry import METRICS, alike_with_references, is_metric, measure_of, protocol_notes
 from capbias_core.measures.registry import metric as metric_named

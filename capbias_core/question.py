@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.attributes import known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.places import checked_path
 from capbias_core.measures.options import Described, Option, Seeded, option
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings

@@ -22,6 +22,7 @@ ROWS = (
     (
         "types",
         "errors",
+        "kinds",
         "toml",
         "attributes",
         "databases",

@@ -29,10 +29,11 @@ from capbias_core.aggregate.comparison import unlearned_note
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, PLAN, ROWS, TABLES
 from capbias_core.bundle.report import Chart, ReportParts, page_charts, report_cell, report_html
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import SOURCES, kind_name
 from capbias_core.measures.registry import METRICS
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
-from capbias_core.runs.plan_file import KINDS, LabelColumn, PlanFile, attribute_text, plan_text, questions_of
+from capbias_core.runs.plan_file import LabelColumn, PlanFile, attribute_text, plan_text, questions_of
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import counted
 from capbias_core.views.charts import chart_series, interval_svg, part_svg
@@ -57,7 +58,6 @@ from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, 
 REPORT = "report.html"
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "pyarrow")
 OF_NETWORKS = ("torch", "transformers", "sentence-transformers")
-SECTIONS = {kind: section for section, kind in KINDS.items()}
 
 
 def write_bundle(
@@ -75,10 +75,7 @@ def write_bundle(
     items = _items(workspace, collection, runs)
     names: dict[tuple[str, str], str] = {}  # each item's file; two names that would be one file get a number
     for item in items:
-        base, taken = (
-            f"data/{SECTIONS.get(item.kind, item.kind)}-{_slug(item.name)}",
-            {name.lower() for name in names.values()},
-        )
+        base, taken = (f"data/{kind_name(item.kind)}-{_slug(item.name)}", {name.lower() for name in names.values()})
         tries = (f"{base}{number}.parquet" for number in ("", *(f"-{number}" for number in range(2, 10_000))))
         names[item.kind, item.name] = next(name for name in tries if name.lower() not in taken)
     written = plan_text(_plan(collection, items, names, requests, runs))
@@ -172,7 +169,7 @@ def _plan(
     files = [
         File(names[item.kind, item.name], item.kind, item.name, trained=item.details.get("trained_on_references"))
         for item in items
-        if item.kind in SECTIONS
+        if item.kind in SOURCES.values()
     ]
     tables = {item.hash: item.name for item in items if item.kind == "attributes"}
     columns = {}

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.kinds import PHOTOGRAPHS as PHOTOGRAPHS
 from capbias_core.load.tables import BETWEEN, SURE
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Problem, Table, counted
-
-PHOTOGRAPHS = "images"  # the kind of an item that lists photographs
 
 
 @dataclass(frozen=True)

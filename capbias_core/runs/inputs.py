@@ -14,12 +14,22 @@ import pandas as pd
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.attributes.labels import label_columns
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import (
+    BOXES,
+    CAPTIONS,
+    KINDS,
+    LABELS,
+    OBJECTS,
+    REFERENCES,
+    SEGMENTS,
+    VECTORS,
+    kind_name,
+    kind_title,
+)
 from capbias_core.load.checks import refuse
 from capbias_core.load.files import file_digest
-from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
-from capbias_core.load.read import TITLES
 from capbias_core.load.report import ImportReport
 from capbias_core.prepare.align import DELTA
 from capbias_core.processes import temporary_folder
@@ -52,12 +62,9 @@ from capbias_core.workspace.objects import (
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.spec import ModelReference, RunSpec
 from capbias_core.workspace.store import Workspace, checked_name, default_folder, suggested_name
-from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option, keep_vectors, offer_vectors
+from capbias_core.workspace.vectors import CONSTANT, alignment_option, keep_vectors, offer_vectors
 
 Tell = Callable[[str], None]
-
-# The argument of `capbias.score` that takes a kind of file.
-ARGUMENTS = {CAPTIONS: "captions", REFERENCES: "references", LABELS: "labels", OBJECTS: "objects"}
 
 
 @contextmanager
@@ -99,7 +106,7 @@ def resolve(
             files += [replace(file, source=source) for source in inside]
         parts = [part for part in preview(files) if part.kind != SEGMENTS]
     if any(not file.kind for file in question.files):  # before any error: what each file is read as
-        kinds = [(part.file.title, TITLES.get(part.kind, "not read")) for part in parts if not part.reading.second]
+        kinds = [(part.file.title, kind_title(part.kind, "not read")) for part in parts if not part.reading.second]
         tell("; ".join(map(": ".join, kinds)))
     for part in parts:
         if part.reading.error:
@@ -242,7 +249,9 @@ def _one(parts: Sequence[Part], kind: str) -> Part | None:
     named = [part for part in among if part.file.kind] or among
     if len(named) > 1:
         files = ", ".join(part.file.title for part in among)
-        raise CapbiasError(f"Several files hold {TITLES[kind]}: {files}.", "Name the file to use.", ARGUMENTS[kind])
+        raise CapbiasError(
+            f"Several files hold {KINDS[kind].title}: {files}.", "Name the file to use.", kind_name(kind)
+        )
     return named[0] if named else None
 
 
@@ -344,12 +353,12 @@ def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
             return CapbiasError(
                 f"{part.file.title} and {other.file.title} are swapped.",
                 "Swap them.",
-                ARGUMENTS[role],
-                ARGUMENTS[holds],
+                kind_name(role),
+                kind_name(holds),
             )
-    named = [ARGUMENTS[holds]] if holds in ARGUMENTS else []
-    hint = f"Give it as {TITLES[holds]}." if named else ""
-    return CapbiasError(f"{part.file.title} holds {TITLES[holds]}, not {TITLES[role]}.", hint, *named)
+    named = [kind_name(holds)] if KINDS[holds].joins else []
+    hint = f"Give it as {KINDS[holds].title}." if named else ""
+    return CapbiasError(f"{part.file.title} holds {KINDS[holds].title}, not {KINDS[role].title}.", hint, *named)
 
 
 def warn(reports: Iterable[ImportReport], tell: Tell) -> None:

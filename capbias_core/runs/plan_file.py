@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES, SOURCES
 from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, expand_metrics, measure_of
 from capbias_core.question import COLUMNS, Question, named_columns
@@ -38,8 +38,6 @@ from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace, checked_name
 
-# Section of files in a plan -> kind of item.
-KINDS = {"labels": LABELS, "references": REFERENCES, "captions": CAPTIONS, "objects": OBJECTS}
 TRAINED = "trained_on_references"
 # Key of a file in a plan -> type. All but the first two say how it is read, as the arguments of `capbias.score` do.
 OF_FILE = {"file": str, TRAINED: bool, **COLUMNS, "rows": dict, "sets": str}
@@ -94,12 +92,12 @@ def parse_plan(text: str, name: str) -> PlanFile:
         data = read_toml(text)
     except ValueError as error:
         raise _unreadable(name, error) from None
-    known = ("collection", *KINDS, "attributes", "measure")
+    known = ("collection", *SOURCES, "attributes", "measure")
     for key in data:
         if key not in known:
             raise unknown_name(f"{name} with the key", key, known)
     files = [
-        file for section, kind in KINDS.items() for file in _files(data.get(section, {}), kind, f"{name}: {section}")
+        file for section, kind in SOURCES.items() for file in _files(data.get(section, {}), kind, f"{name}: {section}")
     ]
     measures = data.get("measure", [])
     if not isinstance(measures, list) or not measures:
@@ -167,7 +165,7 @@ def plan_text(plan: PlanFile) -> str:
         "# What was measured. Edit it and run it: capbias run plan.toml",
         f"collection = {toml_value(plan.collection)}",
     ]
-    for section, kind in KINDS.items():
+    for section, kind in SOURCES.items():
         files = [file for file in plan.files if file.kind == kind]
         lines += ["", f"[{section}]"] if files else []
         for file in files:

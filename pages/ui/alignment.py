@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
+from capbias_core.kinds import CAPTIONS, KINDS, LABELS, REFERENCES, VECTORS
 from capbias_core.load.published import published_results
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
@@ -15,9 +16,8 @@ from capbias_core.views.alignment import COMPARED, constant_sentence, side_by_si
 from capbias_core.views.published import measured_rows
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item, bytes_frame
-from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
-from pages.ui.bar import LABELS, Bar, attribute_names, empty_state, lacking
+from pages.ui.bar import Bar, attribute_names, empty_state, lacking
 from pages.ui.base import box, errors, label_caveats, note
 from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.runs import start_button
@@ -34,7 +34,6 @@ MEASURED_BY = {
     "METEOR_aligned": "press Measure the sweep",
     "DBAC_H": "choose DBAC and a vocabulary alignment in the tab Table",
 }
-NEEDED = {"captions": "captions of a model", "references": "human captions", "attributes": LABELS}
 
 
 def alignment_tab(bar: Bar) -> None:
@@ -42,7 +41,7 @@ def alignment_tab(bar: Bar) -> None:
     if not bar.collection:
         empty_state(bar, "No captions are loaded yet.")
         return
-    if missing := " and ".join(text for kind, text in NEEDED.items() if not bar.items(kind)):
+    if missing := " and ".join(KINDS[kind].title for kind in (CAPTIONS, REFERENCES, LABELS) if not bar.items(kind)):
         lacking(bar, missing)
         return
     with errors():

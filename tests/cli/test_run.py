@@ -15,7 +15,7 @@ import pytest
 from capbias_core import cli
 from capbias_core.cli import run as running
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parsed import CAPTIONS
+from capbias_core.kinds import CAPTIONS
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import keep_plan, parse_plan, plan_text, read_plan
 from capbias_core.workspace.ingest import File

@@ -15,7 +15,7 @@ import capbias_core as capbias
 from capbias_core import cli
 from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.read import read_file
 from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
