@@ -31,10 +31,11 @@ from capbias_core.aggregate.metric import (
     zero,
 )
 from capbias_core.aggregate.ranking import Pair, Ranking, rank
-from capbias_core.aggregate.rows import Columns, RunFacts, result_rows
+from capbias_core.aggregate.rows import FEWEST, Columns, RunFacts, object_rows, result_rows
 
 __all__ = [
     "DIFFERENCE",
+    "FEWEST",
     "HIGHER_SHARE",
     "IMAGES",
     "LOTUS",
@@ -59,6 +60,7 @@ __all__ = [
     "estimates_of",
     "intervals",
     "no_neutral",
+    "object_rows",
     "of_groups",
     "provisional",
     "quotient",

@@ -469,7 +469,7 @@ DEFAULT_TEXT_METRICS = ("cooccurrence",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextChoices(measure_choices(OF_TEXTS, left_out=("objects_from", "object_sources", "object_votes"))):
+class TextChoices(measure_choices(OF_TEXTS, left_out=("objects_from",))):
     """Choices of measures that read texts."""
 
 

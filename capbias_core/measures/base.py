@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capbias_core.aggregate import NOTHING_MORE, Columns, Counts, Metric, Needs, RunFacts, result_rows
+from capbias_core.aggregate import NOTHING_MORE, Columns, Counts, Metric, Needs, RunFacts, object_rows, result_rows
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
@@ -25,11 +25,12 @@ from capbias_core.types import Attribute, Progress, Result, left_out_lines
 from capbias_core.workspace.objects import objects_in
 from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.store import Item, RunRow, Workspace, frame_bytes
 from capbias_core.workspace.tokens import kept_tokens
 from capbias_core.workspace.vectors import alignment_name
 
-COUNTS, ABOUT = "counts", "columns"  # under which names a run keeps its evidence, and what its rows say of it
+# Names under which a run keeps its evidence, what its rows say of it, and rows of each object.
+COUNTS, ABOUT, BY_OBJECT = "counts", "columns", "objects"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Measure:
 
     name: str  # by which its runs are stored
     title: str  # what its runs give, in a few words
-    count: Callable[[Job], Outcome]  # the evidence, from which `run` makes the rows
+    count: Callable[..., Outcome]  # a Job to its evidence, from which `run` makes the rows
     seconds: float = 1.0  # roughly, on two free cores, for 15,000 captions or images and a seed, without the attacker
     explains: bool = False  # whether the attacker explains each caption
     metrics: tuple[Metric, ...] = ()
@@ -66,9 +67,7 @@ class Measure:
     # Options of a request to options of one caption set.
     for_set: Callable[[Workspace, Any, Item], Any] = lambda workspace, options, item: options
     makes: str = ""  # the kind of item that a run makes instead of numbers
-    per_object: bool = False  # whether its runs leave `objects`, rows of each object (see gender_score_common.py)
-    # If it needs neither images nor human captions: a TextJob to a Counted (see gender_score_common.py).
-    of_texts: Callable[[Any], Any] | None = None
+    of_texts: bool = False  # also reads plain texts, the second argument of `count` (see gender_score_common.py)
     in_process: bool = True  # light enough for the web server's process (for an attacker, its entry says so)
     packages: tuple[str, ...] = ()  # modules of extras that its metrics need, whatever the attacker
     place: int = 100  # position among the measures, smaller first
@@ -80,10 +79,14 @@ class Measure:
             raise TypeError(f"count of measures/{self.name}.py returned {type(outcome).__name__}, not an Outcome")
         if outcome.results:
             return outcome
-        about, facts, rows = outcome.about, run_facts(job.spec, job.options, job.attribute), []
+        about, facts = outcome.about, run_facts(job.spec, job.options, job.attribute)
+        rows, of_objects = [], []
         for direction, counts in outcome.by_direction.items():
             rows += result_rows(self.metrics, counts, facts, about[direction], direction)
+            of_objects += object_rows(self.metrics, counts, facts, about[direction])
         kept = {ABOUT: json.dumps(about).encode()} if about else {}
+        if of_objects:
+            kept[BY_OBJECT] = frame_bytes(pd.DataFrame([row.row() for row in of_objects]))
         notes = [*outcome.remarks(rows), *outcome.notes]
         return replace(outcome, results=rows, notes=notes, arrays={**outcome.arrays, **kept})
 

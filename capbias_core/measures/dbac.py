@@ -193,9 +193,9 @@ class DBACOptions(Attacked, Split80, Aligned):
 
 @dataclass(frozen=True)
 class Objects:
-    """Objects as task words. annotated: text such as `cat|dog` by image id, None if nobody annotated the images."""
+    """Objects as task words."""
 
-    annotated: pd.Series | None
+    annotated: pd.Series | None  # text such as `cat|dog` by image id, None if nobody annotated the images
 
     def known(self, images: list[str]) -> list[str]:
         """Those of these images whose task words are known, for T->A."""
@@ -234,9 +234,9 @@ class Objects:
 
 @dataclass(frozen=True)
 class Verbs:
-    """Verbs as task words, whatever their form; methods as of Objects. left_out: words that name the attribute."""
+    """Verbs as task words, whatever their form; methods as of Objects."""
 
-    left_out: frozenset[str]
+    left_out: frozenset[str]  # words that name the attribute
 
     def known(self, images: list[str]) -> list[str]:
         return images

@@ -24,26 +24,19 @@ from capbias_core.workspace.spec import AlignmentReference, ModelReference, Peop
 
 @dataclass(frozen=True)
 class Option:
-    """What is known about a choice besides its default.
+    """What is known about a choice besides its default."""
 
-    help: one line, lower case, without a full stop. flag: in a terminal, '' for a choice that only the plan makes.
-    above, below: bounds that are not allowed themselves; at_least, at_most: bounds that are. choices: what there is, or
-    a function that says so. suggested: what a page offers beside any other. metavar: what stands for the value in help.
-    advanced: not among the first controls of a page. kept: stands in a run's key even if it is
-    the default.
-    """
-
-    help: str
-    flag: str = ""
-    above: float | None = None
+    help: str  # one line, lower case, without a full stop
+    flag: str = ""  # in a terminal, '' for a choice that only the plan makes
+    above: float | None = None  # bounds that are not allowed themselves
     below: float | None = None
-    at_least: float | None = None
+    at_least: float | None = None  # bounds that are allowed
     at_most: float | None = None
-    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
-    suggested: tuple[str, ...] = ()
-    metavar: str = ""
-    advanced: bool = True
-    kept: bool = False
+    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()  # () for any
+    suggested: tuple[str, ...] = ()  # what a page offers beside any other
+    metavar: str = ""  # stands for the value in help
+    advanced: bool = True  # not among the first controls of a page
+    kept: bool = False  # in a run's key even if it is the default
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -107,11 +100,10 @@ class Described:
 
 @dataclass(frozen=True)
 class Options(Described):
-    """Choices of a measure. Values are what JSON holds; lists are tuples. protocol: that was chosen, '' for the
-    measure's own."""
+    """Choices of a measure. Values are what JSON holds; lists are tuples."""
 
     protocol: str = field(
-        default="",
+        default="",  # the measure's
         kw_only=True,
         metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
     )
@@ -202,7 +194,7 @@ class Trained(OnDevice):
 
 @dataclass(frozen=True)
 class Attacked(Trained):
-    """Choices of a measure that trains attackers. encoder: of a pretrained attacker, by its content."""
+    """Choices of a measure that trains attackers."""
 
     attacker: str = option(
         DEFAULT_ATTACKER,
@@ -220,10 +212,10 @@ class Attacked(Trained):
 
 @dataclass(frozen=True)
 class Aligned(Options):
-    """Choices of a measure that compares with human captions. alignment: None for constant."""
+    """Choices of a measure that compares with human captions."""
 
     alignment: AlignmentReference | None = option(
-        None,
+        None,  # constant
         "how human words that the captioner never uses are replaced: constant (by <unk>) or contextual (by the "
         f"nearest word below a cosine distance, default {DELTA:g})",
     )

@@ -258,8 +258,8 @@ class AttackerTrainer:
         parts: dict[str, list] = {name: [] for name in (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL)}
         for number, (case, fitted) in enumerate(zip(cases, self.fit(corpus, cases), strict=True)):
             by_model = number < len(of_model)
-            own, crossed = (MODEL, HUMAN_BY_MODEL) if by_model else (HUMAN, MODEL_BY_HUMAN)
-            parts[own].append((case.split, *self._read(case, fitted, corpus)))
+            same, crossed = (MODEL, HUMAN_BY_MODEL) if by_model else (HUMAN, MODEL_BY_HUMAN)
+            parts[same].append((case.split, *self._read(case, fitted, corpus)))
             for other in of_human if by_model else of_model:
                 if other.split.seed == case.split.seed:
                     parts[crossed].append((other.split, *self._read(other, fitted, corpus)))

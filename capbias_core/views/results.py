@@ -12,8 +12,8 @@ import pandas as pd
 from capbias_core.aggregate import Pair, Ranking, estimates_of, rank
 from capbias_core.aggregate.ranking import ALIKE
 from capbias_core.attackers import attacker_entry
-from capbias_core.measures.base import counts_of
-from capbias_core.measures.registry import DEFAULT_GROUPS, MEASURES, METRICS
+from capbias_core.measures.base import BY_OBJECT, counts_of
+from capbias_core.measures.registry import DEFAULT_GROUPS, METRICS
 from capbias_core.prepare.labels import parts_of
 from capbias_core.question import Question
 from capbias_core.runs.run import add_later_metrics, estimates, is_current
@@ -73,9 +73,9 @@ def known_results(workspace: Workspace, run_ids: Iterable[str]) -> pd.DataFrame:
 
 def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
     """What a finished run measured for each object, in RESULT_COLUMNS; empty for runs of other measures."""
-    if not MEASURES[run.spec.measure].per_object:
+    if BY_OBJECT not in workspace.arrays(run.run_id):
         return pd.DataFrame(columns=list(RESULT_COLUMNS))
-    rows = bytes_frame(workspace.array(run.run_id, "objects")).assign(run_id=run.run_id)
+    rows = bytes_frame(workspace.array(run.run_id, BY_OBJECT)).assign(run_id=run.run_id)
     return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 

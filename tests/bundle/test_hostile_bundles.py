@@ -174,7 +174,7 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
     "yes as a text": setting('merge_masks = "false"\n'),
     "a share that is a list": setting("options = { test_share = [0.2] }\n"),
     "a choice that is a table": setting('options = { objects_from = { name = "image" } }\n'),
-    "a number without end": setting(f"options = {{ object_votes = 0x{'f' * 60} }}\n"),
+    "a number without end": setting(f"options = {{ max_images = 0x{'f' * 60} }}\n"),
     "rows that are an object": file("rows.json", b"{}"),
     "fewer rows than the manifest says": rows(lambda own: own[:1]),
     "a value that is text": rows(lambda own: own[0].update(value="much")),

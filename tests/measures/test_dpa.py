@@ -9,8 +9,8 @@ from scipy.sparse import csr_array
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.bias_amplification import combinations
-from capbias_core.metrics import multi, multi_variance
-from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
+from capbias_core.measures.dpa import as_unlike, cross_entropy
+from capbias_core.metrics import multi, multi_variance, predictability
 from capbias_core.question import Question
 from capbias_core.runs.engine import execute
 from capbias_core.runs.plan import plan

@@ -201,18 +201,6 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
         assert found[place] == pytest.approx(logits.softmax(0).numpy(), abs=1e-5)
 
 
-def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
-    files, labels = photographs(tmp_path, 1), np.arange(48) % 2
-    captions = [(0, f"a <gender> {('riding', 'holding')[label]} a dog") for label in labels]
-    captioner = Captioner(str(blip), "cpu")
-    judge = AskedJudge(captioner, files, WORDED, STATEMENT, epochs=3, learning_rate=3e-3, batch=8)
-    before = [own.detach().clone() for own in captioner.model.parameters()]
-    fitted = fit_one(judge, judge.corpus(captions), np.arange(40), labels)
-    shares = probabilities(fitted.logits(captions, np.arange(40, 48)))
-    assert shares[np.arange(8), labels[40:]].mean() > 0.8
-    assert all(bool((now == then).all()) for now, then in zip(captioner.model.parameters(), before, strict=True))
-
-
 def kept(folder: Path, n: int = 100, pictures: int | None = None) -> Workspace:
     """A workspace with n labelled images, their captions by `one` and by people, and masked photographs of some."""
     workspace, shown = Workspace(folder / "home"), folder / "shown"
