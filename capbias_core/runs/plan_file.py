@@ -194,7 +194,8 @@ def plan_text(plan: PlanFile) -> str:
         trains = any("attacker" in measure_of(name).options.about() for name in metrics)
         choices = {"objects": question.objects, "seeds": question.seeds, "options": question.options}
         given |= {name: value for name, value in choices.items() if value}
-        given |= {"attacker": question.attacker[0]} if trains else {}
+        alone = len(question.attacker) == 1
+        given |= {"attacker": question.attacker[0] if alone else list(question.attacker)} if trains else {}
         lines += ["", "[[measure]]", *(f"{key} = {toml_value(value)}" for key, value in given.items())]
     return "\n".join(lines) + "\n"
 
