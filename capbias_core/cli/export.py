@@ -22,13 +22,13 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.run import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.processes import temporary_folder
 from capbias_core.types import counted
 from capbias_core.views import results
 from capbias_core.views.latex import to_latex
 from capbias_core.views.tables import to_csv, to_json
-from capbias_core.workspace.inputs import checked_path
 from capbias_core.workspace.store import Workspace
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}

@@ -31,11 +31,11 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_output
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
+from capbias_core.kinds import BOXES, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
-from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
-from capbias_core.load.report import PHOTOGRAPHS
+from capbias_core.load.places import checked_path
 from capbias_core.load.tables import kept_name
 from capbias_core.measures.photographs import DETECT as MEASURE
 from capbias_core.measures.photographs import (
@@ -47,12 +47,12 @@ from capbias_core.measures.photographs import (
     departures_in,
 )
 from capbias_core.runs.artifact_runs import coco_results, named_after, plan_artifact, plan_captioning, plan_masking
+from capbias_core.runs.inputs import looked_at, warn
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import BOX_COLUMNS, CONDITIONS, counted
 from capbias_core.vision.masking import OF_OBJECTS
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame, read_part, store
-from capbias_core.workspace.inputs import checked_path, looked_at, warn
 from capbias_core.workspace.masked_photographs import made_here, masked_names
 from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option

@@ -17,6 +17,8 @@ from capbias_core.api import failures, ordered
 from capbias_core.cli.inputs import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag, known_collection, opened
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_table
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import kind_name
+from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
@@ -28,10 +30,9 @@ from capbias_core.types import counted
 from capbias_core.views.sentence import cost_text, duration, named_notes, number, run_text
 from capbias_core.views.tables import scores_table, to_csv
 from capbias_core.workspace.ingest import DEMO
-from capbias_core.workspace.inputs import checked_path
 from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import ACTIVE, STATUSES, RunRow, Workspace, kind_name
+from capbias_core.workspace.store import ACTIVE, STATUSES, RunRow, Workspace
 
 BETWEEN_LINES = 60.0
 

@@ -18,14 +18,13 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.load.clean import clean_captions
 from capbias_core.load.ids import IMAGE_NAME, PICTURE, UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.parsed import (
-    CAPTIONS,
     IMAGE_IDS,
     KEPT_PROBLEMS,
     MOST_CHARACTERS,
-    REFERENCES,
     Parsed,
     RowErrors,
     listed,

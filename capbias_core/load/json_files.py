@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import OBJECTS, REFERENCES
 from capbias_core.load.account import CAPTION_NAMES, LABELS, TEXTUAL, content
 from capbias_core.load.files import whole_text
 from capbias_core.load.ids import IMAGE_NAME, UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.parsed import (
     IMAGE_IDS,
-    OBJECTS,
-    REFERENCES,
     SURE_IDS,
     Parsed,
     Reader,

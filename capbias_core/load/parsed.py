@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import BOXES as BOXES
+from capbias_core.kinds import CAPTIONS as CAPTIONS
+from capbias_core.kinds import LABELS as LABELS
+from capbias_core.kinds import OBJECTS as OBJECTS
+from capbias_core.kinds import REFERENCES as REFERENCES
+from capbias_core.kinds import SEGMENTS as SEGMENTS
 from capbias_core.load.files import head_text
 from capbias_core.load.ids import UNSTORABLE, described, short
 from capbias_core.types import Problem
 
-# What a file may hold.
-CAPTIONS, REFERENCES, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
-SEGMENTS, BOXES = "segments", "boxes"
 KEPT_PROBLEMS = 20
 # Limits, so that a small file that unpacks to much does not fill the memory.
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000

@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, taken_twice
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.account import (
     CAPTION_NAMES,
     TEXTUAL,
@@ -37,12 +38,6 @@ from capbias_core.load.ids import short
 from capbias_core.load.json_files import document
 from capbias_core.load.labels import label_text, labels
 from capbias_core.load.parsed import (
-    BOXES,
-    CAPTIONS,
-    LABELS,
-    OBJECTS,
-    REFERENCES,
-    SEGMENTS,
     Head,
     Parsed,
     Reader,
@@ -58,14 +53,6 @@ from capbias_core.load.tables import BOX_NAMES, OBJECT_COLUMNS, boxes, is_boxes,
 from capbias_core.processes import temporary_folder
 from capbias_core.types import Table
 
-TITLES = {
-    CAPTIONS: "captions of a model",
-    REFERENCES: "human captions",
-    LABELS: "labels",
-    OBJECTS: "objects in images",
-    SEGMENTS: "outlines of objects",
-    BOXES: "boxes",
-}
 # Columns of boxes in Open Images and COCO, besides class and corners.
 OF_BOXES = "source isoccluded istruncated isgroupof isdepiction isdepictionof isinside isinsideof bbox category_id id"
 BOX_COLUMNS = {"area", "iscrowd", *OF_BOXES.split(), *" ".join(BOX_NAMES.values()).split()}

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from capbias_core.attributes.labels import is_about_labeller
+from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.load.account import FENCE, NEARLY_ALL, is_missing, is_sentence
 from capbias_core.load.ids import described, short
-from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, literal, usual_column
+from capbias_core.load.parsed import IMAGE_IDS, Parsed, literal, usual_column
 from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 

@@ -13,9 +13,9 @@ import pandas as pd
 
 from capbias_core.aggregate import Needs
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.load.parsed import BOXES, listed
+from capbias_core.kinds import BOXES, PHOTOGRAPHS
+from capbias_core.load.parsed import listed
 from capbias_core.load.photographs import read_photograph
-from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.base import Job, MadeItem, Measure, Outcome
 from capbias_core.measures.caption_side import CaptionSide, least_captions
 from capbias_core.measures.options import ArtifactOptions, OnDevice, PeopleMarked, option

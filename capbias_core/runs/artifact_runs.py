@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.load.places import shown
-from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.options import ArtifactOptions
 from capbias_core.measures.photographs import CAPTION as CAPTIONING
 from capbias_core.measures.photographs import MASK as MASKING

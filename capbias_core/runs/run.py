@@ -14,8 +14,8 @@ from capbias_core.aggregate import Estimate, estimates_of, result_rows
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import BOXES, CAPTIONS
 from capbias_core.load.checks import refuse
-from capbias_core.load.parsed import BOXES, CAPTIONS
 from capbias_core.measures.base import Job, Outcome, columns_of, of_images, run_facts
 from capbias_core.measures.registry import MEASURES
 from capbias_core.types import Attribute, Progress, silent

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import comparison
-from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS, variants_of
-from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
 from capbias_core.views import charts
 from capbias_core.views.charts import cut
@@ -25,7 +23,6 @@ from capbias_core.views.consistency import CLEAR
 from capbias_core.views.results import Comparison, ranking
 from capbias_core.views.sentence import Answer, best_text, better_text, measure, number
 from capbias_core.views.tables import value_text
-from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
 # A metric with its direction and what it was measured on (see aggregate/variants.py).
@@ -161,30 +158,6 @@ def _protocol(item: Comparison) -> tuple:
     """What must be the same for two encoders' numbers to be compared."""
     spec = item.runs[0].spec
     return item.attribute, spec.labels, item.coverage, item.references, item.alignment, spec.merge_masks
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """The runs of several encoders."""
-
-    specs: list[RunSpec]
-    refused: dict[str, CapbiasError]  # by encoder, why it has no run
-
-
-def plan_sweep(workspace: Workspace, request: Request, attackers: Sequence[str]) -> Sweep:
-    """Plan a request once for each attacker. Raises the first CapbiasError if all are refused."""
-    specs: dict[str, RunSpec] = {}
-    refused: dict[str, CapbiasError] = {}
-    for name in dict.fromkeys(attackers):
-        try:
-            found = plan(workspace, replace(request, attacker=name))
-        except CapbiasError as error:
-            refused[name] = error
-            continue
-        specs |= {spec.run_id: spec for spec in found}
-    if refused and not specs:
-        raise next(iter(refused.values()))
-    return Sweep(list(specs.values()), refused)
 
 
 WARNING = "⚠"

@@ -17,7 +17,8 @@ from capbias_core.metrics.captions import named_alone
 from capbias_core.metrics.share import share as part_of
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
 from capbias_core.views.sentence import interval, listed, number
@@ -69,7 +70,7 @@ def _answers(name: str, data: KnownSet, seeds: int) -> list[Result]:
     details = {"attributes": {ATTRIBUTE: resolve_attribute(data.labels, ATTRIBUTE)}}
     workspace.keep("attributes", "labels", data.labels, "known", "made", details)
     workspace.keep("captions", name, data.captions, "known", "made")
-    (spec,) = plan(workspace, Request("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))
+    (spec,) = plan(workspace, Question("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))
     attacked = {row.metric: row for row in run_one(workspace, spec, silent).results}
     rows = []
     for metric, source, factor, method in (

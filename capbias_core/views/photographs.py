@@ -15,9 +15,9 @@ import pandas as pd
 
 from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.photographs import PICTURES, check_photograph, read_photograph
-from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.attribution import MEASURE, WINDOW
 from capbias_core.types import CONDITIONS
 from capbias_core.views.captions import CaptionScores

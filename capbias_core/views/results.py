@@ -15,7 +15,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.measures.base import BY_OBJECT
 from capbias_core.measures.registry import DEFAULT_GROUPS, METRICS
 from capbias_core.prepare.labels import parts_of
-from capbias_core.runs.plan import Request
+from capbias_core.question import Question
 from capbias_core.runs.run import add_later_metrics, estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
@@ -299,7 +299,7 @@ def with_letters(
     return rows.assign(letters=[letters.get(key, "") for key in keys])
 
 
-def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Request | None:
+def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Question | None:
     """What answers a collection first: its captioners by the default metrics and attacker, with scores and words of
     each caption, by the labels and beside the human captions that pages read. None where captions or labels are
     missing.
@@ -316,7 +316,7 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     attribute = attribute or next((name for name, own in found.items() if own.names_values), next(iter(found)))
     table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
     named = human[attribute].name if human else ""
-    return Request(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
+    return Question(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
 
 
 def first_attribute(workspace: Workspace, collection: str) -> str:

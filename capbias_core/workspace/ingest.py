@@ -16,14 +16,14 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import CAPTIONS, KINDS, LABELS, OBJECTS, ORDER, PHOTOGRAPHS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.account import BY_PROMPT, EACH, SETS, with_images
 from capbias_core.load.files import unpacked
 from capbias_core.load.ids import join_ids
 from capbias_core.load.labels import EACH as RULE_EACH
-from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.places import checked_path
-from capbias_core.load.read import TITLES, Reading, parse_table, read_file, readings, unknown_format
-from capbias_core.load.report import PHOTOGRAPHS, ImportReport, report_table
+from capbias_core.load.read import Reading, parse_table, read_file, readings, unknown_format
+from capbias_core.load.report import ImportReport, report_table
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import condition_details
@@ -46,15 +46,6 @@ DEFAULT_COLLECTION = "my captions"
 WARNINGS = "warnings"  # the key in an item's details for sentences on captions with text that is not a caption
 ACCOUNT = "account"  # the key in an item's details for what became of each column and row
 LARGE_FILE = 20_000_000  # bytes; of a larger file of outlines only those of images in the collection are kept
-# Labels first: as soon as its captions are stored, a collection is complete.
-ORDER = (LABELS, REFERENCES, OBJECTS, SEGMENTS, BOXES, CAPTIONS)
-# Whose images a kind of file should know.
-COMPARED_WITH = {
-    CAPTIONS: (REFERENCES, LABELS),
-    REFERENCES: (CAPTIONS, LABELS),
-    LABELS: (CAPTIONS, REFERENCES),
-    OBJECTS: (CAPTIONS, LABELS),
-}
 
 
 @dataclass(frozen=True)
@@ -207,7 +198,7 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
         if part.reading.second and part.kind == REFERENCES:
             wanted = not part.images <= captioned
             captioned |= part.images
-        kinds = COMPARED_WITH.get(part.kind, ())
+        kinds = KINDS[part.kind].joins if part.kind else ()
         sides = [other.images for other in parts if other is not part and other.kind in kinds and other.images]
         sides += [held.images[kind] for kind in kinds if held.images.get(kind)]
         shared = len(part.images.intersection(set().union(*sides))) if sides and part.images else None
@@ -425,7 +416,7 @@ def held_by(workspace: Workspace, collection: str) -> Held:
 
 def describe(part: Part) -> str:
     """`refs.json: human captions (COCO captions (JSON)), 5,000 captions of 1,000 images`"""
-    text = f"{part.file.title}: {TITLES.get(part.kind, 'unknown')}"
+    text = f"{part.file.title}: {kind_title(part.kind, 'unknown')}"
     if part.reading.title:
         text += f" ({part.reading.title})"
     if part.frame is not None:

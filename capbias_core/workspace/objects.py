@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.kinds import OBJECTS
 from capbias_core.language.files import ModelFiles
-from capbias_core.load.parsed import OBJECTS
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.tables import object_texts
 from capbias_core.types import BOX_COLUMNS, Progress, silent

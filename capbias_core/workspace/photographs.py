@@ -16,11 +16,10 @@ import pandas as pd
 
 from capbias_core.databases import ByteCache, byte_cache
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import BOXES, PHOTOGRAPHS, SEGMENTS
 from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
-from capbias_core.load.parsed import BOXES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
-from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.types import CONDITIONS
 from capbias_core.vision.masking import check_size, marked_pixels, people_of
 from capbias_core.whole_files import typed_path

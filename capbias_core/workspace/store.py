@@ -28,6 +28,7 @@ from pyarrow.parquet import read_schema
 from capbias_core.aggregate import Counts
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import kind_name
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, typed_path, write_whole
@@ -119,11 +120,6 @@ def bytes_frame(data: bytes) -> pd.DataFrame:
 def images_in(frame: pd.DataFrame) -> set[str]:
     """The image IDs of a table."""
     return set(frame["image_id"].to_numpy(dtype=object))  # quicker than iterating over pandas' own strings
-
-
-def kind_name(kind: str) -> str:
-    """A kind of item as users name it."""
-    return "labels" if kind == "attributes" else kind
 
 
 def human_sets(workspace: Workspace, collection: str) -> list[Item]:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import VECTORS as VECTORS
 from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
@@ -23,7 +24,6 @@ from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import AlignmentReference
 from capbias_core.workspace.store import Item, Workspace
 
-VECTORS = "vectors"
 CONSTANT = "constant"  # what results call alignment by <unk>
 # Names under which results of well-known vectors are printed.
 KNOWN = ("glove", "fasttext", "word2vec")

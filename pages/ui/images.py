@@ -11,14 +11,15 @@ import streamlit as st
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parsed import SEGMENTS
+from capbias_core.kinds import SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.published import published_results
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
+from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
 from capbias_core.runs.condition_runs import plan_conditions
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import CONDITIONS, counted
 from capbias_core.views import conditions as condition_views
@@ -386,7 +387,7 @@ def _maps(bar: Bar, masked: Masked) -> None:
     specs: list[RunSpec] = []
     for item in sets.values():
         metrics = ("attribution_score",)
-        request = Request(bar.collection, (item.name,), table.name, attribute, metrics, options=options)
+        request = Question(bar.collection, (item.name,), table.name, attribute, metrics, options=options)
         with errors():
             specs += plan(bar.workspace, request)
     start_button(bar, specs, "Map", "map")

@@ -17,8 +17,9 @@ from capbias_core.load.read import read_texts, text_lines
 from capbias_core.measures.gender_score_common import text_model
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.processes import compute_apart
+from capbias_core.question import Question
 from capbias_core.runs.engine import rough_seconds, torch_environments
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
 from capbias_core.views import objects
@@ -88,7 +89,7 @@ def objects_tab(bar: Bar) -> None:
         note(attribute.note)
 
 
-def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Request, Item | None]:
+def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Question, Item | None]:
     side = st.sidebar
     silent = {name: f"Captions have no words for {name}, so objects cannot be counted." for name in named}
     attribute = bar.attribute([name for name in named if named[name]], silent)
@@ -111,7 +112,7 @@ def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Request
     )
     further = [word.strip() for word in words.split(",") if word.strip()]
     options = {"objects_from": source} | ({"object_words": further} if further else {})
-    return Request(bar.collection, (captioner,), table.name, attribute, (), options=options), human
+    return Question(bar.collection, (captioner,), table.name, attribute, (), options=options), human
 
 
 KEYS: dict[str | type, Callable[[Any], Any]] = {**cached.KEYS, RunSpec: lambda spec: spec.run_id}
@@ -180,7 +181,7 @@ def _table(bar: Bar, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -
         )
 
 
-def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribute) -> None:
+def _gender_score(bar: Bar, request: Question, spec: RunSpec, attribute: Attribute) -> None:
     st.header("Gender Score")
     note(
         "Each caption is rewritten with the words of each value (a man, a woman, a person). Gender Object Distance: "

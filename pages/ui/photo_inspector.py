@@ -14,7 +14,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import departures_in
 from capbias_core.prepare import tokenize
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.types import BOX_COLUMNS, CONDITIONS
 from capbias_core.views import photographs as photo_views
 from capbias_core.views.captions import CaptionScores, caption_runs
@@ -321,7 +322,7 @@ def _judge(bar: Bar, sets: dict[str, Item], attribute: str, table: Item | None) 
         if first.images < ENOUGH:  # attackers learn from a larger set, and then read these captions
             first = max([first, *bar.items("captions")], key=lambda item: item.images)
         note(f"No scores yet. They need a classifier trained on a whole set, here {first.name}.")
-        request = Request(bar.collection, (first.name,), table.name, attribute, (), words=True)
+        request = Question(bar.collection, (first.name,), table.name, attribute, (), words=True)
         with errors():
             start_button(bar, plan(bar.workspace, request), "Score captions", "score_captions")
     return None

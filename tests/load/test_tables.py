@@ -9,11 +9,11 @@ import pytest
 from pycocotools import mask
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.account import captions
 from capbias_core.load.labels import labels
-from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.read import parse
-from capbias_core.load.report import PHOTOGRAPHS, report_table
+from capbias_core.load.report import report_table
 from capbias_core.load.tables import objects, outline_fault, run_lengths, segments
 from capbias_core.types import SEGMENT_COLUMNS, Problem, Table
 from capbias_core.workspace import ingest

@@ -20,7 +20,7 @@ from tests.collections_ import keep
 
 pytestmark = pytest.mark.long
 
-MODEL, HUMAN, LABELS = "Captions of a model", "Human captions", "Labels of images"
+MODEL, HUMAN, LABELS = "Captions of a model", "Human captions", "Labels"
 IMAGES, WHO = range(60), ("woman", "man")
 LINES = {
     "first.csv": [f"{image},a {WHO[image % 2]} with a {('cat', 'dog')[image % 2]}" for image in IMAGES],

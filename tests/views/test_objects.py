@@ -9,7 +9,8 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import job_of
 from capbias_core.views.objects import beside_chart
 from capbias_core.views.results import current_runs
@@ -40,7 +41,7 @@ def workspace(tmp_path) -> Workspace:
     return workspace
 
 
-REQUEST = Request("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), references="a")
+REQUEST = Question("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), references="a")
 
 
 def keep_objects(workspace, *annotations):

@@ -17,8 +17,9 @@ from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures import attribution
 from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
+from capbias_core.question import Question
 from capbias_core.runs.engine import TORCH_START_SECONDS, expected
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
 from capbias_core.views.photographs import RAMP, attribution_runs, heat_over, kept_maps
@@ -156,7 +157,7 @@ PEOPLE = {
 }
 LABELS = {"woman": "Female", "man": "Male"}
 AWAY = (24, 36)  # where the dog is, and where nobody is
-REQUEST = Request("c", ("planted",), "labels", "gender", ("attribution",))
+REQUEST = Question("c", ("planted",), "labels", "gender", ("attribution",))
 
 
 @pytest.fixture
