@@ -13,12 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import BOXES as BOXES
-from capbias_core.kinds import CAPTIONS as CAPTIONS
-from capbias_core.kinds import LABELS as LABELS
-from capbias_core.kinds import OBJECTS as OBJECTS
-from capbias_core.kinds import REFERENCES as REFERENCES
-from capbias_core.kinds import SEGMENTS as SEGMENTS
 from capbias_core.load.files import head_text
 from capbias_core.load.ids import UNSTORABLE, described, short
 from capbias_core.types import Problem

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from capbias_core.attributes.labels import MOST_LABELS
-from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
-from capbias_core.kinds import PHOTOGRAPHS as PHOTOGRAPHS
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.tables import BETWEEN, SURE
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Problem, Table, counted

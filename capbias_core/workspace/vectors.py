@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import VECTORS as VECTORS
+from capbias_core.kinds import VECTORS
 from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
