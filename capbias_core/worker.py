@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shutil
 import signal
 import sys
 import threading
@@ -78,6 +79,10 @@ def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> No
         with suppress(WorkspaceError):  # which may be what failed
             workspace.log(run.run_id, traceback.format_exc().rstrip())
         fail(failure(error))
+    for folder in workspace.unfinished.glob("*"):
+        with suppress(WorkspaceError):
+            if (left := workspace.run(folder.name)) is None or left.status in ("finished", "failed"):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -138,9 +138,9 @@ class Job:
     # Raise CapbiasError for a model or photographs that are missing or have changed.
     model: Callable[[ModelReference], ModelFiles] = nothing_stored
     files: Callable[[PhotographsReference], dict[str, Path]] = nothing_stored  # by image ID
-    folder: Path = (
-        Path()
-    )  # for large files that other runs may read too, such as vectors of captions; perhaps not made yet
+    # for large files that other runs may read too, such as vectors of captions; perhaps not made yet
+    folder: Path = Path()
+    kept: Path | None = None  # a folder for what a run that is stopped may go on from
 
     def tokens(self, frame: pd.DataFrame) -> Tokens:
         """The tokens of some rows of `frame`."""

@@ -370,6 +370,7 @@ def _count(
         len(splits) * sum(map(len, lists)),
         balanced=False,
         align=aligner(job.table, job.options.alignment),
+        kept=job.kept,
     )
     parts, all_seeds = [], np.full(len(images), EVERY_SEED)
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))

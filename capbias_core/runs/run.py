@@ -128,7 +128,7 @@ def compute(job: Job) -> Outcome:
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> Job:
     """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label, or a content check
     does not let them be scored."""
-    attribute = Attribute("", "", ())
+    attribute, stored = Attribute("", "", ()), not isinstance(workspace, MemoryWorkspace)
     frame, labels = pd.DataFrame(columns=["image_id", "caption_index", "caption"]), pd.Series(dtype=object)
     if not MEASURES[spec.measure].makes:  # an item is made from photographs alone
         attribute = attribute_from(spec.attribute)
@@ -141,7 +141,7 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> 
                 f"No image of {spec.model} has a label for {attribute.name}.",
                 "Check that the image ids of captions and labels are of the same data set.",
             )
-        if not isinstance(workspace, MemoryWorkspace):  # whose inputs were checked when they were read
+        if stored:  # in memory inputs were checked when they were read
             refuse(content_of(workspace, spec), spec.model)
     return Job(
         spec=spec,
@@ -155,6 +155,7 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> 
         model=partial(resolve_model, workspace),
         files=partial(photograph_files, workspace),
         folder=workspace.folder,
+        kept=workspace.unfinished / spec.run_id if stored and needs_workers(spec) else None,
     )
 
 

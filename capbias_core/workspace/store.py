@@ -178,6 +178,7 @@ class Workspace:
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
         self.folder = typed_path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
+        self.unfinished = self.folder / "unfinished"  # a folder for each run that may go on where it stopped
         # run -> its last heartbeat on another host, and when that was first seen, in monotonic seconds
         self._heard: dict[str, tuple[float, float]] = {}
         with self.translate_errors(opened=not make):
