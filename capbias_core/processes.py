@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -63,6 +65,13 @@ def temporary_folder() -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)  # another account's stays
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-" if prefix else "capbias-") as folder:
         yield Path(folder)
+
+
+def scratch_folder(holder: object) -> Path:
+    """A folder that does not exist yet, and is removed with its holder."""
+    folder = Path(tempfile.gettempdir()) / f"{_prefix()}{os.getpid()}-{uuid.uuid4().hex}"
+    weakref.finalize(holder, shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @cache

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import shutil
 import signal
 import sys
 import threading
@@ -17,18 +18,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.run import needs_workers, run_one
+from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
 from capbias_core.workspace.catalogue import Unavailable, WorkspaceError, this_process
 from capbias_core.workspace.people import acting
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
-PACKAGE_ROOT = Path(__file__).parent
-EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
 SECONDS_BETWEEN_NOTES = 0.25
 BEAT_SECONDS = 5.0
 IDLE_SECONDS = 300.0  # then a process ends; the engine starts another one for the next run
@@ -69,6 +67,8 @@ def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> No
         with acting(run.owner), _beating(workspace):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run.run_id, stopping))
         names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
+        for line in outcome.log:
+            workspace.log(run.run_id, line)
         workspace.finish(run.run_id, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
     except Cancelled:
         with suppress(WorkspaceError):
@@ -78,19 +78,11 @@ def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> No
     except Exception as error:  # whatever failed, the end must be noted
         with suppress(WorkspaceError):  # which may be what failed
             workspace.log(run.run_id, traceback.format_exc().rstrip())
-        fail(f"{type(error).__name__}: {error}{_location(error)}")
-
-
-def _location(error: Exception) -> str:
-    """` (measures/lic.py, line 12)`: the last line in a traceback of a measure or an attacker, else of this package."""
-    lines = [
-        (Path(frame.filename).relative_to(PACKAGE_ROOT), frame.lineno)
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(PACKAGE_ROOT)
-    ]
-    extended = [line for line in lines if line[0].parts[0] in EXTENDED and line[0].name != "base.py"]
-    file, number = (extended or lines or [("", 0)])[-1]
-    return f" ({file}, line {number})" if file else ""
+        fail(failure(error))
+    for folder in workspace.unfinished.glob("*"):
+        with suppress(WorkspaceError):
+            if (left := workspace.run(folder.name)) is None or left.status in ("finished", "failed"):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
+from capbias_core.question import Question
 from capbias_core.runs.demo import SCORED, demo_request
-from capbias_core.runs.plan import PER_CAPTION, Request, plan
+from capbias_core.runs.plan import PER_CAPTION, plan
 from capbias_core.types import left_out_lines
 from capbias_core.worker import execute
 from capbias_core.workspace.ingest import DEMO, load_demo
@@ -31,11 +32,11 @@ CAPTIONS = ("amplifier", "faithful")  # the second repeats the bias of the human
 def slow_runs(workspace: Workspace) -> list[RunSpec]:
     """The runs that come finished with the demo. workspace: with the demo data."""
     asked = replace(demo_request(), words=False, seeds=SEEDS)
-    scored = Request(DEMO, CAPTIONS, "labels", "gender", (), attacker=NETWORK, words=True)
+    scored = Question(DEMO, CAPTIONS, "labels", "gender", (), attacker=(NETWORK,), words=True)
     return [
         *(spec for spec in plan(workspace, scored) if spec.measure == PER_CAPTION),
         *plan(workspace, replace(asked, metrics=("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba"))),
-        *(spec for name in ENCODERS for spec in plan(workspace, replace(asked, metrics=("lic",), attacker=name))),
+        *(spec for name in ENCODERS for spec in plan(workspace, replace(asked, metrics=("lic",), attacker=(name,)))),
     ]
 
 

@@ -22,6 +22,7 @@ ROWS = (
     (
         "types",
         "errors",
+        "kinds",
         "toml",
         "attributes",
         "databases",
@@ -37,6 +38,7 @@ ROWS = (
     ("aggregate",),
     ("workspace",),
     ("measures",),
+    ("question",),
     ("runs", "worker"),
     ("views",),
     ("bundle",),

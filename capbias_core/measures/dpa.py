@@ -137,10 +137,10 @@ def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) ->
     """
     changed = human.copy()
     for column in range(human.shape[1]):
-        for there in (1, 0):
-            rows = np.flatnonzero(human[:, column] == there)
-            count = int((model[rows, column] != there).sum())
-            changed[rng.permutation(rows)[:count], column] = 1 - there
+        for label in (1, 0):
+            rows = np.flatnonzero(human[:, column] == label)
+            count = int((model[rows, column] != label).sum())
+            changed[rng.permutation(rows)[:count], column] = 1 - label
     return changed
 
 

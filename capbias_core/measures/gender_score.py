@@ -11,7 +11,6 @@ import numpy as np
 from capbias_core.aggregate import NOTHING_MORE, Needs
 from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
-from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.base import Job, Measure, Outcome, group_of
 from capbias_core.measures.gender_score_common import (
@@ -41,7 +40,7 @@ from capbias_core.measures.gender_score_common import (
 from capbias_core.measures.options import option
 from capbias_core.metrics.gender_score import chosen, gender_score, object_distance
 from capbias_core.types import Attribute, Progress, Vectors
-from capbias_core.workspace.models import model_option, resolve_model, vectors_option
+from capbias_core.workspace.models import model_option, vectors_option
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
 
@@ -252,7 +251,7 @@ def count_word_distance(job: Job) -> Outcome:
     """The cosine of each value's word and each object's, for each object of each caption."""
     option = job.options.word_vectors
     words = (job.options.forms or word_forms(job.attribute))[0]
-    data, file = captions_of(job), Path(resolve_model(job.workspace, option, file_digest).path)
+    data, file = captions_of(job), Path(job.model(option).path)
     job.progress(0.0, "reading word vectors")
     vectors = read_vectors(file, {*words, *(word for name in data.objects for word in name.split())})
     cosines = cosines_of(words, data.objects, vectors)  # (L, K + 1)

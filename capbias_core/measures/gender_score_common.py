@@ -27,7 +27,7 @@ from capbias_core.prepare.tasks import named_objects, object_names, phrases
 from capbias_core.prepare.text import FORMS_METHOD, Variants, led_variants, variants
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute, ShareDone
-from capbias_core.workspace.models import KINDS, resolve_model
+from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import ModelReference
 
 PAPER = "Sabir and Padró, Findings of EMNLP 2023"
@@ -356,7 +356,7 @@ def model_files(job: Job, kind: str) -> ModelFiles:
     chosen = getattr(job.options, kind)
     if chosen is None or isinstance(chosen, str):
         return text_model(kind, chosen)
-    return resolve_model(job.workspace, chosen)
+    return job.model(chosen)
 
 
 def text_model(kind: str, name: str | None) -> ModelFiles:

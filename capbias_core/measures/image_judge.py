@@ -14,7 +14,6 @@ from capbias_core.aggregate import Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.attackers.device import choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.load.files import file_digest
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Job, Measure, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
@@ -33,14 +32,7 @@ from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.types import Attribute, Split
 from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.models import (
-    captioner_option,
-    embeddings_folder,
-    encoder_option,
-    named_file,
-    register_model,
-    resolve_model,
-)
+from capbias_core.workspace.models import captioner_option, encoder_option, named_file, register_model
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
 from capbias_core.workspace.spec import WITH_REFERENCES, ModelReference
 from capbias_core.workspace.store import Workspace, images_in
@@ -339,7 +331,7 @@ def count_asked(job: Job) -> Outcome:
     from capbias_core.vision.judges import AskedJudge
 
     inputs = judge_inputs(job, job.masked)
-    captioner = Captioner(resolve_model(job.workspace, options.judge).path, options.device)
+    captioner = Captioner(job.model(options.judge).path, options.device)
     judge = AskedJudge(captioner, inputs.files, job.attribute, options.prompt)
     name = f"{options.judge['name']} {options.judge['digest'][:8]}"
     method = f"captioner {name}, asked as it is, {captioner.numbers}; prompt {options.prompt}"
@@ -419,7 +411,7 @@ def count_joint(job: Job) -> Outcome:
     size = options.picture_size or (BACKBONE_SIZE if model else PICTURE_SIZE)
     look = None
     if model:
-        weights = Path(resolve_model(job.workspace, model, file_digest).path)
+        weights = Path(job.model(model).path)
         look = backbone(model["name"], weights, choose_device(device))
     inputs = judge_inputs(job, job.masked, size, look)
     judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
@@ -427,9 +419,9 @@ def count_joint(job: Job) -> Outcome:
 
     def embed(captions: Sequence[str]) -> np.ndarray:
         """(n, d) vectors by the frozen text encoder, stored with those of attackers."""
-        files = resolve_model(job.workspace, text)
+        files = job.model(text)
         name = options.text_attacker or files.path
-        attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
+        attacker = load_attacker(name, device, files, job.embeddings)
         corpus: Any = attacker.corpus(list(captions))
         return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.copy_of]
 

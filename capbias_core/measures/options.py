@@ -73,15 +73,9 @@ def option(default: Any, help: str, **about: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Options:
-    """Choices of a measure. Values are what JSON holds; lists are tuples. The type hint of a field is what may be given
-    for it: raises CapbiasError for anything else."""
-
-    protocol: str = field(
-        default="",  # the measure's
-        kw_only=True,
-        metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
-    )
+class Described:
+    """A dataclass whose fields say what may be given for them, by their type hints and by `option`. Raises CapbiasError
+    for anything else."""
 
     def __post_init__(self) -> None:
         for choice in fields(self):
@@ -89,12 +83,12 @@ class Options:
 
     @classmethod
     def about(cls) -> dict[str, Option]:
-        """Every choice by name, in order."""
+        """Every field by name, in order."""
         return {choice.name: choice.metadata["option"] for choice in fields(cls)}
 
     @classmethod
     def checked(cls, name: str, value: Any) -> Any:
-        """A choice as these options hold it. Raises CapbiasError if it is not allowed."""
+        """A value as its field holds it. Raises CapbiasError if it is not allowed."""
         about, hint = cls.about()[name], fields_of(cls)[name]
         value = typed(name, value, hint, about.bounds, name)
         if about.known and isinstance(value, str) and value not in (*about.known, getattr(cls, name)):
@@ -102,6 +96,17 @@ class Options:
         if isinstance(value, int | float) and not all(test(value, bound) for _, bound, test in about.limits):
             raise misfit(name, value, hint, about.bounds, name)
         return value
+
+
+@dataclass(frozen=True)
+class Options(Described):
+    """Choices of a measure. Values are what JSON holds; lists are tuples."""
+
+    protocol: str = field(
+        default="",  # the measure's
+        kw_only=True,
+        metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
+    )
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:

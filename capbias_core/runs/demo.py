@@ -6,9 +6,10 @@ import json
 import zipfile
 
 from capbias_core.measures.registry import DEFAULT_GROUPS
+from capbias_core.question import Question
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import is_current
 from capbias_core.types import Result
 from capbias_core.workspace.conditions import ORIGINAL, suggested_condition
@@ -20,13 +21,13 @@ from capbias_core.workspace.store import Workspace
 SCORED = DEMO_FOLDER / "scored.zip"
 
 
-def demo_request() -> Request:
+def demo_request() -> Question:
     """What the dashboard opens on: the demo's captioners, every metric, scores and words of each caption."""
     names = sorted(path.stem for path in (DEMO_FOLDER / "results").glob("*.json"))
-    return Request(
+    return Question(
         collection=DEMO,
         captions=tuple(name for name in names if suggested_condition(name)[1] == ORIGINAL),
-        table="labels",
+        labels="labels",
         attribute="gender",
         metrics=DEFAULT_GROUPS,
         references="human",

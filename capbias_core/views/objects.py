@@ -21,7 +21,8 @@ from capbias_core.measures.gender_score import COOCCURRENCE_COUNT as COUNT
 from capbias_core.measures.gender_score_common import CAPTION, captions_of
 from capbias_core.measures.registry import measure_of
 from capbias_core.prepare.tasks import rows_by_image
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import job_of
 from capbias_core.types import Attribute, counted, silent
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, graph_objects
@@ -53,7 +54,7 @@ class Ratios:
 # counts
 
 
-def cooccurrence_spec(workspace: Workspace, request: Request) -> RunSpec:
+def cooccurrence_spec(workspace: Workspace, request: Question) -> RunSpec:
     """The run of co-occurrence of the first captions of a request."""
     return plan(workspace, replace(request, metrics=(METRIC,)))[0]
 

@@ -99,11 +99,10 @@ def text_results(
         values = (data.value >= 0).sum()
         note = f"{len(data.row):,} of {len(texts):,} texts name an object; {values:,} have a value."
     notes, tables = [note], []
-    nowhere: Any = None  # texts are in no workspace
     for measure in (MEASURES[measure] for measure in measures):
         spec, chosen = RunSpec(measure.name, measure.version, name), measure.options.read({**options, "lead": lead})
         counting = replace(measure, count=partial(measure.count, data=data))
-        job = Job(nowhere, spec, chosen, attribute, frame, pd.Series(dtype=object), progress)
+        job = Job(spec, chosen, attribute, frame, pd.Series(dtype=object), progress)
         outcome = counting.run(job)
         notes += (
             text.replace("caption", "text") for text in outcome.notes[1:]

@@ -25,14 +25,20 @@ import pandas as pd
 from pyarrow import ArrowException
 from pyarrow.parquet import read_schema
 
+from capbias_core.aggregate import Counts
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import kind_name
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.spec import HASH, RunSpec
+from capbias_core.workspace.tokens import SUFFIX, read_tokens, write_tokens
 
+COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one direction
+MODELS = "models"  # the folder with the path of each model, in a file named by the model's digest
 RUN = "run"  # the key in an item's details for the run that made it
 ASKED = "asked for "  # before the name of a collection, the array of a run that another collection started
 SILENCE = 60.0  # seconds without a heartbeat after which a run on another host counts as died
@@ -116,11 +122,6 @@ def images_in(frame: pd.DataFrame) -> set[str]:
     return set(frame["image_id"].to_numpy(dtype=object))  # quicker than iterating over pandas' own strings
 
 
-def kind_name(kind: str) -> str:
-    """A kind of item as users name it."""
-    return "labels" if kind == "attributes" else kind
-
-
 def human_sets(workspace: Workspace, collection: str) -> list[Item]:
     """The sets of human captions of a collection, those of most images first; by default the first is compared with."""
     return sorted(workspace.items("references", collection), key=lambda item: -item.images)
@@ -177,6 +178,7 @@ class Workspace:
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
         self.folder = typed_path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
+        self.unfinished = self.folder / "unfinished"  # a folder for each run that may go on where it stopped
         # run -> its last heartbeat on another host, and when that was first seen, in monotonic seconds
         self._heard: dict[str, tuple[float, float]] = {}
         with self.translate_errors(opened=not make):
@@ -356,6 +358,28 @@ class Workspace:
     def columns(self, digest: str) -> list[str]:
         """The columns of the stored frame with this content hash; its rows are not read."""
         return self.frame(digest, read_schema).names
+
+    def tokens(self, digest: str) -> Tokens:
+        """The tokens of a stored caption set, computed at the first call and then read from a file beside it."""
+        path = self.sidecar_path(digest, SUFFIX)
+        with suppress(OSError, ArrowException, KeyError):
+            return read_tokens(path)
+        tokens = Tokens.of(self.frame(digest)["caption"])
+        with suppress(OSError):  # if nothing can be written, it is computed again
+            write_tokens(path, tokens)
+        return tokens
+
+    def model_path(self, digest: str) -> str:
+        """Where the model with this digest is on this machine; '' if that is not known."""
+        note = self.folder / MODELS / digest
+        return note.read_text(encoding="utf-8") if HASH.fullmatch(digest) and note.is_file() else ""
+
+    def keep_model_path(self, digest: str, path: str) -> None:
+        """Note where the model with this digest is."""
+        if self.model_path(digest) != path:
+            with self.translate_errors():
+                private_folder(self.folder / MODELS)
+                write_whole(self.folder / MODELS / digest, path.encode())
 
     def using(self, item: Item) -> list[RunRow]:
         """Runs of any collection that read the content of this item."""
@@ -643,6 +667,11 @@ class Workspace:
         rows = self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)
         return [row["name"] for row in rows if not row["name"].startswith(ASKED)]
 
+    def counts(self, run_id: str) -> dict[str, Counts]:
+        """The evidence of a finished run, by direction."""
+        names = [name for name in self.arrays(run_id) if name.split(" ")[0] == COUNTS]
+        return {name.partition(" ")[2]: Counts.load(self.array(run_id, name)) for name in names}
+
     def derived(self, key: str, compute: Callable[[], object]):
         """A slow value that follows from stored items and runs, such as a ranking: computed once, and stored as JSON
         under a key that names them by their IDs and hashes. Forgotten when one of them is."""
@@ -663,9 +692,14 @@ class Workspace:
         columns = ", ".join(f'results."{column}"' for column in RESULT_COLUMNS)
         finished = "results JOIN runs USING (run_id) WHERE runs.status='finished'"
         rows = self._all(f"SELECT {columns} FROM {finished} ORDER BY results.rowid")
-        frame = pd.DataFrame([tuple(row) for row in rows], columns=list(RESULT_COLUMNS))
-        frame = frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
+        frame = results_frame([tuple(row) for row in rows])
         return frame if run_ids is None else frame[frame["run_id"].isin(list(run_ids))].reset_index(drop=True)
+
+
+def results_frame(rows: list[tuple]) -> pd.DataFrame:
+    """Rows as the results table."""
+    frame = pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
+    return frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
 @lru_cache(maxsize=4096)

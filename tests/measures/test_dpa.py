@@ -11,7 +11,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.bias_amplification import combinations
 from capbias_core.measures.dpa import as_unlike, cross_entropy
 from capbias_core.metrics import multi, multi_variance, predictability
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.views import results
 from capbias_core.worker import execute
 from capbias_core.workspace.store import Workspace
@@ -146,7 +147,7 @@ def measured(folder, table, human, model, seeds: int):
     """DPA and Multi, by metric and direction; the workspace and the runs."""
     workspace = Workspace(folder)
     keep(workspace, labels=table, references=human, captions=model)
-    asked = Request("c", ("m",), "labels", "gender", ("DPA", "Multi", "Multi_variance"), "human", seeds=seeds)
+    asked = Question("c", ("m",), "labels", "gender", ("DPA", "Multi", "Multi_variance"), "human", seeds=seeds)
     specs = plan(workspace, replace(asked, options={"test_share": 0.2}))
     for spec in specs:
         assert workspace.enqueue(spec, "c")

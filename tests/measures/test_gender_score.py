@@ -43,8 +43,9 @@ from capbias_core.measures.gender_score_common import (
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
 from capbias_core.prepare.text import variants
+from capbias_core.question import Question
 from capbias_core.runs.engine import needs_workers
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
@@ -366,7 +367,7 @@ def fill(folder: Path, images: int = 24) -> Workspace:
 
 def measured(workspace: Workspace, *metrics: str, references: str = "", **more):
     """The rows of the first run, and its outcome."""
-    request = Request("c", ("m",), "labels", "gender", metrics, references, **more)
+    request = Question("c", ("m",), "labels", "gender", metrics, references, **more)
     outcome = run_one(workspace, plan(workspace, request)[0], silent)
     return pd.DataFrame([row.row() for row in outcome.results]), outcome
 
@@ -400,7 +401,7 @@ def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
     """All metrics with all models."""
     workspace = fill(tmp_path, 16)
     models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}
-    (spec,) = plan(workspace, Request("c", ("m",), "labels", "gender", ("gs", "estimation"), options=models))
+    (spec,) = plan(workspace, Question("c", ("m",), "labels", "gender", ("gs", "estimation"), options=models))
     assert spec.measure == "gender_score" and needs_workers(spec)
     outcome = run_one(workspace, spec, silent)
     results = pd.DataFrame([row.row() for row in outcome.results])
@@ -583,7 +584,7 @@ def test_printed_rows_have_our_names_and_tables_of_the_paper_agree_with_themselv
 def test_what_the_page_reads(tmp_path):
     """And a score of the same captions and labels, which the page takes from the workspace."""
     workspace = fill(tmp_path)
-    spec = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
+    spec = objects.cooccurrence_spec(workspace, Question("c", ("m",), "labels", "gender", ()))
     own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
     table = table.set_index("object")
     assert own.overall == (0.5, 0.5) and own.n == 24

@@ -19,8 +19,9 @@ from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
 from capbias_core.metrics import confidence, lic, sentence_classification
 from capbias_core.prepare.tokens import Tokens
+from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import plan_captioning
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attribute, silent
 from capbias_core.views.consistency import masks
@@ -220,12 +221,12 @@ def kept(folder: Path, n: int = 100, pictures: int | None = None) -> Workspace:
     return workspace
 
 
-def asked(metric: str, references: str = "human", **options) -> Request:
+def asked(metric: str, references: str = "human", **options) -> Question:
     options = {"photographs": "segment masked", "picture_size": 16, "judge_epochs": 1} | options
-    return Request("set", ("one",), "labels", "gender", (metric,), references, seeds=2, options=options)
+    return Question("set", ("one",), "labels", "gender", (metric,), references, seeds=2, options=options)
 
 
-def run(workspace: Workspace, request: Request):
+def run(workspace: Workspace, request: Question):
     return run_one(workspace, plan(workspace, request)[0], silent)
 
 

@@ -10,9 +10,10 @@ import pytest
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.base import Seconds
 from capbias_core.measures.registry import MEASURES
+from capbias_core.question import Question
 from capbias_core.runs import engine
 from capbias_core.runs.engine import expected
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 from tests.orphans import any_run
@@ -37,7 +38,7 @@ def workspace(tmp_path, monkeypatch) -> Workspace:
 
 
 def specs(workspace, attacker="lstm", references="", words=False, seeds=3, models=("m",)) -> list:
-    request = Request("c", models, "labels", "gender", ("LIC_M",), references, attacker, seeds, words=words)
+    request = Question("c", models, "labels", "gender", ("LIC_M",), references, attacker, seeds, words=words)
     return plan(workspace, request)
 
 

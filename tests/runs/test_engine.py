@@ -22,6 +22,7 @@ import pytest
 from capbias_core import worker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Outcome
+from capbias_core.question import Question
 from capbias_core.runs import engine as engine_module
 from capbias_core.runs.engine import (
     GPUS,
@@ -32,7 +33,7 @@ from capbias_core.runs.engine import (
     unfinished,
     visible_gpus,
 )
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.types import Result
 from capbias_core.workspace.catalogue import this_process
 from capbias_core.workspace.store import Workspace
@@ -48,7 +49,7 @@ WITH_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "capbias_c
 NETWORK = pytest.mark.skipif(not WITH_TORCH, reason="torch is not installed")
 
 
-def fill(folder, images: int = 40, models=("m",)) -> Request:
+def fill(folder, images: int = 40, models=("m",)) -> Question:
     """Small captions that give their label away, in the collection `c`."""
     workspace = Workspace(folder)
     labels = ["A" if number % 2 else "B" for number in range(images)]
@@ -56,20 +57,20 @@ def fill(folder, images: int = 40, models=("m",)) -> Request:
     rooms = ["kitchen" if label == "A" else "garage" for label in labels]
     sets = {model: table[["image_id"]].assign(caption=[f"{model} in {room}" for room in rooms]) for model in models}
     keep(workspace, labels=table, attribute="group", captions=sets)
-    return Request("c", tuple(models), "labels", "group", ("lic",), seeds=2)
+    return Question("c", tuple(models), "labels", "group", ("lic",), seeds=2)
 
 
-def fill_slow(folder, models) -> Request:
+def fill_slow(folder, models) -> Question:
     """Captions whose runs take some seconds each."""
     images, draw = 1000, random.Random(0)
     labels = pd.DataFrame({"image_id": range(images), "group": ["A", "B"] * (images // 2)})
     texts = [" ".join(draw.choices(WORDS, k=10)) for _ in range(images)]
     sets = {model: labels[["image_id"]].assign(caption=[f"{model} {text}" for text in texts]) for model in models}
     keep(Workspace(folder), labels=labels, attribute="group", captions=sets)
-    return Request("c", tuple(models), "labels", "group", ("lic",), seeds=50)
+    return Question("c", tuple(models), "labels", "group", ("lic",), seeds=50)
 
 
-def submit(engine: Engine, request: Request) -> list[str]:
+def submit(engine: Engine, request: Question) -> list[str]:
     return engine.submit(plan(engine.workspace, request), request.collection)
 
 
@@ -102,7 +103,7 @@ def evidence(engine: Engine, run_id: str) -> list:
 
 
 @pytest.fixture
-def request_(tmp_path) -> Request:
+def request_(tmp_path) -> Question:
     return fill(tmp_path)
 
 

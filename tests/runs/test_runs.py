@@ -15,7 +15,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
-from capbias_core.runs.plan import WORDS_COMPARED, Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import WORDS_COMPARED, plan
 from capbias_core.runs.run import add_later_metrics, run_one
 from capbias_core.views import captions as caption_views
 from capbias_core.views import results
@@ -50,10 +51,10 @@ def fill(workspace: Workspace, labels: dict[str, str], sets: dict, references: d
         workspace.keep("captions", name, caption_frame(captions), "c", "test")
     if references:
         workspace.keep("references", "human", caption_frame(references), "c", "test")
-    return Request("c", tuple(sets), "labels", attribute.name, ("lic", "leakage"), "human" if references else "")
+    return Question("c", tuple(sets), "labels", attribute.name, ("lic", "leakage"), "human" if references else "")
 
 
-def results_of(workspace: Workspace, request: Request) -> pd.DataFrame:
+def results_of(workspace: Workspace, request: Question) -> pd.DataFrame:
     """Compute every run of a request; one row a result."""
     outcomes = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
     return pd.DataFrame([result.row() for outcome in outcomes for result in outcome.results])
@@ -170,7 +171,7 @@ def test_runs_of_masks_tell_nothing_when_merged(workspace):
     named = {image: ["she herself" if label == "Female" else "he"] for image, label in labels.items()}
     request = fill(workspace, labels, {"m": named}, attribute=get_attribute("gender"))
     plain, merged = (
-        value_of(results_of(workspace, replace(request, seeds=2, merge_masks=merge)), metric="SC")
+        value_of(results_of(workspace, replace(request, seeds=2, options={"merge_masks": merge})), metric="SC")
         for merge in (False, True)
     )
     assert plain == 100 and merged == pytest.approx(50)
@@ -296,7 +297,7 @@ def test_references_are_aligned_to_the_training_words_of_the_model(workspace, mo
         assert known > {"person"} and len(known) == 1 + 2 * 36, "words of all training captions, and no others"
 
 
-def finished_runs(workspace: Workspace, request: Request):
+def finished_runs(workspace: Workspace, request: Question):
     for spec in plan(workspace, request):
         if workspace.enqueue(spec, request.collection):
             execute(str(workspace.folder), spec.run_id)
@@ -410,7 +411,7 @@ def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
         references=coco_bias / "annotations" / "captions_subset.json",
         captions={name: coco_bias / "results" / f"{name}.json" for name in RATIO_AND_ERROR},
     )
-    request = Request("coco", tuple(RATIO_AND_ERROR), "labels", "gender", ("LIC_M", "ratio", "error"), seeds=2)
+    request = Question("coco", tuple(RATIO_AND_ERROR), "labels", "gender", ("LIC_M", "ratio", "error"), seeds=2)
     found = results_of(workspace, request)
     values = found.pivot(index="model", columns="metric", values="value")
     pairs = dict(zip(values.index, zip(values["ratio"].round(2), values["error"].round(2), strict=True), strict=True))
@@ -597,7 +598,7 @@ WRONG = (
     {"metrics": ("bleu",)},
     {"metrics": ()},
     {"attribute": "age"},
-    {"table": "x"},
+    {"labels": "x"},
     {"references": "x"},
     {"collection": "x"},
 )

@@ -19,13 +19,13 @@ from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Result
-from capbias_core.workspace import catalogue, custom_attributes, people, store, tokens
+from capbias_core.workspace import catalogue, people, store
 from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, this_process
 from capbias_core.workspace.models import resolve_model
-from capbias_core.workspace.photographs import workspace_cache
+from capbias_core.workspace.photographs import file_cache
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import SILENCE, Workspace, checked_name, content_hash, one_reading
-from capbias_core.workspace.tokens import FORM, keep_tokens, kept_tokens
+from capbias_core.workspace.tokens import SUFFIX
 from tests.orphans import ELSEWHERE, any_run, ended, give
 
 PROCESSES = multiprocessing.get_context("spawn")
@@ -160,7 +160,7 @@ def test_deletion_takes_results_arrays_log_tokens_and_file_and_nothing_else(work
     gone = workspace.keep("captions", "gone", frame("x"), "c", "s")
     stays = workspace.keep("captions", "stays", frame("y"), "c", "s")
     twin = workspace.keep("captions", "twin", frame("x"), "c", "s")
-    keep_tokens(workspace, gone.hash, frame("x"))
+    workspace.tokens(gone.hash)
     finish(workspace, "r1", gone.hash)
     finish(workspace, "r2", stays.hash)
     assert workspace.delete(twin) == 0, "another item has its content"
@@ -200,14 +200,14 @@ CAPTIONS = ["A dog, a cat.", "", "the café's <unk> dog", "a  man\twith a T-shir
 
 def test_tokens_are_those_of_the_captions_whatever_became_of_their_file(workspace, monkeypatch):
     item = workspace.keep("captions", "m", frame(*CAPTIONS), "c", "s")
-    file = workspace.sidecar_path(item.hash, f"tokens-{FORM}.arrow")
+    file = workspace.sidecar_path(item.hash, SUFFIX)
     for damaged in (None, b"", b"no Arrow"):
         if damaged is not None:
             file.write_bytes(damaged)
-        read = kept_tokens(workspace, item.hash)
+        read = workspace.tokens(item.hash)
         assert list(read) == list(Tokens.of(CAPTIONS)) and file.stat().st_size > 100
-    monkeypatch.setattr(tokens, "keep_tokens", None)  # from now on the file is read
-    again = kept_tokens(workspace, item.hash)
+    monkeypatch.setattr(store, "write_tokens", None)  # from now on the file is read
+    again = workspace.tokens(item.hash)
     assert (list(again), list(again.words)) == (list(read), list(read.words))
 
 
@@ -218,8 +218,8 @@ def test_a_workspace_can_be_read_by_its_owner_alone(tmp_path):
         for folder in (tmp_path / "new" / "one", tmp_path / "open"):
             workspace = Workspace(folder)
             item = workspace.keep("captions", "sat", frame("a dog"), "c", "test")
-            keep_tokens(workspace, item.hash, frame("a dog"))
-            with workspace_cache(workspace), to_write(workspace.database) as db:
+            workspace.tokens(item.hash)
+            with file_cache(folder), to_write(workspace.database) as db:
                 db.execute("BEGIN IMMEDIATE")
                 modes = {path.relative_to(folder): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
             assert len(modes) > 5 and any(path.name.endswith("-wal") for path in modes)
@@ -243,10 +243,6 @@ def test_only_the_owner_replaces_deletes_and_cancels(tmp_path, monkeypatch):
     def keep(workspace: Workspace, caption: str):
         return workspace.keep("captions", "sat", frame(caption), "coco", "here")
 
-    def role(word: str) -> str:
-        head = 'name = "role"\ntitle = "Role"\nvalues = ["Cook", "Rider"]\nmask_token = "<role>"\nnote = "Ours."\n'
-        return head + f'[words]\nCook = ["{word}"]\nRider = ["rider"]\n'
-
     nobodys = [lab.keep("captions", "old", frame("x"), "coco", "s"), own.keep("captions", "old", frame("x"), "c", "s")]
     people.ask(lambda: "anna")
     with pytest.raises(CapbiasError, match="the administrator of the server"):
@@ -254,26 +250,15 @@ def test_only_the_owner_replaces_deletes_and_cancels(tmp_path, monkeypatch):
     own.delete(nobodys[1])
     annas = keep(lab, "a dog")
     lab.enqueue(spec(run_id="r1"), "coco")
-    custom_attributes.keep(lab, role("cook"))
-    path = custom_attributes.attribute_folder(lab) / "role.toml"
     people.ask(lambda: "ben")
     assert annas.owner == "anna" == keep(lab, "a dog").owner, "the same again changes nothing"
     lab.enqueue(spec(run_id="r2"), "coco")
     engine = Engine(lab.folder)
-    for change in (
-        lambda: keep(lab, "a cat"),
-        lambda: lab.delete(annas),
-        lambda: engine.cancel("r1"),
-        lambda: custom_attributes.keep(lab, role("chef")),
-        lambda: custom_attributes.delete(lab, path),
-    ):
+    for change in (lambda: keep(lab, "a cat"), lambda: lab.delete(annas), lambda: engine.cancel("r1")):
         with pytest.raises(CapbiasError, match="Only its owner"):
             change()
     assert engine.cancel_all() == 1 and {run.owner: run.status for run in lab.runs()}["anna"] == "queued"
-    assert custom_attributes.known(lab)["role"].words["Cook"] == ("cook",)
     people.ask(lambda: "anna")
-    custom_attributes.delete(lab, path)
-    assert not list(path.parent.iterdir())
     lab.delete(keep(lab, "a cat"))
     people.ask(str)
     assert engine.cancel("r1"), "a terminal and a server without sign-in may"
