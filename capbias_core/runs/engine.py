@@ -293,6 +293,7 @@ def end_workers() -> None:
     with _lock:
         processes = [worker.process for workers in _workers.values() for worker in workers if worker.process]
         for process in processes:
+            assert process.stdin
             with suppress(OSError):
                 process.stdin.close()
         for process in processes:

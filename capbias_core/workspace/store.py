@@ -578,13 +578,13 @@ class Workspace:
 
     def end_here(self, run_id: str, status: str, message: str, process: str | None = None) -> bool:
         """`end`, but this process remembers the first end that cannot be written, and `beat` writes it later."""
-        _, *end = _ENDS.get((self.database, run_id), ("", status, message))
+        _, status, message = _ENDS.get((self.database, run_id), ("", status, message))
         try:
-            return self.end(run_id, *end, process)
+            return self.end(run_id, status, message, process)
         except WorkspaceError:
             run = self.run(run_id)
             if run and process in (None, run.process):
-                _ENDS[self.database, run_id] = run.process, *end
+                _ENDS[self.database, run_id] = run.process, status, message
             return True
 
     def runs(self, collection: str | None = None) -> list[RunRow]:
