@@ -74,6 +74,7 @@ class RecurrentNetwork(ScratchNetwork):
     def __init__(self, words: int, logits: int, attacker: RecurrentAttacker):
         width = attacker.ways * attacker.hidden
         super().__init__(words, width, attacker)
+        self.unit, self.ways = attacker.unit, attacker.ways
         self.dropout = Dropout(attacker.dropout)
         unit = {"lstm": nn.LSTM, "rnn": nn.RNN}[attacker.unit]
         sizes = [attacker.embedding] + [width] * (attacker.layers - 1)

@@ -1,0 +1,166 @@
+"""Networks trained in one stack: each is what it would be alone, by PyTorch's layers and a plain loop."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from capbias_core.attackers.networks import stacked
+from capbias_core.attackers.networks.scratch import LSTM_BI, RecurrentAttacker, TransformerAttacker
+from capbias_core.attackers.networks.stacked import Reads, Stack, Training, learn_together, logits_together
+from capbias_core.attackers.networks.training import ORDER, caption_losses, initialised, logits_of, read
+from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import silent
+
+pytestmark = [pytest.mark.torch, pytest.mark.long]
+CPU = torch.device("cpu")
+SMALL = {"embedding": 10, "hidden": 12, "batch": 8, "epochs": 4, "learning_rate": 1e-2, "head": (6, 5)}
+ATTACKERS = {
+    "lstm_bi": replace(LSTM_BI, **SMALL | {"head": (), "dropout": 0.0}),
+    "lstm": RecurrentAttacker(**SMALL),
+    "rnn_bi": RecurrentAttacker(**SMALL, unit="rnn", ways=2),
+    "transformer": TransformerAttacker(**SMALL, heads=2),
+}
+
+
+def training(attacker, seed: int, words: int, n: int, logits: int = 1, aside: int = 0, shortest: int = 1) -> Training:
+    """Captions of random words of a vocabulary, as long as 30 words; the first word decides the label."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(shortest, 30, n)
+    codes = rng.integers(1, words, lengths.sum())
+    captions = Tokens(codes, np.concatenate([[0], np.cumsum(lengths)]), [])
+    first = codes[captions.start[:-1]]
+    labels = first % max(2, logits) if logits < 4 else np.stack([first % (k + 2) == 0 for k in range(logits)], axis=1)
+    network = initialised(lambda: attacker.network(words, logits), seed)
+    order = rng.permutation(n)
+    return Training(network, captions, np.arange(n), labels, np.sort(order[aside:]), np.sort(order[:aside]), seed)
+
+
+def trainings(attacker, **more) -> list[Training]:
+    return [training(attacker, seed, words, n, **more) for seed, words, n in ((0, 9, 41), (1, 30, 47), (2, 17, 44))]
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS.values(), ids=ATTACKERS)
+@pytest.mark.parametrize("logits", [1, 3])
+def test_a_stack_gives_the_logits_of_its_networks(attacker, logits):
+    """Of captions of 1 to 29 words, padded to the longest, and vocabularies of three sizes."""
+    given = trainings(attacker, logits=logits)
+    networks, captions = [each.network.eval() for each in given], [each.captions for each in given]
+    for network, own, found in zip(networks, captions, logits_together(networks, captions, CPU, "fp32"), strict=True):
+        np.testing.assert_allclose(found, logits_of(network, own), atol=1e-5)
+
+
+def test_a_caption_alone_and_an_empty_one_have_logits():
+    """An empty caption is one PAD (training.py)."""
+    network = initialised(lambda: ATTACKERS["lstm_bi"].network(9, 1), 0).eval()
+    captions = Tokens(np.array([0, 3]), np.array([0, 1, 2]), [])
+    (found,) = logits_together([network], [captions], CPU, "fp32")
+    np.testing.assert_allclose(found, logits_of(network, captions), atol=1e-6)
+    assert logits_together([network], [captions.rows(np.array([], dtype=int))], CPU, "fp32")[0].shape == (0, 1)
+
+
+def by_a_plain_loop(given: Training, attacker) -> np.ndarray:
+    """Logits of the network after the same batches by PyTorch's own layers, loss and optimizer, without a stack."""
+    network, rng = deepcopy(given.network), np.random.default_rng(child_seed(given.seed, FIT, ORDER))
+    optimizer = torch.optim.Adam(network.parameters(), attacker.learning_rate)
+    answers, lengths = torch.as_tensor(given.labels), given.captions.lengths
+    best, chosen, weights = np.inf, 0, network.state_dict()
+
+    def losses(rows):
+        return caption_losses(network.head(read(network.vectors, given.captions, rows, CPU)), answers[rows])
+
+    for epoch in range(attacker.epochs):
+        network.train()
+        order = given.kept[np.lexsort((rng.random(len(given.kept)), lengths[given.kept]))]
+        batches = np.split(order, range(attacker.batch, len(order), attacker.batch))
+        for visit in np.random.default_rng(child_seed(epoch, FIT, ORDER)).permutation(len(batches)):
+            optimizer.zero_grad()
+            losses(batches[visit]).mean().backward()
+            optimizer.step()
+        network.eval()
+        if not len(given.aside):
+            weights = network.state_dict()
+            continue
+        with torch.no_grad():
+            loss = losses(given.aside).mean().item()
+        if loss < best:
+            best, chosen, weights = loss, epoch, deepcopy(network.state_dict())
+        if epoch - chosen >= attacker.patience:
+            break
+    network.load_state_dict(weights)
+    return logits_of(network, given.captions)
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS.values(), ids=ATTACKERS)
+@pytest.mark.parametrize("logits", [1, 3, 5])
+def test_each_network_of_a_stack_is_trained_as_by_a_plain_loop(attacker, logits):
+    """Two values, three, and five task words; the last batch is smaller, and of different size for each."""
+    given = trainings(attacker, logits=logits)
+    expected = [by_a_plain_loop(each, attacker) for each in given]
+    learn_together(given, attacker, CPU, "fp32", silent)
+    for each, logits_expected in zip(given, expected, strict=True):
+        found = logits_of(each.network.eval(), each.captions)
+        np.testing.assert_allclose(found, logits_expected, rtol=1e-3, atol=1e-3)
+
+
+def test_each_network_keeps_the_weights_of_its_best_epoch_and_stops_on_its_own():
+    attacker = replace(ATTACKERS["lstm"], epochs=30, patience=2, learning_rate=0.05)
+    given = trainings(attacker, aside=6)
+    expected = [by_a_plain_loop(each, attacker) for each in given]
+    epochs = []
+    learn_together(given, attacker, CPU, "fp32", lambda _share, text: epochs.append(text.partition(",")[0]))
+    for each, logits_expected in zip(given, expected, strict=True):
+        np.testing.assert_allclose(logits_of(each.network, each.captions), logits_expected, rtol=2e-2, atol=2e-2)
+    assert epochs[-1] < "epoch 30", "it ends when the last network stops"
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_a_network_does_not_depend_on_the_others(dropout):
+    attacker = replace(ATTACKERS["lstm_bi"], dropout=dropout)
+    together, alone = trainings(attacker), trainings(attacker)
+    learn_together(together, attacker, CPU, "fp32", silent)
+    learn_together(alone[1:2], attacker, CPU, "fp32", silent)
+    found, expected = (logits_of(each.network.eval(), each.captions) for each in (together[1], alone[1]))
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_dropout_removes_its_share_and_scales_the_rest():
+    noise = stacked.Noise(torch.tensor([3, 4]), torch.tensor(1))
+    values = torch.ones(2, 50, 40)
+    first, second = (stacked.dropped(values, noise, 64) for _ in range(2))
+    assert first.unique().tolist() == [0, pytest.approx(256 / 192)] and not torch.equal(first, second)
+    assert (first == 0).float().mean().item() == pytest.approx(0.25, abs=0.03)
+    assert not torch.equal(first[0], first[1])
+    counts = torch.bincount(noise.bytes(torch.Size((2, 100_000))).flatten(), minlength=256)
+    assert counts.min() > 650 and counts.max() < 920, "bytes are evenly drawn (781 each)"
+
+
+def test_captions_are_read_from_the_device_by_rows():
+    given = trainings(ATTACKERS["lstm"])
+    reads = Reads.of(given, lambda each: each.kept, CPU)
+    ids, lengths = reads.batch(torch.tensor([[0, 3]] * 3))
+    for number, each in enumerate(given):
+        for place, row in enumerate((0, 3)):
+            caption = each.captions.codes[each.captions.start[row] : each.captions.start[row + 1]]
+            assert ids[number, place, : lengths[number, place]].tolist() == caption.tolist()
+            assert not ids[number, place, lengths[number, place] :].any()
+
+
+def test_words_of_padding_learn_nothing():
+    given = trainings(ATTACKERS["rnn_bi"])
+    learn_together(given, ATTACKERS["rnn_bi"], CPU, "fp32", silent)
+    assert not any(each.network.words.weight[0].any() for each in given)
+
+
+def test_a_stack_has_a_parameter_of_each_network():
+    given = trainings(ATTACKERS["transformer"])
+    stack = Stack([each.network for each in given], CPU)
+    assert {name: value.shape[0] for name, value in stack.parameters.items()} == dict.fromkeys(
+        (name for name, _ in given[0].network.named_parameters()), 3
+    )
+    assert stack.parameters["words.weight"].shape == (3, 30, 10)
