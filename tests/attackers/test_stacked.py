@@ -29,8 +29,9 @@ ATTACKERS = {
 
 
 def training(attacker, seed: int, words: int, n: int, logits: int = 1, aside: int = 0, shortest: int = 1) -> Training:
-    """Captions of random words of a vocabulary, as long as 30 words; the first word decides the label."""
-    rng = np.random.default_rng(seed)
+    """n captions to train on and more set aside, of random words of a vocabulary, as long as 30 words; the first word
+    decides the label."""
+    rng, n = np.random.default_rng(seed), n + aside
     lengths = rng.integers(shortest, 30, n)
     codes = rng.integers(1, words, lengths.sum())
     captions = Tokens(codes, np.concatenate([[0], np.cumsum(lengths)]), [])

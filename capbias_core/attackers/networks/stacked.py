@@ -34,6 +34,7 @@ EXACT_LENGTHS = 16  # longer captions are padded to a multiple of STEP, so that 
 STEP = 8
 WARM_UP = 2  # steps before a graph is captured, which are undone
 SHARE_OF_MEMORY = 0.8  # of what is free on the device
+STRIDE = 20  # bits of the places along an axis
 PRECISIONS = ("fp32", "tf32", "bf16")
 
 
@@ -223,11 +224,14 @@ class Noise:
         self.keys, self.drawn = mixed(seeds * 0x2545F4914F6CDD1D + step), 0
 
     def bytes(self, shape: torch.Size) -> Tensor:
-        """(N, ...) integers from 0 to 255; those of a network do not depend on N, others are drawn each time."""
+        """(N, ...) integers from 0 to 255, others each time. A network's depend neither on N nor on the padding: each
+        axis has a stride of its own."""
         self.drawn += 1
-        places = torch.arange(math.prod(shape[1:]), device=self.keys.device)
-        keys = mixed(self.keys + self.drawn).view(-1, 1)
-        return (mixed(keys + places) & 255).view(shape)
+        places = torch.zeros((), dtype=torch.int64, device=self.keys.device)
+        for size in shape[1:]:
+            places = (places[..., None] << STRIDE) + torch.arange(size, device=self.keys.device)
+        keys = mixed(self.keys + self.drawn).view(-1, *(1,) * places.dim())
+        return mixed(keys + places) & 255
 
 
 def mixed(numbers: Tensor) -> Tensor:
