@@ -30,7 +30,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from capbias_core.attackers.base import probabilities  # noqa: E402
+from capbias_core.attackers.base import Training, probabilities  # noqa: E402
 from capbias_core.attackers.device import DEVICES, choose_device  # noqa: E402
 from capbias_core.attackers.networks.scratch import LSTM_BI  # noqa: E402
 from capbias_core.attributes import get_attribute  # noqa: E402
@@ -135,9 +135,8 @@ def train_ours(captioners: list[Captioner], options: argparse.Namespace) -> list
     corpus = attacker.corpus([caption for each in captioners for caption in each.captions])
     starts = np.cumsum([0, *(len(each.captions) for each in captioners)])
     cases = [(each, start, split) for each, start in zip(captioners, starts, strict=False) for split in each.splits]
-    rows = [start + split.train for _, start, split in cases]
-    labels = [each.labels[split.train] for each, _, split in cases]
-    fits = attacker.fit_many(corpus, rows, labels, 2, [split.seed for _, _, split in cases], silent)
+    trainings = [Training(start + split.train, each.labels[split.train], split.seed) for each, start, split in cases]
+    fits = attacker.fit_many(corpus, trainings, 2, silent)
     scores = [
         lic(fitted.logits(corpus, start + split.test), each.labels[split.test])
         for fitted, (each, start, split) in zip(fits, cases, strict=True)

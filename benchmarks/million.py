@@ -1,8 +1,8 @@
 """What large caption sets take: `python -m benchmarks.million --data FOLDER [--captions 10000 100000 1000000]`.
 
-FOLDER holds annotations/captions.json and annotations/attributes.csv, as for benchmarks.interactive. For each size a
-captioner with so many captions, four per image, and two human captions per image are made from a fixed seed: the start
-of a human caption of an image with the label, and the end of another. Each step then runs in a process of its own and
+FOLDER holds annotations/captions.json and annotations/attributes.csv. For each size a captioner with so many captions,
+four per image, and two human captions per image are made from a fixed seed: the start of a human caption of an image
+with the label, and the end of another. Each step then runs in a process of its own and
 prints its seconds, its processor seconds (what counts on a machine that others use too) and its largest memory. The
 last column is the processor time per caption over that of the smallest size.
 """

@@ -1,4 +1,4 @@
-"""SQLite files that several processes open at once, and a cache of bytes by key in one."""
+"""SQLite files that several processes open at once, and a cache of bytes by key in such a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capbias_core.whole_files import private_file, private_folder
 PATIENCE = 30.0  # seconds
 PAUSE = 0.02
 KEYS_PER_QUERY = 400
-# SQLite's codes if it cannot make or write the files beside a database that its log needs, even to read.
+# SQLite's codes if it cannot write the files of a database's log, which it needs even to read.
 UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
 CACHE = "CREATE TABLE IF NOT EXISTS cache (key PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
 
@@ -35,7 +35,7 @@ def to_write(file: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def to_read(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to an existing file. It also reads if nothing can be written, as on a full disk."""
+    """A connection to an existing file; works if nothing can be written, as on a full disk."""
     db = _connected(file, "mode=rw")
     try:
         try:
@@ -44,7 +44,7 @@ def to_read(file: Path) -> Iterator[sqlite3.Connection]:
             if code_of(error) not in UNWRITABLE:
                 raise
             db.close()
-            # Part of a database is only in its log if a process has it open or was killed.
+            # A log holds data if a process has the database open or was killed.
             log = file.with_name(f"{file.name}-wal")
             in_log = log.exists() and log.stat().st_size > 0
             db = _connected(file, "mode=ro" if in_log else "mode=ro&immutable=1")
@@ -58,8 +58,8 @@ def _connected(file: Path, how: str) -> sqlite3.Connection:
 
 
 def prepare(db: sqlite3.Connection, schema: str) -> None:
-    """Set the write-ahead log and make the tables of a file that may be new. Raises sqlite3.Error. SQLite's timeout
-    does not cover this lock: if two processes make the same file, the second fails at once."""
+    """Set the write-ahead log and make missing tables. Raises sqlite3.Error. Tries again if another process makes the
+    same file, since SQLite's timeout does not cover that lock."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -73,13 +73,13 @@ def prepare(db: sqlite3.Connection, schema: str) -> None:
 
 
 class ByteCache:
-    """Bytes by key, in a file of values that can be computed again; see `byte_cache`."""
+    """Bytes by key, in a file; see `byte_cache`."""
 
     def __init__(self, db: sqlite3.Connection):
         self.db = db
 
     def get(self, keys: Iterable) -> dict[Any, bytes]:
-        """The values of those keys that are stored."""
+        """The stored values of these keys."""
         result, keys = {}, list(keys)
         for start in range(0, len(keys), KEYS_PER_QUERY):
             part = keys[start : start + KEYS_PER_QUERY]
@@ -95,14 +95,15 @@ class ByteCache:
             yield
 
     def put(self, values: Mapping[Any, bytes]) -> None:
-        """Store values, all or none if called in `locked`."""
+        """Store values; in `locked`, all or none."""
         self.db.executemany("INSERT OR REPLACE INTO cache VALUES (?, ?)", values.items())
 
 
 @contextmanager
 def byte_cache(file: Path, content: str, lost: str, patience: float = PATIENCE) -> Iterator[ByteCache]:
-    """The cache in a file; file and folder are made if missing. content: for messages. lost: what happens if the file
-    is deleted. patience: seconds to wait for another process. Raises CapbiasError if the file cannot be used."""
+    """The cache in a file, made if missing, of values that can be computed again. content, lost: for errors, what the
+    file holds and what its deletion means. patience: seconds to wait for another process. Raises CapbiasError if the
+    file cannot be used."""
     try:
         try:
             private_folder(file.parent)

@@ -1,4 +1,4 @@
-"""What went wrong, in one sentence, with a hint if there is a way out."""
+"""Errors: one sentence, and a hint if there is a way out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from importlib.util import find_spec
 class CapbiasError(Exception):
     """One sentence that says what is wrong, and a hint if there is a way out.
 
-    message and hint are whole sentences. Pages show both; the command line prints them and exits with 2. arguments:
-    arguments of `capbias.score` to change, by name, or as NAME=VALUE where only some values fit; the command line shows
-    them as flags, Python as a note.
+    message and hint are whole sentences. Pages show both; the command line prints them and exits with 2. arguments: of
+    `capbias.score` to change, by name, or as NAME=VALUE if only some values fit; the command line shows flags, Python a
+    note.
     """
 
     def __init__(self, message: str, hint: str = "", *arguments: str):
@@ -48,9 +48,9 @@ def flag_name(argument: str) -> str:
 def unknown_name(
     kind: str, name: object, known: Iterable[object], listed: Iterable[object] | None = None
 ) -> CapbiasError:
-    """The error for a name that is in no table, with the nearest names and those that there are.
+    """The error for an unknown name, with the nearest and the known names.
 
-    listed: of many known names, those that the hint lists (default: all).
+    listed: the known names in the hint (default: all).
 
     >>> print(unknown_name("metric", "LIC_N", ["LIC", "LIC_M", "ratio"]))
     There is no metric 'LIC_N'. Did you mean LIC_M or LIC? Known: LIC, LIC_M, ratio.
@@ -65,19 +65,19 @@ def unknown_name(
 
 
 def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
-    """The known names that a misspelt one is closest to, whatever their case; none if all are far from it.
+    """The known names closest to a misspelt one, ignoring case; none if all differ much.
 
     >>> nearest("Scroe", ["score", "list", "export"])
     ['score']
     """
-    by_lower = {own.lower(): own for own in known}
-    found = get_close_matches(name.lower(), by_lower, n=most)
+    by_lower = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), by_lower, n=most)
     # A name that differs in case alone needs no second guess.
-    return [by_lower[own] for own in found if own == name.lower() or name.lower() not in found]
+    return [by_lower[each] for each in close if each == name.lower() or name.lower() not in close]
 
 
 def taken_twice(kind: str, name: str, where: Iterable[str]) -> CapbiasError:
-    """The error for a part of capbias that is called as another one. where: who has the name.
+    """The error for two parts of capbias with one name. where: the modules that have it.
 
     >>> print(taken_twice("metric", "length", ["colours", "description"]))
     The metric 'length' is in both colours and description. Rename the new one.
@@ -89,8 +89,7 @@ def taken_twice(kind: str, name: str, where: Iterable[str]) -> CapbiasError:
     return CapbiasError(f"The {kind} {name!r} is {position}.", "Rename the new one.")
 
 
-# Packages that only an extra installs: name in an import -> extra, name for `pip install`. pyproject.toml says why each
-# is there.
+# Packages of extras: name in an import -> extra, name for `pip install`. pyproject.toml says what each is for.
 EXTRAS = {
     "captum": ("train", "captum"),
     "distributed": ("train", "distributed"),
@@ -116,8 +115,8 @@ class MissingExtra(CapbiasError):
 
 
 def need(what: str, *modules: str) -> None:
-    """Raises MissingExtra if a module of an extra is not installed. Imports nothing. what: what needs them, as the
-    subject of a sentence. modules: as they are imported, such as torch or PIL."""
+    """Raises MissingExtra if a module of an extra is not installed; imports nothing. what: the subject of the sentence.
+    modules: as they are imported, such as torch or PIL."""
     missing = [name for name in modules if not installed(name)]
     if missing:
         raise missing_extra(missing, what)

@@ -1,5 +1,5 @@
-"""Processes that capbias starts, which import nothing from the current folder: a `queue.py` there may be anybody's. And
-folders that do not outlive a process, even one that was killed."""
+"""Processes that import nothing from the current folder, where a `queue.py` may be anybody's; folders that are removed
+even if their process was killed; and a limit on threads."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ PROC = Path("/proc")
 
 
 def python(*arguments: str, **environment: str) -> tuple[list[str], dict[str, str]]:
-    """The command and the environment of a Python process that finds this package. environment: further variables.
-
-    Relative entries of PYTHONPATH, which mean the current folder, are left out; so do all processes below it.
-    """
+    """The command and environment of a Python process that finds this package, without relative entries of PYTHONPATH.
+    environment: further variables."""
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
-    if PACKAGE.parent.name not in ("site-packages", "dist-packages"):  # there it is found without being named
+    if PACKAGE.parent.name not in ("site-packages", "dist-packages"):  # found there without PYTHONPATH
         paths.insert(0, str(PACKAGE.parent))
     fixed = {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
     return [sys.executable, *arguments], {**os.environ, **fixed, **environment}
 
 
 def current_folder() -> str:
-    """Where this process works. Raises CapbiasError if that folder was deleted."""
+    """The current folder. Raises CapbiasError if it was deleted."""
     try:
         return os.getcwd()
     except OSError:
@@ -40,7 +38,7 @@ def current_folder() -> str:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """An empty folder that is removed at the end of the block. Those of killed processes are removed first."""
+    """An empty folder for a block. Folders of killed processes are removed first."""
     prefix = _prefix()
     for left in Path(tempfile.gettempdir()).glob(f"{prefix}*-*") if prefix else ():
         pid = left.name.removeprefix(prefix).partition("-")[0]
@@ -52,9 +50,25 @@ def temporary_folder() -> Iterator[Path]:
 
 @cache
 def _prefix() -> str:
-    """The beginning of the names of temporary folders, the same for processes that see each other; '' if unknown."""
+    """The prefix of temporary folders, the same for processes that see each other; '' if unknown."""
     try:
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"capbias-{boot[:8]}-{(PROC / 'self/ns/pid').stat().st_ino}-"
     except OSError:
         return ""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A block, or a function, during which BLAS has one thread in the whole process. For small matrices more threads
+    gain nothing, and on busy cores take three times the processor time, since waiting threads spin."""
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _libraries():
+    import scipy.linalg  # noqa: F401  so that its BLAS is limited too
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # takes 50 ms

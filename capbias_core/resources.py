@@ -1,4 +1,4 @@
-"""Where the files are that come with capbias: beside the package in a checkout, inside the package once installed."""
+"""Paths of files that come with capbias: beside the package in a checkout, inside it once installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values from strangers, checked against type hints: of options, plans and attributes."""
+"""Values of options, plans and attributes, checked against type hints."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ class Misfit(Exception):
 def typed(name: str, value: Any, hint: Any, more: str = "", *arguments: str) -> Any:
     """The value as its type hint says: lists as tuples, paths as texts, whole numbers as floats.
 
-    hint: bool, int, float, str, None, dict[str, X], list[X], tuple[X, ...], a TypedDict,
-    Annotated[str, pattern], or a union of these. A text is
-    no list, and no text or number stands for true or false. more: further words on what is expected. arguments: as of
-    CapbiasError. Raises CapbiasError that says what was given and what is expected.
+    hint: bool, int, float, str, None, dict[str, X], list[X], tuple[X, ...], a TypedDict, Annotated[str, pattern], or a
+    union of these. A text is no list, and no text or number is true or false. more: further words on what is expected.
+    arguments: of CapbiasError. Raises CapbiasError with the given value and the expected type.
 
     >>> typed("words", ["tiara"], tuple[str, ...])
     ('tiara',)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,16 +16,16 @@ WITHIN = ", "
 # Directions: from the attribute to the task words, and from the task words to the attribute.
 A_TO_T, T_TO_A = "A->T", "T->A"
 
-# Boxes: pixels of the upright photograph, x to the right, y down, x2 and y2 exclusive; confidence in (0, 1], 1 for
+# Boxes in pixels of the upright photograph, x to the right, y down, x2 and y2 exclusive. Confidence is in (0, 1], 1 for
 # boxes drawn by people.
 BOX_COLUMNS = ("image_id", "object", "confidence", "x1", "y1", "x2", "y2")
 
-# What of a photograph is masked before it is captioned: nothing, a part of the person, the person's outline, their
-# bounding box, the person in a way of somebody else's, the most correlated object, person and object.
+# What is masked on a photograph before it is captioned: nothing, a part of the person, the person's outline, their
+# bounding box, the person (masked by somebody else), the most correlated object, person and object.
 CONDITIONS = ("original", "part", "segment", "box", "person", "object", "both")
 
-# Outlines, each of one object on an image: height and width of that image (0 where they are not known), the box around
-# the outline as in BOX_COLUMNS, and COCO's `segmentation` as JSON text. crowd: several objects within one outline.
+# Outlines, one object each. crowd: several objects in one outline. height, width: of the image, 0 if unknown. x1 to y2:
+# the box around the outline as in BOX_COLUMNS. outline: COCO's `segmentation` as JSON text.
 SEGMENT_COLUMNS = ("image_id", "object", "crowd", "height", "width", "x1", "y1", "x2", "y2", "outline")
 
 CAPTION_COLUMNS = ("image_id", "caption_index", "caption")
@@ -44,9 +44,8 @@ PUBLISHED_COLUMNS = (
     "spread_kind",
     "scale",
 )
-# Of a measured row, what it was measured on or with, each in a column of its own: which labelled images (coverage), how
-# human words were aligned, the object and the group of images that it is about, the photographs and the prompt that a
-# judge was given, and the device on which networks trained.
+# Facts about a measured row: which labelled images (coverage), how human words were aligned, its object and group of
+# images, the photographs and the prompt that a judge got, and the device on which networks trained.
 ORIGIN_COLUMNS = ("coverage", "alignment", "object", "group", "photographs", "prompt", "device")
 SUPPORT_COLUMNS = ("run_id", "seeds", "training", "n", "ci_low", "ci_high", "interval", "verdict", "method")
 RESULT_COLUMNS = (*PUBLISHED_COLUMNS, *ORIGIN_COLUMNS, *SUPPORT_COLUMNS)
@@ -73,7 +72,7 @@ def left_out_lines(left_out: Mapping[str, str]) -> list[str]:
     return [f"{', '.join(metrics)} left out: {reason}" for reason, metrics in names.items()]
 
 
-# (share done, 0 to 1; text): called often by whatever takes long. It raises Cancelled if the work must stop.
+# (share done, 0 to 1; text): long work calls it often. It raises Cancelled if the work must stop.
 Progress = Callable[[float, str], None]
 ShareDone = Callable[[float], None]
 
@@ -82,28 +81,22 @@ def silent(_share: float, _text: str = "") -> None:
     """A Progress that nobody watches."""
 
 
-# What becomes of an image whose captions name several values; the last asks for an order of the values.
+# Rules for an image whose captions name several values.
 WITHOUT_ORDER, PRECEDENCE = ("drop", "majority"), "precedence"
 BOTH = (*WITHOUT_ORDER, PRECEDENCE)
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """How an image gets its label from the words of its human captions.
+    """How an image gets its label from the words of its human captions."""
 
-    A value is named where at least `at_least` captions of the image have a word of it. Where several are: `drop` gives
-    no label, `majority` the value that most captions name (none in a tie), `precedence` the first named in this order.
-    title, note: of labels that were made so, in place of the attribute's own.
-    """
-
-    precedence: tuple[str, ...] = ()
-    at_least: int = 1
+    precedence: tuple[str, ...] = ()  # the order of the values for both="precedence"
+    at_least: int = 1  # a value is named if so many captions of the image have a word of it
+    # If several values are named: "drop" gives no label, "majority" the value that most captions name (none in a tie),
+    # "precedence" the first of that order.
     both: str = "drop"
-    title: str = ""
+    title: str = ""  # of derived labels, replaces the attribute's
     note: str = ""
-
-    def __post_init__(self):
-        object.__setattr__(self, "precedence", tuple(self.precedence))
 
     @property
     def text(self) -> str:
@@ -118,39 +111,26 @@ class Derivation:
 
 @dataclass(frozen=True)
 class Attribute:
-    """A protected attribute as data (one TOML file in `attributes/`).
-
-    values: two or more labels, in the order of the colour ramp (first = orange end, last = blue end).
-    words: for each value, the words that name it; they are masked before an attacker reads a caption.
-        Empty where captions do not name the attribute (race).
-    mask_token: what a masked word becomes, e.g. `<gender>`.
-    columns: column names under which attribute tables usually hold it.
-    aliases: raw label (lower case) -> value, to suggest a mapping.
-    note: what the labels cannot say; shown where the numbers are.
-    derived: how labels can be made from human captions, None where they cannot. Not in the dict that is kept with a
-        run (`asdict`): numbers depend on the labels in a table, whose content the run names, not on how they were made.
-    forms: rows of words that say the same of each value and, last, of no value, for the Gender Score. Not in that dict
-        either: they are an option of the runs that read them.
-    """
+    """A protected attribute as data (one TOML file in `attributes/`)."""
 
     name: str
     title: str
-    values: tuple[str, ...]
+    values: tuple[str, ...]  # two or more labels, in the order of the colour ramp (first = orange end, last = blue end)
+    # For each value the words that name it, which are masked before an attacker reads a caption. Empty if captions do
+    # not name the attribute (race).
     words: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    mask_token: str = "<mask>"
-    columns: tuple[str, ...] = ()
-    aliases: dict[str, str] = field(default_factory=dict)
-    note: str = ""
-    if TYPE_CHECKING:
-        derived: Derivation | None = None
-        forms: tuple[tuple[str, ...], ...] = ()
-    else:
-        derived: InitVar[Derivation | None] = None
-        forms: InitVar[tuple[tuple[str, ...], ...]] = ()
+    mask_token: str = "<mask>"  # replaces a masked word, e.g. `<gender>`
+    columns: tuple[str, ...] = ()  # usual names of its column in attribute tables
+    aliases: dict[str, str] = field(default_factory=dict)  # raw label (lower case) -> value, to suggest a mapping
+    note: str = ""  # limits of the labels, shown beside the numbers
+    derived: Derivation | None = field(default=None, compare=False)  # how labels are made from human captions
+    # For the Gender Score, rows of words with the same meaning: one for each value and, last, a neutral one.
+    forms: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
 
-        def __post_init__(self, derived, forms):
-            object.__setattr__(self, "derived", derived)
-            object.__setattr__(self, "forms", tuple(map(tuple, forms)))
+    def stored(self) -> dict[str, Any]:
+        """The fields that are stored with a run and make its ID: all but `derived` and `forms`. A run depends on the
+        labels, not on how they were made; forms are an option of the runs that read them."""
+        return {name: value for name, value in asdict(self).items() if name not in ("derived", "forms")}
 
     @cached_property
     def masked_words(self) -> frozenset[str]:
@@ -159,8 +139,8 @@ class Attribute:
 
     @cached_property
     def value_words(self) -> tuple[tuple[str, ...], ...]:
-        """The words that name each value, in the order of the values. None of a crossed attribute: a word that is
-        masked there names a value of one of its parts."""
+        """The words that name each value, in the order of the values. Empty for a crossed attribute, whose masked words
+        name values of its parts."""
         return tuple(tuple(self.words.get(value, ())) for value in self.values)
 
     @cached_property
@@ -181,12 +161,12 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault of one row of a file. line: 1-based number of the row. unit: "line" (text) or "record"."""
+    """One fault of one row of a file."""
 
     file: str
-    line: int
+    line: int  # number of the row, from 1
     message: str
-    unit: str = "line"
+    unit: str = "line"  # or "record", if the file is no text
 
     def __str__(self) -> str:
         return f"{self.unit} {self.line}: {self.message}"
@@ -194,41 +174,32 @@ class Problem:
 
 @dataclass(frozen=True)
 class Table:
-    """What was read from a file, before it is kept.
+    """What was read from a file, before it is stored."""
 
-    frame: captions (CAPTION_COLUMNS, as written), raw labels (image_id and a string column each, '' where empty),
-    objects (image_id and objects, one row per image, names such as `cat|dog`), boxes (BOX_COLUMNS) or outlines
-    (SEGMENT_COLUMNS). rows: rows or annotations in the file. Left out, and counted: missing captions (empty),
-    duplicates (rows that repeat the labels of an image), others (outlines of images that were not asked
-    for), and rows with problems, of which the first are here. crowds: annotations of a crowd of objects. notes: what
-    was taken from where, as sentences, if the names of columns do not say it. prompts: of captions that answer several
-    prompts, the prompt of each. sets: of captions by several captioners, the captioner of each. account: what became of
-    each column and row (load/account.py). cleaned, warnings: captions with text that is not a caption, by rule and as
-    sentences (load/clean.py).
-    """
-
+    # One of: captions (CAPTION_COLUMNS, as written); raw labels (image_id and text columns, '' if empty); objects
+    # (image_id and objects such as `cat|dog`, one row per image); boxes (BOX_COLUMNS); outlines (SEGMENT_COLUMNS).
     frame: pd.DataFrame
-    rows: int
-    empty: int = 0
-    duplicates: int = 0
-    others: int = 0
-    crowds: int = 0
-    problems: tuple[Problem, ...] = ()
+    rows: int  # rows or annotations in the file
+    empty: int = 0  # missing captions, left out
+    duplicates: int = 0  # rows that repeat the labels of an image, left out
+    others: int = 0  # outlines of images that were not asked for, left out
+    crowds: int = 0  # annotations of a crowd of objects
+    problems: tuple[Problem, ...] = ()  # the first rows with faults, left out
     problem_count: int = 0
-    notes: tuple[str, ...] = ()
-    prompts: tuple[str, ...] = ()
-    sets: tuple[str, ...] = ()
-    account: tuple[tuple[str, str], ...] = ()
-    cleaned: Mapping[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences on what was read from which column, if the names do not say it
+    prompts: tuple[str, ...] = ()  # of captions that answer several prompts, the prompt of each
+    sets: tuple[str, ...] = ()  # of captions by several captioners, the captioner of each
+    account: tuple[tuple[str, str], ...] = ()  # how each column and row was used, see load/account.py
+    cleaned: Mapping[str, int] = field(default_factory=dict)  # captions with text that is no caption, by rule
+    warnings: tuple[str, ...] = ()  # the same as sentences, see load/clean.py
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Word vectors. words: n different words. matrix: (n, d) float32, a row each."""
+    """Word vectors."""
 
-    words: tuple[str, ...]
-    matrix: np.ndarray
+    words: tuple[str, ...]  # n different words
+    matrix: np.ndarray  # (n, d) float32
 
 
 @dataclass(frozen=True)
@@ -242,47 +213,29 @@ class Split:
 
 @dataclass(frozen=True)
 class Contributions:
-    """What each word of each caption adds to an attacker's logit.
+    """What each word of each caption adds to an attacker's logits."""
 
-    words: for each caption, an array (T, C): T tokens, C logits (1 for two values, signed toward the second
-        value; K for K values).
-    baseline: (n, C), the part that belongs to no word (the intercept, or the logit of the empty caption).
-    delta: (n,) largest absolute gap between baseline + sum of words and the logit; 0 for exact methods.
-    """
-
-    words: list[np.ndarray]
-    baseline: np.ndarray
-    delta: np.ndarray
+    words: list[np.ndarray]  # for each caption (T, C): T tokens, C logits (1 for two values, K for more)
+    baseline: np.ndarray  # (n, C), the part of no word (the intercept, or the logit of the empty caption)
+    delta: np.ndarray  # (n,) largest absolute gap between baseline + sum of words and the logit; 0 for exact methods
 
 
 @dataclass(frozen=True)
 class Attention:
-    """How much each word of a caption reads of each, in every head of a Transformer.
+    """How much each word of a caption attends to each, in every head of a Transformer."""
 
-    words: the W words as the encoder reads them, special tokens such as `[CLS]` among them. weights: (layers, heads, W,
-        W) from 0 to 1, from the word that reads (row) to the one that is read (column); each row sums to 1.
-    """
-
-    words: tuple[str, ...]
-    weights: np.ndarray
+    words: tuple[str, ...]  # W words as the encoder reads them, with special tokens such as `[CLS]`
+    weights: np.ndarray  # (layers, heads, W, W) from 0 to 1, from word (row) to word (column); rows sum to 1
 
 
 @dataclass(frozen=True)
 class Result:
-    """One number, with where it came from: a row of the one table that everything reads.
-
-    Columns as in `assets/published`; value as shown (scale already applied). spread is the standard deviation
-    over attacker seeds (ddof 1). training: images that each attacker was trained on, 0 for metrics without. ci_low,
-    ci_high: the 95% interval. interval: what that is over: 'refits' (other images and attackers trained on them; see
-    aggregate/resampling.py), 'images' (a bootstrap; of an attacker's metric, given the trained attackers), '' if there
-    is none. Of an attacker's metric only 'refits' may carry a claim. verdict: of LIC, 'amplifies',
-    'inconclusive' or 'reduces' (aggregate/estimate.py); '' of others.
-    """
+    """One number and its origin: a row of the table of results. Columns as in `assets/published`."""
 
     attribute: str
     model: str
     metric: str
-    value: float
+    value: float  # as shown, scale applied
     encoder: str = ""
     direction: str = ""
     condition: str = ""
@@ -293,17 +246,19 @@ class Result:
     photographs: str = ""
     prompt: str = ""
     device: str = ""
-    spread: float | None = None
+    spread: float | None = None  # standard deviation over attacker seeds (ddof 1)
     spread_kind: str = ""
     scale: float = 1.0
     run_id: str = ""
     seeds: int = 0
-    training: int = 0
+    training: int = 0  # images that each attacker was trained on, 0 for metrics without
     n: int = 0
-    ci_low: float | None = None
+    ci_low: float | None = None  # the 95% interval
     ci_high: float | None = None
+    # What the interval covers: "refits" (other images, and attackers trained on them; see aggregate/resampling.py),
+    # "images" (a bootstrap, given the trained attackers), "" for none. For attackers only "refits" may carry a claim.
     interval: str = ""
-    verdict: str = ""
+    verdict: str = ""  # of LIC: amplifies, inconclusive or reduces
     method: str = ""
     paper: str = "measured"
     table: str = ""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, folders and files that only their owner can read, and what is no file at all."""
+"""Files written whole or not at all, files and folders that only their owner can read, and checks of paths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a d
 
 
 def check_file(path: str | os.PathLike) -> None:
-    """Raises CapbiasError for a pipe, socket or device, whose reading may never end; OSError as the system does."""
+    """Raises CapbiasError for a pipe, socket or device, whose reading may never end; OSError from the system."""
     if what := SPECIAL.get(stat.S_IFMT(os.stat(path).st_mode)):
         raise CapbiasError(
             f"{Path(path).name} is {what}, not a file.", "Write its content to a file first, or leave it out."
@@ -26,8 +26,8 @@ def check_file(path: str | os.PathLike) -> None:
 def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
     """A path that a person typed, with ~ as their home; it need not exist.
 
-    Raises CapbiasError for a path that the system rejects, such as one with ~ before an unknown name, too long a name
-    or a loop of links; and for a pipe, socket or device, if it is to be read.
+    Raises CapbiasError for a path that the system rejects, such as ~ before an unknown name or a loop of links; and,
+    to_read, for a pipe, socket or device.
     """
     try:
         path = Path(given).expanduser()
@@ -35,7 +35,7 @@ def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
             check_file(path)
         else:
             path.stat()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):  # whoever opens it says so
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # opening it raises a clearer error
         return Path(given).expanduser()
     except (OSError, ValueError, RuntimeError) as error:
         shown = "".join(letter if letter.isprintable() else "?" for letter in os.fspath(given))
@@ -46,7 +46,7 @@ def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """The folder, made with its parents where they are missing, so that only its owner can read it."""
+    """The folder; it and missing parents are made so that only their owner can read them."""
     try:
         path.mkdir(mode=0o700, exist_ok=True)
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """The file, made empty if it is missing, so that only its owner can read it."""
+    """The file; a missing one is made, empty, so that only its owner can read it."""
     if not path.exists():
         path.touch(mode=PRIVATE)
     return path
@@ -64,8 +64,8 @@ def private_file(path: Path) -> Path:
 
 @contextmanager
 def whole_file(path: Path, mode: int = PRIVATE) -> Iterator[Path]:
-    """Another path to write to, which takes the place of an earlier file at the end of the block. Where the block
-    raises, the earlier file stays as it was. mode: who can read and write the file."""
+    """A temporary path to write to, which replaces the file at the end of the block. If the block raises, the file is
+    unchanged. mode: its permissions."""
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         temporary.touch(mode=mode)
@@ -76,6 +76,6 @@ def whole_file(path: Path, mode: int = PRIVATE) -> Iterator[Path]:
 
 
 def write_whole(path: Path, data: bytes, mode: int = PRIVATE) -> None:
-    """Write a file at once, in place of an earlier one. Raises OSError, and the earlier one is then as it was."""
+    """Write a file at once, as `whole_file` does. Raises OSError."""
     with whole_file(path, mode) as temporary:
         temporary.write_bytes(data)

@@ -7,7 +7,8 @@ import re
 import sys
 from pathlib import Path
 
-from capbias_core.measures.base import Measure, Metric, Needs
+from capbias_core.aggregate import Metric, Needs
+from capbias_core.measures.base import Measure
 from capbias_core.measures.protocols import PROTOCOLS
 from capbias_core.measures.registry import GROUPS, MEASURES, NAME_RULE
 from capbias_core.views.sentence import BETTER

@@ -28,7 +28,6 @@ ROWS = (
         "processes",
         "resources",
         "spreadsheets",
-        "threads",
         "typed",
         "whole_files",
     ),

@@ -43,6 +43,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from capbias_core import cli
 from capbias_core.attackers import ATTACKERS, load_attacker
+from capbias_core.attackers.base import Training
 from capbias_core.load.read import parse
 from capbias_core.load.tables import captions
 from capbias_core.types import silent
@@ -61,7 +62,7 @@ attacker = load_attacker("bayes")
 corpus = attacker.corpus(["a red apron", "a blue truck a", "", "red red violin"] * 5)
 rows, codes = np.arange(20), np.arange(20) % 4
 for labels, k, width in ((codes % 2, 2, 1), (codes % 3, 3, 3), (np.stack([codes == 0, codes < 0], axis=1), 0, 2)):
-    fitted = attacker.fit(corpus, rows, labels, k, 0, silent)
+    (fitted,) = attacker.fit_many(corpus, [Training(rows, labels, 0)], k, silent)
     logits, words = fitted.logits(corpus, rows), fitted.contributions(corpus, rows)
     assert logits.shape == (20, width)
     assert np.allclose(words.baseline + np.array([each.sum(axis=0) for each in words.words]), logits)

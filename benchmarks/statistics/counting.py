@@ -25,10 +25,9 @@ import pandas as pd
 from scipy.sparse import csr_array
 from scipy.special import stdtr
 
-from capbias_core.aggregate import Counts, Estimate, quotient
+from capbias_core.aggregate import Counts, Estimate, estimates_of, quotient
 from capbias_core.aggregate.resampling import percentiles, resampled_sums
 from capbias_core.attributes import get_attribute
-from capbias_core.measures.base import estimates_of
 from capbias_core.measures.bias_amplification import METRICS, SIGNS, counts_of_sides, of_tables
 from capbias_core.measures.caption_side import CaptionSide
 

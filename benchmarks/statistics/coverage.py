@@ -20,9 +20,8 @@ from functools import partial
 import numpy as np
 
 from benchmarks.statistics.synthetic import Design, draw
-from capbias_core.aggregate import Counts, Estimate, rank
+from capbias_core.aggregate import Counts, Estimate, estimates_of, rank
 from capbias_core.attackers import load_attacker
-from capbias_core.measures.base import estimates_of
 from capbias_core.measures.lic import METRICS
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Guesses
 from capbias_core.prepare import Tokens, balanced_split

@@ -24,7 +24,7 @@ import pandas as pd
 from benchmarks.statistics.made import LABELS, MAKERS, World
 from benchmarks.statistics.synthetic import Design, draw
 from capbias_core.aggregate.resampling import OF_LEVEL, refit_interval
-from capbias_core.attackers.base import probabilities
+from capbias_core.attackers.base import Training, probabilities
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute
 from capbias_core.metrics.lic import lic_scores
@@ -73,8 +73,11 @@ def numbers(
     def fitted(places: np.ndarray) -> list:
         """An attacker for each seed. places: (r, S) where its captions start, r for an image."""
         rows = [np.concatenate([split.train + at for at in own]) for split, own in zip(splits, places.T, strict=True)]
-        labels = [np.tile(y[split.train], len(places)) for split in splits]
-        return list(attacker.fit_many(corpus, rows, labels, 2, range(seeds), silent))
+        trainings = [
+            Training(own, np.tile(y[split.train], len(places)), seed)
+            for seed, (own, split) in enumerate(zip(rows, splits, strict=True))
+        ]
+        return list(attacker.fit_many(corpus, trainings, 2, silent))
 
     by_model = fitted(np.zeros((1, seeds), dtype=int))
     apart = [fitted(row[None]) for row in begin] if {"apart", "logits"} & set(ways) else []

@@ -1,19 +1,70 @@
-"""`Counts` to numbers with intervals, and captioners compared in pairs."""
+"""`Counts` and `Metric` to numbers with intervals and to rows of results; captioners compared in pairs."""
 
 from capbias_core.aggregate.counts import Counts, unlabelled
-from capbias_core.aggregate.estimate import IMAGES, REFITS, Estimate, intervals, provisional, quotient
+from capbias_core.aggregate.estimate import (
+    IMAGES,
+    NEUTRAL,
+    REFITS,
+    Estimate,
+    estimates_of,
+    intervals,
+    of_groups,
+    provisional,
+    quotient,
+)
+from capbias_core.aggregate.metric import (
+    DIFFERENCE,
+    HIGHER_SHARE,
+    LOTUS,
+    LOWER_SHARE,
+    MISTAKES,
+    NOTHING_MORE,
+    QUOTIENT,
+    RICHNESS,
+    WEIGHT,
+    WITHOUT_LIMIT,
+    Metric,
+    Needs,
+    by_name,
+    no_neutral,
+    with_gaps,
+    zero,
+)
 from capbias_core.aggregate.ranking import Pair, Ranking, rank
+from capbias_core.aggregate.rows import Columns, RunFacts, result_rows
 
 __all__ = [
+    "DIFFERENCE",
+    "HIGHER_SHARE",
     "IMAGES",
+    "LOTUS",
+    "LOWER_SHARE",
+    "MISTAKES",
+    "NEUTRAL",
+    "NOTHING_MORE",
+    "QUOTIENT",
     "REFITS",
+    "RICHNESS",
+    "WEIGHT",
+    "WITHOUT_LIMIT",
+    "Columns",
     "Counts",
     "Estimate",
+    "Metric",
+    "Needs",
     "Pair",
     "Ranking",
+    "RunFacts",
+    "by_name",
+    "estimates_of",
     "intervals",
+    "no_neutral",
+    "of_groups",
     "provisional",
     "quotient",
     "rank",
+    "result_rows",
     "unlabelled",
+    "with_gaps",
+    "zero",
 ]

@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.special import ncfdtr, ncfdtrinc, stdtrit
+from scipy.special import stdtrit
 
 from capbias_core.aggregate.estimate import REFITS, provisional
 from capbias_core.aggregate.ranking import ALPHA, Ranking
@@ -67,27 +67,6 @@ def noise_floor(values: np.ndarray, errors: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(errors))) / abs(np.mean(values)))
 
 
-def variation_interval(values: np.ndarray, errors: np.ndarray, freedom: int) -> tuple[float, float]:
-    """95% interval of the coefficient of variation that these encoders would have without noise; it starts at 0 if
-    noise alone gives as much.
-
-    E - 1 times the variance over encoders, over the mean squared error, follows a noncentral F distribution with E - 1
-    and `freedom` degrees; the interval is that of its noncentrality (Steiger 2004). The mean over encoders is taken as
-    known. values, errors: (E,). freedom: of the errors, seeds minus 1 over all encoders.
-    """
-    between, size = len(values) - 1, abs(np.mean(values))
-    noise = float(np.mean(np.square(errors)))
-    ratio = float(np.var(values, ddof=1)) / noise if noise else math.inf
-    if not math.isfinite(ratio):
-        return coefficient_of_variation(values), coefficient_of_variation(values)
-
-    def end(share: float) -> float:
-        known = ncfdtr(between, freedom, 0, ratio) > share
-        return math.sqrt(ncfdtrinc(between, freedom, share, ratio) * noise / between) / float(size) if known else 0.0
-
-    return float(end((1 + LEVEL) / 2)), float(end((1 - LEVEL) / 2))
-
-
 def conflict_score(first: np.ndarray, second: np.ndarray) -> float:
     """Share in % of captioners that one judge puts above 0 and the other does not; 0 to 100, lower is better.
 
@@ -126,12 +105,11 @@ def name_key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What each encoder says. signs: captioner -> encoder -> ABOVE, BELOW or OPEN. swapped: pairs of captioners that
-    change places with the encoder."""
+    """What each encoder says."""
 
     encoders: tuple[str, ...]
-    signs: dict[str, dict[str, int]]
-    swapped: tuple[tuple[str, str], ...]
+    signs: dict[str, dict[str, int]]  # captioner -> encoder -> ABOVE, BELOW or OPEN
+    swapped: tuple[tuple[str, str], ...]  # pairs of captioners that change places with the encoder
 
     @property
     def judged(self) -> list[str]:
@@ -243,17 +221,16 @@ def unlearned_note(rows: pd.DataFrame, values: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True)
 class Trend:
-    """A line y = intercept + slope * x through n captioners, with R^2; low, high: the slope's 95% interval; p: of no
-    slope, in [0, 1]. reason: why r_squared is nan, or ''."""
+    """A line y = intercept + slope * x through n captioners."""
 
     n: int
     slope: float = math.nan
     intercept: float = math.nan
     r_squared: float = math.nan
-    low: float = math.nan
+    low: float = math.nan  # ends of the slope's 95% interval
     high: float = math.nan
-    p: float = 1.0
-    reason: str = ""
+    p: float = 1.0  # of no slope
+    reason: str = ""  # why r_squared is nan
 
     @property
     def shown(self) -> bool:
@@ -286,22 +263,15 @@ NO_LABEL = "no label"
 
 @dataclass(frozen=True)
 class LabelAgreement:
-    """How far two tables of labels agree.
+    """How far two tables of labels agree."""
 
-    counts: (values and 'no label', the same) images by the label of one side (rows) and the other (columns).
-
-    images: that both label. same: of these, with one label. interval: of same / images, 95% (Wilson's), as if the
-    images were drawn at random; (None, None) without any. kappa: Cohen's, agreement beyond what two sides with these
-    shares of labels have by chance, at most 1 and below 0 if it is less; nan if both give one label alone. differ:
-    image_id with the label of each side, `one` and `other`, of images where they differ.
-    """
-
-    counts: pd.DataFrame
-    images: int
-    same: int
+    counts: pd.DataFrame  # images by label of one side (rows) and of the other (columns): values, then 'no label'
+    images: int  # that both label
+    same: int  # of these, with one label
+    # 95% (Wilson's) of same / images, as if the images were drawn at random.
     interval: tuple[float, float] | tuple[None, None]
-    kappa: float
-    differ: pd.DataFrame
+    kappa: float  # Cohen's; nan if both sides give one label alone
+    differ: pd.DataFrame  # image_id, and the label of each side (`one`, `other`) where they differ
 
     @property
     def share(self) -> float:

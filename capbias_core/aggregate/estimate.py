@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate.counts import Counts
+from capbias_core.aggregate.metric import Metric, by_name
 from capbias_core.aggregate.resampling import (
     BOOTSTRAP_SEED,
     LEAST_SEEDS,
@@ -22,10 +24,12 @@ from capbias_core.aggregate.resampling import (
     resampled_sums,
     share_interval,
 )
+from capbias_core.metrics.share import gap
 from capbias_core.metrics.share import share as share_of
 
 # What an interval says: other images and attackers trained on them, or other images given what was trained.
 REFITS, IMAGES = "refits", "images"
+NEUTRAL = "neutral"  # what results call the word that names no value
 AMPLIFIES, INCONCLUSIVE, REDUCES = "amplifies", "inconclusive", "reduces"
 VERDICTS = (AMPLIFIES, INCONCLUSIVE, REDUCES)
 
@@ -38,27 +42,19 @@ def provisional(row: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Estimate:
-    """One metric of one caption set, image by image, so that captioners can be compared in pairs.
-
-    images: ids. sums: (n_images, M) columns of each image. seed_values: (S,) the shown value of each attacker seed,
-    empty for metrics without. of: summed columns (..., M) to unscaled values (...). refits: the counts by seed, None if
-    nothing was trained. level: whether it is of one side; a difference of two sides that were
-    trained on the same images is none. span: the least and the largest that the shown value can be. share: whether it
-    is a share, from none to all. unsure: how far the shown value may be off besides, which widens its interval over
-    images (measures/bias_amplification.py). no_interval: why there is none, or ''.
-    """
+    """One metric of one caption set, image by image, so that captioners can be compared in pairs."""
 
     images: tuple[str, ...]
-    sums: np.ndarray | csr_array
-    seed_values: np.ndarray
+    sums: np.ndarray | csr_array  # (n_images, M) columns of each image
+    seed_values: np.ndarray  # (S,) the shown value of each attacker seed, empty for metrics without
     scale: float
-    of: Callable[[np.ndarray], np.ndarray]
-    refits: Counts | None = None
-    level: bool = True
-    span: Span = UNBOUNDED
-    share: bool = False
-    unsure: float = 0.0
-    no_interval: str = ""
+    of: Callable[[np.ndarray], np.ndarray]  # summed columns (..., M) to unscaled values (...)
+    refits: Counts | None = None  # the counts by seed, None if nothing was trained
+    level: bool = True  # of one side; False for a difference of two sides that were trained on the same images
+    span: Span = UNBOUNDED  # the least and the largest that the shown value can be
+    share: bool = False  # from none to all
+    unsure: float = 0.0  # how far the shown value may be off besides, which widens its interval over images
+    no_interval: str = ""  # why there is none
 
     @classmethod
     def read(
@@ -192,6 +188,53 @@ class Estimate:
             "ci_high": high,
             "interval": self.interval_over if low is not None else "",
         }
+
+
+def estimates_of(
+    metrics: Iterable[Metric], counts: Counts, values: Sequence[str], direction: str = ""
+) -> dict[tuple[str, str], Estimate]:
+    """The estimate of each metric whose columns were counted, by metric and direction."""
+    known, by_columns, estimates = by_name(*metrics), {}, {}
+    for name, metric in known.items():
+        if not metric.reads or not set(metric.reads) <= set(counts.columns):
+            continue
+        if metric.reads not in by_columns:  # one object, so that these metrics share their bootstrap
+            by_columns[metric.reads] = counts.reading(metric.reads).taking_part
+        read = by_columns[metric.reads]
+        if metric.gap_of:
+            whole = of_groups(known[metric.gap_of], read, values)
+            estimates[name, direction] = whole.across(read.label, len(values), gap)
+        else:
+            estimates |= {(name, which): one for which, one in _by_direction(metric, read, values, direction)}
+    return estimates
+
+
+def of_groups(metric: Metric, counts: Counts, values: Sequence[str]) -> Estimate:
+    """A metric as it is read on the images of one group, or of each. counts: with its columns alone."""
+    ((_, estimate),) = _by_direction(replace(metric, of=metric.within or metric.of), counts, values, "")
+    return estimate
+
+
+def _by_direction(metric: Metric, counts: Counts, values: Sequence[str], direction: str) -> list[tuple[str, Estimate]]:
+    """A metric's estimate in the given direction, or one for each value. counts: with its columns alone."""
+    fixed = metric.fix(counts, len(values), direction) if metric.fix else {}
+    of = partial(metric.of, **fixed) if fixed else metric.of
+    plain_share = metric.interval == "" and metric.of is share_of and metric.range == (0, metric.scale)
+    facts = {
+        "scale": metric.scale,
+        "span": UNBOUNDED if metric.interval == "free" else metric.range,
+        "share": metric.interval == "share" or plain_share,
+        "level": metric.level,
+        "no_interval": metric.no_interval(counts) if callable(metric.no_interval) else metric.no_interval,
+        "unsure": counts.constants.get(f"{metric.name} unsure", 0.0),
+    }
+    if not metric.by_value:
+        return [(direction, Estimate.read(counts, of, **facts))]
+    columns = range(of(*counts.totals).shape[-1])
+    return [
+        (name, Estimate.read(counts, lambda *sums, column=column: of(*sums)[..., column], **facts))
+        for column, name in zip(columns, (*values, NEUTRAL), strict=False)
+    ]
 
 
 Name = TypeVar("Name", bound=Hashable)

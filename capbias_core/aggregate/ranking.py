@@ -36,15 +36,15 @@ BY_BOOTSTRAP = "differences on the same images, t test with the bootstrap over i
 
 @dataclass(frozen=True)
 class Pair:
-    """first - second with its 95% interval; p is Holm-corrected over all pairs. values: on the images of both."""
+    """Two captioners compared, with the 95% interval of their difference."""
 
     first: str
     second: str
-    difference: float
+    difference: float  # first - second
     ci_low: float | None
     ci_high: float | None
-    p: float
-    values: tuple[float, float] = (math.nan, math.nan)
+    p: float  # Holm-corrected over all pairs
+    values: tuple[float, float] = (math.nan, math.nan)  # on the images of both
 
     @property
     def apart(self) -> bool:
@@ -54,21 +54,18 @@ class Pair:
 
 @dataclass(frozen=True)
 class Ranking:
-    """letters: name -> letters, lowest value first; captioners that share a letter do not differ significantly.
-    Captioners that are compared with each other, and not with these, have capital letters; one that is compared with
-    none has none. pairs: the comparisons, on the images of both; two that cannot be compared are not among them.
-    values: name -> value on all images of the captioner. method: how pairs were tested. provisional: why the test
-    carries no claim, '' if it does: it takes single trained attackers as given, or is of fewer seeds than LEAST_SEEDS.
-    images: name -> how many images it was measured on, those for training included. words: name -> average words of a
-    caption. Without any pair there are no letters, values or method."""
+    """Captioners in pairs. Without any pair there are no letters, values or method."""
 
+    # name -> letters, lowest value first. Captioners that share a letter do not differ significantly. Those that are
+    # compared with each other, and not with most, have capital letters; one that is compared with none has none.
     letters: dict[str, str]
-    pairs: tuple[Pair, ...]
-    values: dict[str, float] = field(default_factory=dict)
-    method: str = ""
+    pairs: tuple[Pair, ...]  # the comparisons that can be made, on the images of both
+    values: dict[str, float] = field(default_factory=dict)  # name -> value on all images of the captioner
+    method: str = ""  # how pairs were tested
+    # Why the test carries no claim: it takes single trained attackers as given, or has fewer seeds than LEAST_SEEDS.
     provisional: str = ""
-    images: dict[str, int] = field(default_factory=dict)
-    words: dict[str, float] = field(default_factory=dict)
+    images: dict[str, int] = field(default_factory=dict)  # name -> images that it was measured on, training included
+    words: dict[str, float] = field(default_factory=dict)  # name -> average words of a caption
 
     @property
     def apart(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Attackers: an encoder plus a head that guesses the protected attribute from a masked caption.
 
-To add one, write its file here: a module with `ENTRIES` is found by itself. Modules here import nothing heavy, so that
-the web server's process never imports torch; what needs it is in networks/, and entries import it when they make one.
+To add one, write a module here with `ENTRIES`; it is loaded by itself. Modules here import nothing heavy, so that the
+web server's process never imports torch. What needs torch is in networks/, imported when an attacker is made.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from capbias_core.errors import CapbiasError, nearest, need, taken_twice
 from capbias_core.language.files import ModelFiles, find_model
 
 
-def _found() -> dict[str, AttackerEntry]:
-    modules = [
-        import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__) if not module.ispkg
-    ]
+def _load_entries() -> dict[str, AttackerEntry]:
+    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg]
+    names.sort(key=lambda name: (name != "ngram", name != "neural"))
+    modules = [import_module(f"{__name__}.{name}") for name in names]
     entries = [entry for module in modules for entry in getattr(module, "ENTRIES", ())]
     if twice := [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]:
         raise taken_twice("attacker", twice[0], ["attackers/"])
-    return {entry.name: entry for entry in sorted(entries, key=lambda entry: (entry.place, entry.name))}
+    return {entry.name: entry for entry in entries}
 
 
-# Name -> entry, in the order in which they are shown; the first is the one that is used if none is named.
-ATTACKERS: dict[str, AttackerEntry] = _found()
+# Name -> entry, in the order in which they are shown; the first is the default.
+ATTACKERS: dict[str, AttackerEntry] = _load_entries()
 DEFAULT_ATTACKER = next(iter(ATTACKERS))
 PRETRAINED = {name for name, entry in ATTACKERS.items() if entry.model}
 FROM_SCRATCH = tuple(name for name, entry in ATTACKERS.items() if entry.from_scratch)
 
 
 def attacker_entry(name: str) -> AttackerEntry:
-    """The entry of an attacker, or one made for a pretrained encoder: nothing is looked for, see `encoder_files`.
+    """The entry of an attacker; reads no disk, see `encoder_files`.
 
-    name: in ATTACKERS; or a folder or name of any model of sentence-transformers or transformers, which is then frozen
-    as `minilm` is; or `bert_ft=FOLDER`, an entry of a pretrained encoder with the model of that folder.
+    name: in ATTACKERS; a folder or name of any model of sentence-transformers or transformers, which is then frozen as
+    `minilm` is; or `bert_ft=FOLDER`, an entry of a pretrained encoder with the model of that folder.
     """
     row, given, model = name.partition("=")
     if given and row in PRETRAINED:
@@ -47,9 +47,11 @@ def attacker_entry(name: str) -> AttackerEntry:
 
 
 def encoder_files(entry: AttackerEntry) -> ModelFiles:
-    """The files of a pretrained encoder. Raises CapbiasError that says how to get them where they are not here."""
+    """The files of a pretrained encoder. Raises CapbiasError with how to get them if they are not on this machine."""
     if entry.name in ATTACKERS and entry.name not in PRETRAINED:
-        raise CapbiasError(f"The folder {entry.name} is called as an attacker of another kind.", "Rename the folder.")
+        raise CapbiasError(
+            f"The folder {entry.name} has the name of an attacker of another kind.", "Rename the folder."
+        )
     try:
         return find_model(entry.model, "a text encoder")
     except CapbiasError as error:
@@ -64,9 +66,12 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
 
 def load_attacker(
     name: str, device: str = "auto", model: ModelFiles | None = None, cache: str | None = None
-) -> Attacker[str]:
-    """The attacker itself; for the ones with torch this imports torch. device: where those train (see device.py).
-    model: files of the pretrained encoder, where they are known. cache: a folder for its embeddings, None for none."""
+) -> Attacker:
+    """The attacker; a network imports torch.
+
+    device: where networks train, see device.py. model: files of the pretrained encoder, if they are known. cache: a
+    folder for embeddings.
+    """
     entry = attacker_entry(name)
     need(f"The attacker {entry.name}", *entry.packages)
     files = model or encoder_files(entry) if entry.model else None
@@ -74,8 +79,7 @@ def load_attacker(
 
 
 def at_hand(name: str) -> bool:
-    """Whether an attacker can train here. One whose model was a folder is known by the folder's name alone, and a run
-    may have it that cannot be asked for again."""
+    """Whether an attacker can train here: the model of an earlier run may be a folder that is gone."""
     if name in ATTACKERS and name not in PRETRAINED:
         return True
     try:

@@ -1,8 +1,7 @@
-"""Where attackers with networks train (`--device auto|cpu|cuda`), and whether the same way each time
-(`--deterministic`). PyTorch is imported where it is asked.
+"""The device on which networks train (`--device auto|cpu|cuda`), and `--deterministic`. Imports PyTorch on use.
 
-On a CPU the same run gives the same numbers anyway. On CUDA some of PyTorch's kernels add up in whatever order their
-threads end; its deterministic ones are slower, and an operation that has none stops the run with an error.
+On a CPU the same run gives the same numbers anyway. On CUDA some kernels of PyTorch add numbers in the order in which
+threads end. Its deterministic kernels are slower; an operation without one stops the run with an error.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 DEVICES = (AUTO, "cpu", "cuda")
-# What cuBLAS needs for it, read when a process first uses CUDA.
+# cuBLAS needs it for deterministic algorithms; read when a process first uses CUDA.
 CUBLAS = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of a name in DEVICES; auto is CUDA where there is one. Raises CapbiasError for cuda without CUDA."""
+    """The device of a name in DEVICES; auto is CUDA if there is one. Raises CapbiasError for cuda without CUDA."""
     import torch
 
     if name not in DEVICES:
@@ -38,7 +37,7 @@ def choose_device(name: str) -> torch.device:
 
 @contextmanager
 def deterministic(asked: bool) -> Iterator[None]:
-    """PyTorch's deterministic algorithms for a block, where asked; afterwards all is as before."""
+    """A block with PyTorch's deterministic algorithms, if asked."""
     if not asked:
         yield
         return
@@ -54,12 +53,12 @@ def deterministic(asked: bool) -> Iterator[None]:
 
 
 def device_of(attacker: object) -> str:
-    """Where an attacker trains, 'cpu' or 'cuda'; '' for one that has no device."""
-    asked = getattr(attacker, "device", "")
-    return choose_device(asked).type if asked else ""
+    """'cpu' or 'cuda'; '' for an attacker without a device."""
+    name = getattr(attacker, "device", "")
+    return choose_device(name).type if name else ""
 
 
 def trained_on(attacker: object, deterministic: bool = False) -> str:
-    """What a method says of the device, such as `; trained on cuda`; '' for an attacker that has none."""
+    """The device as part of a method, such as `; trained on cuda`; '' for an attacker without a device."""
     device = device_of(attacker)
     return f"; trained on {device}{', deterministic algorithms' if deterministic else ''}" if device else ""

@@ -1,16 +1,15 @@
-"""Logistic regressions of many columns of labels on the same sparse features, all at once, by Newton's method.
+"""Many logistic regressions on the same sparse features at once, by Newton's method.
 
-Ten seeds ask for ten regressions on nearly the same captions, DBAC for dozens of task words of the same captions. Each
-step is solved by conjugate gradients, so all that is ever done with the features is a product with a few dozen columns:
-the cost is linear in their entries. What slows conjugate gradients down is that common terms go together. A factorized
-block of the commonest terms takes that away, and rare terms are held by the penalty alone; so the number of products
-(some 40 for each regression) hardly grows with the captions.
+Ten seeds need ten regressions on nearly the same captions; DBAC needs dozens, one for each task word. Each step is
+solved by conjugate gradients, so the features are only multiplied with a few dozen columns. Common terms are
+correlated, which slows conjugate gradients down: the preconditioner factorizes a block of the commonest terms. The
+number of products (some 40 for each regression) hardly grows with the captions.
 
-At equal precision this takes a third of the time of scikit-learn's newton-cg for the ten seeds of LIC_M and the ten
-folds of caption scores, and a sixth for the task words of DBAC (COCO captions of one captioner, one thread).
+At equal precision this takes a third of the time of scikit-learn's newton-cg for ten seeds of LIC_M and for ten folds
+of caption scores, and a sixth for the task words of DBAC (COCO captions of one captioner, one thread).
 
-The penalised loss has one minimum. It is approached until the gradient of the mean loss is at most 1e-8, so neither the
-starting point nor the order of captions can be seen in a score.
+The penalised loss has one minimum. The gradient of the mean loss ends at 1e-8 or less, so neither the starting point
+nor the order of captions changes a score.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, diags_array, hstack
 from scipy.special import expit
 
-# The largest entry of the gradient of the mean loss, at the end and for a start that others go on from.
+# Largest entry of the gradient of the mean loss: at the end, and of the mean regression from which others start.
 TOLERANCE, ROUGH = 1e-8, 1e-5
 MOST_STEPS, MOST_INNER = 100, 300
 MOST_COMMON = 500  # terms whose curvature is factorized
-SAMPLE = 20_000  # rows that tell it, for it only speeds the steps up
-MANY_INNER = 10  # after so many products in one step, the factorized block is made anew
+SAMPLE = 20_000  # rows that estimate it; it only changes the speed
+MANY_INNER = 10  # products in one step after which the block is factorized again
 TINY = np.finfo(np.float32).tiny
-SHORTEST = 1e-6  # a step is not halved below this: it is as near as numbers go
+SHORTEST = 1e-6  # a step is not halved below this
 
 
 def fit_columns(
@@ -42,13 +41,13 @@ def fit_columns(
     alike: bool = False,
     tick: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (V, S) and intercepts (S,) of S logistic regressions with an L2 penalty, intercepts free of it.
+    """Weights (V, S) and intercepts (S,) of S logistic regressions with an L2 penalty on the weights, as scikit-learn's
+    LogisticRegression(C=inverse_penalty) gives them.
 
-    features: (n, V) sparse. total: (n, S) or (n, 1), how often each row counts; positive: (n, S), how often with the
-    label true, of each column more than never and less than always. used: (V, S) booleans, the features that a
-    regression has; None for all. alike: nearly the same rows and labels in each, so all start from the regression of
-    their mean. Each column minimises the same as scikit-learn's LogisticRegression(C=inverse_penalty). tick: called at
-    each step; what it raises ends the fit.
+    features: (n, V) sparse. total: (n, S) or (n, 1), the weight of each row. positive: (n, S), the part of it with the
+    label true; per column more than none and less than all. used: (V, S) booleans, the features of each regression,
+    None for all. alike: rows and labels are nearly the same, so all start from the regression of their mean. tick:
+    called at each step; it raises to stop.
     """
     problem = _Problem(features, 1 / inverse_penalty, tick)
     start = np.zeros((problem.width, positive.shape[1]))
@@ -63,12 +62,12 @@ def fit_columns(
 
 
 class _Problem:
-    """Regressions on the same features. A point is (V + 1, S): weights, and in the last row the intercepts."""
+    """Regressions on the same features. A point is (V + 1, S): weights, the intercepts in the last row."""
 
     def __init__(self, features: csr_array, penalty: float, tick: Callable[[], None]):
         ones = csr_array(np.ones((features.shape[0], 1)))
         self.features = csr_array(hstack([features, ones]))
-        self.by_term = self.features.T  # a view: its products are quicker than those of a copy by rows
+        self.by_term = self.features.T  # a view: quicker to multiply than a copy by rows
         self.single = self.features.astype(np.float32)
         self.width = self.features.shape[1]
         self.penalty = np.full((self.width, 1), penalty)
@@ -118,7 +117,7 @@ class _Problem:
         """Newton's step (V + 1, S), and how many products it took.
 
         Preconditioned conjugate gradients, until the residual is the share `enough` (S,) of the gradient. Single
-        precision does: what it lacks is left to the next step, whose gradient is in double precision.
+        precision is enough: the next step starts from a gradient in double precision.
         """
         assert self.block is not None
         scale = np.abs(gradient).max(axis=0)
@@ -150,11 +149,11 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Block:
-    """The mean curvature of all columns: that of the commonest terms whole and factorized, of the others each alone."""
+    """The preconditioner: the mean curvature of all columns."""
 
-    common: np.ndarray
-    factor: tuple
-    alone: np.ndarray
+    common: np.ndarray  # the commonest terms
+    factor: tuple  # their block, factorized
+    alone: np.ndarray  # the diagonal
 
     @classmethod
     def of(cls, features: csr_array, curvature: np.ndarray, penalty: np.ndarray) -> _Block:

@@ -16,10 +16,10 @@ from itertools import count
 import numpy as np
 import pandas as pd
 
-from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds
+from capbias_core.attackers.base import AttackerEntry, Corpus, Seconds, Training
 from capbias_core.attackers.logistic import TOLERANCE, fit_columns
 from capbias_core.prepare.tasks import rows_by_image
-from capbias_core.threads import one_thread
+from capbias_core.processes import one_thread
 from capbias_core.types import Contributions, Progress
 
 # Task words, and attackers, that are learned at once: more take more memory and are no quicker.
@@ -36,8 +36,8 @@ class NgramCorpus(Corpus):
 
     @cached_property
     def occurrences(self) -> tuple[np.ndarray, np.ndarray]:
-        """(T,) and (T,): how often the caption of each word has it, and the pair that begins with it."""
-        width = len(self.ngrams.terms) + 1  # a pair that is none has the column -1
+        """For each of all T tokens, how often its caption has it; and the same for the pair that begins with it."""
+        width = len(self.ngrams.terms) + 1  # the last token of a caption begins no pair: column -1
         keys = (
             self.distinct.caption.astype(np.int64) * width + column for column in (self.ngrams.words, self.ngrams.pairs)
         )
@@ -47,25 +47,23 @@ class NgramCorpus(Corpus):
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A fitted linear attacker on its own, without a corpus: n-gram -> weights (C,), and the intercept (C,). This is
-    what is stored, and what scores an edited caption at once."""
+    """A fitted linear attacker without its corpus, as it is stored."""
 
-    weights: np.ndarray  # (V, C)
+    weights: np.ndarray  # (V, C), a row for each n-gram
     intercept: np.ndarray  # (C,)
 
     def logits(self, corpus: NgramCorpus, rows: np.ndarray) -> np.ndarray:
-        return corpus.ngrams.matrix[corpus.place[rows]] @ self.weights + self.intercept
+        return corpus.ngrams.matrix[corpus.copy_of[rows]] @ self.weights + self.intercept
 
     def contributions(self, corpus: NgramCorpus, rows: np.ndarray) -> Contributions:
-        """The share of each token in the logit; with the intercept they sum to the logit.
+        """What each token adds to the logit; together with the intercept they sum to it.
 
-        An n-gram counts once however often it occurs (binary features), so its weight is shared by its occurrences; a
-        2-gram gives half of its share to each of its two words.
+        An n-gram counts once, so its occurrences share its weight. A 2-gram's weight is shared by its two words.
         """
-        ngrams, place = corpus.ngrams, corpus.place[rows]
-        lengths = np.diff(ngrams.start)[place]
+        ngrams, captions = corpus.ngrams, corpus.copy_of[rows]
+        lengths = np.diff(ngrams.start)[captions]
         ends = np.cumsum(lengths)
-        taken = np.arange(lengths.sum()) + np.repeat(ngrams.start[place] - (ends - lengths), lengths)
+        taken = np.arange(lengths.sum()) + np.repeat(ngrams.start[captions] - (ends - lengths), lengths)
         of_word, of_pair = (
             self.weights[column[taken]] / often[taken, None]
             for column, often in zip((ngrams.words, ngrams.pairs), corpus.occurrences, strict=True)
@@ -79,7 +77,7 @@ class LinearModel:
 
 
 class NgramAttacker:
-    """See the module's text; parameters as measured on COCO."""
+    """Logistic regression on 1- and 2-grams; the parameters were measured on COCO."""
 
     inverse_penalty = 0.05
     smallest_count = 2
@@ -87,49 +85,43 @@ class NgramAttacker:
     def corpus(self, captions: Sequence[str]) -> NgramCorpus:
         return NgramCorpus(captions)
 
-    def fit(self, corpus: NgramCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> LinearModel:
-        return next(self.fit_many(corpus, [rows], [labels], n_values, [seed], tick))
-
     def fit_many(
-        self, corpus: NgramCorpus, rows: Sequence, labels: Sequence, n_values: int, seeds: Sequence[int], tick: Progress
+        self, corpus: NgramCorpus, trainings: Sequence[Training], n_values: int, tick: Progress
     ) -> Iterator[LinearModel]:
-        """Attackers that follow each other train together if more than half of their captions are the same."""
-        matrix, places, done = corpus.ngrams.matrix, [corpus.place[part] for part in rows], 0
-        while done < len(places):
+        """Neighbours in the list train together if more than half of their captions are the same."""
+        matrix, chosen, done = corpus.ngrams.matrix, [corpus.copy_of[training.rows] for training in trainings], 0
+        while done < len(chosen):
             known = np.zeros(matrix.shape[0], dtype=bool)
-            known[places[done]] = True
-            end = done + 1
-            while (
-                np.ndim(labels[done]) == 1
-                and end < min(len(places), done + MOST_TOGETHER)
-                and known[places[end]].mean() > 0.5
-            ):
+            known[chosen[done]] = True
+            end, most = done + 1, min(len(chosen), done + MOST_TOGETHER)
+            while trainings[done].labels.ndim == 1 and end < most and known[chosen[end]].mean() > 0.5:
                 end += 1
 
             steps = count(1)
 
             def step(steps=steps, done=done, end=end) -> None:
-                tick((done + (end - done) * min(next(steps) / USUAL_STEPS, 0.9)) / len(places), "")
+                tick((done + (end - done) * min(next(steps) / USUAL_STEPS, 0.9)) / len(chosen), "")
 
+            labels = [training.labels for training in trainings[done:end]]
             with one_thread():
-                models = self._together(matrix, places[done:end], labels[done:end], n_values, step)
+                models = self._together(matrix, chosen[done:end], labels, n_values, step)
             done = end
-            tick(done / len(places), "")
+            tick(done / len(chosen), "")
             yield from models
 
-    def _together(self, matrix, places: list, labels: Sequence, n_values: int, tick: Callable) -> list[LinearModel]:
-        """Attackers that have most of their captions in common. places: of each attacker's captions in matrix."""
-        rows = np.unique(np.concatenate(places))
-        places = [np.searchsorted(rows, place) for place in places]
+    def _together(self, matrix, chosen: list, labels: Sequence, n_values: int, tick: Callable) -> list[LinearModel]:
+        """Attackers that have most captions in common. chosen: for each, its captions in the matrix."""
+        rows = np.unique(np.concatenate(chosen))
+        chosen = [np.searchsorted(rows, each) for each in chosen]
         features = matrix[rows]
-        total = np.column_stack([np.bincount(place, minlength=len(rows)).astype(float) for place in places])
+        total = np.column_stack([np.bincount(each, minlength=len(rows)).astype(float) for each in chosen])
         used = features.T @ total >= self.smallest_count
         kept = np.flatnonzero(used.any(axis=1))
         features, used = features[:, kept], used[kept]
-        if np.ndim(labels[0]) > 1:  # L task words, some at a time
-            positive, size = _sums(places[0], labels[0], len(rows)), total.sum()
+        if labels[0].ndim > 1:  # L task words, some at a time
+            positive, size = _sums(chosen[0], labels[0], len(rows)), total.sum()
             often = positive.sum(axis=0)
-            # Nothing can be learned of a word that no caption has, or all; its share is smoothed.
+            # A word that no caption has, or all, gets its smoothed share: nothing can be learned.
             weights = np.zeros((len(kept), len(often)))
             intercepts = np.log((often + 0.5) / (size + 0.5 - often))
             both = np.flatnonzero((often > 0) & (often < size))
@@ -143,14 +135,14 @@ class NgramAttacker:
             from sklearn.linear_model import LogisticRegression
 
             fits = []
-            for terms, place, answers in zip(used.T, places, labels, strict=True):
+            for terms, each, answers in zip(used.T, chosen, labels, strict=True):
                 model = LogisticRegression(C=self.inverse_penalty, solver="newton-cg", tol=TOLERANCE, max_iter=1000)
-                model.fit(features[place][:, terms], answers)
+                model.fit(features[each][:, terms], answers)
                 weights = np.zeros((len(kept), len(model.classes_)))
                 weights[terms] = model.coef_.T
                 fits.append((weights, model.intercept_.astype(float)))
         else:
-            positive = np.column_stack([_sums(*case, len(rows)) for case in zip(places, labels, strict=True)])
+            positive = np.column_stack([_sums(*case, len(rows)) for case in zip(chosen, labels, strict=True)])
             weights, intercepts = fit_columns(features, positive, total, self.inverse_penalty, used, True, tick)
             fits = list(zip(weights.T[:, :, None], intercepts[:, None], strict=True))
         models = []
@@ -161,9 +153,9 @@ class NgramAttacker:
         return models
 
 
-def _sums(place: np.ndarray, labels: np.ndarray, rows: int) -> np.ndarray:
-    """(rows,) or (rows, L) sums of labels by caption. place: (n,) row of each label."""
-    return rows_by_image(place, rows) @ np.asarray(labels, dtype=float)
+def _sums(caption: np.ndarray, labels: np.ndarray, captions: int) -> np.ndarray:
+    """(captions,) or (captions, L) sums of labels. caption: (n,) the caption of each label."""
+    return rows_by_image(caption, captions) @ labels.astype(float)
 
 
 ENTRIES = (
@@ -175,7 +167,6 @@ ENTRIES = (
         in_process=True,
         folds=10,
         rescores=True,
-        place=1,
         attribution="what each word adds to the logit, exact",
         preview=True,
         seeds=30,

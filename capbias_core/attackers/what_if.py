@@ -1,4 +1,4 @@
-"""Rescoring of an edited caption with the linear attackers that a run left: at once, without sklearn or torch."""
+"""Scores of an edited caption by the stored linear attackers of a run: at once, without sklearn or torch."""
 
 from __future__ import annotations
 
@@ -18,44 +18,39 @@ from capbias_core.types import Attribute
 ARROWS = ("->", "→")
 MOST_REPLACEMENTS = 20  # each is tried in every caption
 ARTICLE = re.compile(r"(an?|the)\b", re.IGNORECASE)
-# What `an` stands before: most words that begin with a vowel, and some with an h that is not heard.
+# Words after `an`: most that begin with a vowel, and some with a silent h.
 AN = re.compile(r"[ai]|e(?!u)|o(?!ne\b|nce\b)|u(?!ni[tvcfoqs]|s[aeu]|ten|kulele)|hour|honest|hono|heir", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """A caption as the attackers read it, with its score.
+    """A caption as the attackers read it, with its score."""
 
-    tokens: T masked tokens; words: (T, C) mean contributions; baseline: (C,) mean intercept; logit: (C,) =
-    baseline + words.sum(0) within 1e-6; probabilities: (K,) of the mean logit.
-    """
-
-    tokens: list[str]
-    words: np.ndarray
-    baseline: np.ndarray
-    logit: np.ndarray
-    probabilities: np.ndarray
+    tokens: list[str]  # T masked tokens
+    words: np.ndarray  # (T, C) mean contributions
+    baseline: np.ndarray  # (C,) mean intercept
+    logit: np.ndarray  # (C,) baseline + words.sum(0), within 1e-6
+    probabilities: np.ndarray  # (K,) of the mean logit
 
 
 @dataclass(frozen=True)
 class StoredAttackers:
-    """Linear attackers, one a fold. weights: (F, V, C); intercepts: (F, C); columns: n-gram -> position in V."""
+    """Linear attackers, one for each of F folds."""
 
-    columns: dict[str, int]
-    weights: np.ndarray
-    intercepts: np.ndarray
+    columns: dict[str, int]  # n-gram -> position in V
+    weights: np.ndarray  # (F, V, C)
+    intercepts: np.ndarray  # (F, C)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> StoredAttackers:
         arrays = np.load(io.BytesIO(data))
         terms = arrays["terms"].tobytes().decode().split("\n")
-        return cls({term: place for place, term in enumerate(terms)}, arrays["weights"], arrays["intercepts"])
+        return cls({term: column for column, term in enumerate(terms)}, arrays["weights"], arrays["intercepts"])
 
     def score(self, caption: str, attribute: Attribute, fold: int | None = None, merge: bool = False) -> Rescored:
         """Score a caption as written; its attribute words are masked first.
 
-        fold: the fold that held the caption's image out; only that attacker is used, so the score stays out of
-        fold. None (a caption of no image): the mean logit over all attackers.
+        fold: whose attacker did not train on the caption's image. None, for a caption of no image: the mean over all.
         """
         corpus = NgramCorpus(Tokens.of([caption]).masked(attribute, merge))
         weights = self.weights.mean(axis=0) if fold is None else self.weights[fold]
@@ -69,13 +64,13 @@ class StoredAttackers:
         return Rescored(corpus.distinct[0].split(), words, baseline, logit, probabilities(logit[None])[0])
 
     def unseen(self, tokens: Iterable[str], attribute: Attribute) -> list[str]:
-        """Tokens that no attacker has seen, each once; words of the attribute are seen as its mask."""
+        """Tokens that no attacker has seen, each once; words of the attribute count as seen."""
         known = {*attribute.masked_words, attribute.mask_token}
         return [token for token in dict.fromkeys(tokens) if token not in self.columns and token not in known]
 
 
 def is_edit(text: str) -> bool:
-    """Whether a text has the form of an edit, such as `man -> woman`, and not of a caption."""
+    """Whether a text is an edit, such as `man -> woman`, and not a caption."""
     return any(arrow in text for arrow in ARROWS)
 
 
@@ -94,8 +89,8 @@ def parse_edit(edit: str) -> tuple[str, list[str]]:
 
 
 def apply_edit(caption: str, word: str, replacement: str) -> str | None:
-    """The caption with every occurrence of a whole word replaced, and `a` or `an` before it as the new word has it;
-    None where the word does not occur."""
+    """The caption with each occurrence of a whole word replaced, and `a` or `an` before it corrected; None without an
+    occurrence."""
     before, after = (r"\b" if edge.isalnum() else "" for edge in (word[0], word[-1]))
     pattern = r"(?:\b(an?)(\s+))?" + before + re.escape(word) + after
 
@@ -103,7 +98,7 @@ def apply_edit(caption: str, word: str, replacement: str) -> str | None:
         article, space = match[1], match[2]
         if article is None or ARTICLE.match(replacement):
             return replacement
-        if replacement[:1].isalpha():  # in the case in which it was written
+        if replacement[:1].isalpha():  # keep its upper or lower case
             article = article[0] + ("n" if AN.match(replacement) else "")
         return f"{article}{space}{replacement}"
 

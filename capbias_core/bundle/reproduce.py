@@ -175,7 +175,7 @@ def _derived(item: dict[str, Any], bundle: Bundle, found: dict[str, pd.DataFrame
     content = next((other["content"] for other in human if other["hash"] == made["references"]), "")
     frame = (bundle.frames | found).get(content)
     (entry,) = item["details"]["attributes"].values()
-    rule = Derivation(made["precedence"], made.get("at_least", 1), made.get("both", "precedence"))
+    rule = Derivation(tuple(made["precedence"]), made.get("at_least", 1), made.get("both", "precedence"))
     attribute = replace(attribute_from(entry["attribute"]), derived=rule)
     return None if frame is None else derive_labels(frame, attribute)
 

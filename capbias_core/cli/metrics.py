@@ -8,9 +8,9 @@ from typing import Annotated
 import pandas as pd
 from cyclopts import Parameter
 
+from capbias_core.aggregate import Metric
 from capbias_core.cli.inputs import command
 from capbias_core.cli.terminal import DONE, show, show_table
-from capbias_core.measures.base import Metric
 from capbias_core.measures.registry import GROUPS, METRICS, NAME_RULE, expand_metrics, measure_of, needs_references
 from capbias_core.views.sentence import BETTER
 

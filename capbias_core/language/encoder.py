@@ -1,8 +1,7 @@
 """A pretrained text encoder: captions to one vector each, with gradients to their words and attention between them.
 
-A mask such as `<gender>` is read as the encoder's own mask token, `<unk>` as its own unknown token (as each other if
-it has only one of them, as written if it has neither). No vocabulary is added: a frozen encoder could make nothing
-of a token that it never saw.
+A mask such as `<gender>` is read as the encoder's mask token, `<unk>` as its unknown token (as the other one if it has
+only one, as written if it has neither). No token is added: a frozen encoder never learned its meaning.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from capbias_core.language.files import cut_note, loading
 from capbias_core.types import UNKNOWN_TOKEN, Attention
 
 BATCH = 64
-# How tokens become one vector: as the model's folder says (the mean if it does not), or the first token's state.
+# Pooling of tokens into one vector: as the model's folder says (else the mean), or the first token's state.
 OWN, FIRST = "own", "first"
 MASK = re.compile(r"<\w+>")
 
 
 class TextEncoder:
-    """A model of sentence-transformers or of transformers, from a folder. Raises CapbiasError if it is none. pooling:
-    OWN or FIRST. No prompt is put before texts; a text longer than the model reads is cut."""
+    """A model of sentence-transformers or transformers, from a folder; raises CapbiasError for another folder. pooling:
+    OWN or FIRST. No prompt is added; longer texts than the model reads are cut."""
 
     def __init__(self, path: str, pooling: str = OWN, device: str = "cpu"):
         self.device = torch.device(device)
@@ -50,7 +49,7 @@ class TextEncoder:
         self.longest = self.model.max_seq_length or tokenizer.model_max_length
         self.mask = tokenizer.mask_token or tokenizer.unk_token
         self.unknown = tokenizer.unk_token or tokenizer.mask_token
-        # A token for a text without any, and for a word that is left out: the mask, or what comes closest.
+        # For a text without tokens and for a word that is left out: the mask, or the closest there is.
         closest = (tokenizer.mask_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id, tokenizer.eos_token_id, 0)
         self.blank = next(token for token in closest if token is not None)
 
@@ -65,8 +64,7 @@ class TextEncoder:
         return self.model.get_embedding_dimension() or 0
 
     def read(self, caption: str) -> str:
-        """The text that this encoder reads for a masked caption, as many words joined by a space. A `<gender>` of BERT
-        is `[MASK]`, and `<unk>` is `[UNK]`."""
+        """The text that this encoder reads for a masked caption, word by word: BERT reads `[MASK]` for `<gender>`."""
 
         def word(text: str) -> str:
             if text == UNKNOWN_TOKEN:
@@ -112,8 +110,8 @@ class TextEncoder:
 
     @torch.no_grad()
     def attention(self, text: str) -> Attention:
-        """The attention between the words of a text and its special tokens, in every layer and head. The weight to a
-        word is the sum over its tokens, the weight from it the mean over them, so each row still sums to 1."""
+        """The attention between words and special tokens, in each layer and head. The weight to a word is the sum over
+        its tokens, the weight from it their mean, so each row still sums to 1."""
         ids, words, network = self.ids([text])[0], self.words_of(text), self.transformer
         tokens, before = torch.from_numpy(ids[None]).to(self.device), network.config._attn_implementation
         network.set_attn_implementation("eager")  # only the plain implementation gives the weights
@@ -122,13 +120,13 @@ class TextEncoder:
         finally:
             network.set_attn_implementation(before)
         weights = torch.cat(read.attentions).double().cpu().numpy()  # (layers, heads, T, T)
-        names, unit, last = [], [], None  # names of words and special tokens; the name (T,) that each token is of
+        names, unit, last = [], [], None  # words and special tokens; the index (T,) of each token among them
         for token, word in zip(self.tokenizer.convert_ids_to_tokens(ids.tolist()), words, strict=True):
             if word < 0 or word != last:
                 names.append(token if word < 0 else text.split(" ")[word])
             unit.append(len(names) - 1)
             last = word
-        to = np.eye(len(names))[unit]  # (T, W), which word each token is of
+        to = np.eye(len(names))[unit]  # (T, W), the word of each token
         return Attention(tuple(names), (to / to.sum(axis=0)).T @ weights @ to)
 
 
@@ -151,9 +149,9 @@ def word_attributions(
 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Integrated gradients of a head's logits over the input embeddings, summed over the tokens of each word.
 
-    head: (B, d) vectors to (B, C) logits. The baseline is the text with every word masked, so a mask adds nothing.
-    steps: points of the integral (Gauss-Legendre); words and baseline add up to the logit only within what they leave.
-    Returns for each text its words' (W, C), the (n, C) logits of the baselines and the (n, C) logits of the texts.
+    head: (B, d) vectors to (B, C) logits. steps: points of the integral (Gauss-Legendre). The baseline is the text with
+    each word masked, so a mask adds nothing. Returns for each text (W, C) of its words; the (n, C) logits of the
+    baselines; and the (n, C) logits of the texts.
     """
     need("Attributing words", "captum")
     from captum.attr import LayerIntegratedGradients
@@ -177,6 +175,6 @@ def word_attributions(
             shares.append(values.detach().sum(dim=-1).double().cpu().numpy())
         for member, values in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C) of the tokens of one text
             of_words[member] = np.zeros((len(str(texts[member]).split()), logits))
-            of_word = words[member] >= 0  # what belongs to special tokens is left to the baseline
+            of_word = words[member] >= 0  # special tokens belong to the baseline
             np.add.at(of_words[member], words[member][of_word], values[of_word])
     return of_words, ends[0], ends[1]

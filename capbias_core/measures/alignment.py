@@ -11,20 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, estimates_of, result_rows
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import (
-    HIGHER_SHARE,
-    LOWER_SHARE,
-    Group,
-    Job,
-    Measure,
-    Metric,
-    Needs,
-    Outcome,
-    by_name,
-    estimates_of,
-)
+from capbias_core.measures.base import Group, Job, Measure, Outcome, run_facts
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import meteor_counts, meteor_of
 from capbias_core.prepare.align import Alignment, Neighbours
@@ -86,10 +75,11 @@ def count(job: Job) -> Outcome:
     near = neighbours_of(job.workspace.frame(option["item"]), option, masked.words, known)
     deltas = {*DELTAS, option["delta"]}
     by_delta = sweep(human["image_id"], job.codes, masked, known, near, deltas, job.progress)
+    facts = run_facts(job.spec, job.options, job.attribute)
     method, rows, numbers = f"{len(known):,} words of the model's captions known", [], {}
     for delta, counts in by_delta.items():
         name = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
-        of_delta = job.rows(METRICS.values(), counts, {"": {"method": method, "alignment": name}})
+        of_delta = result_rows(METRICS.values(), counts, facts, {"": {"method": method, "alignment": name}})
         numbers[delta] = {row.metric: (row.value, row.ci_low, row.ci_high) for row in of_delta}
         rows += of_delta
     lacking = {} if has_java() else {"METEOR_aligned": NO_JAVA}

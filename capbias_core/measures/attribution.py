@@ -15,24 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, no_neutral
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import (
-    HIGHER_SHARE,
-    LOWER_SHARE,
-    Group,
-    Job,
-    Measure,
-    Metric,
-    Needs,
-    Outcome,
-    by_name,
-    no_neutral,
-    npz,
-    of_images,
-)
+from capbias_core.measures.base import Group, Job, Measure, Outcome, npz, of_images
 from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, option
 from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
 from capbias_core.prepare.split import random_order

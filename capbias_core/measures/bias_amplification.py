@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack, triu
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import DIFFERENCE, MISTAKES, NOTHING_MORE, Counts, Metric, Needs, by_name, zero
 from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import (
-    DIFFERENCE,
-    MISTAKES,
-    NOTHING_MORE,
-    Group,
-    Job,
-    Measure,
-    Metric,
-    Needs,
-    Outcome,
-    by_name,
-    run_available,
-    zero,
-)
+from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST,
     OF_CAPTIONS,
@@ -55,6 +41,7 @@ from capbias_core.prepare.tasks import content_words, object_names
 from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
 
 HALVINGS = 10  # of the images, for signs of other images
+OTHER_SIGNS = f"signs of other images, {HALVINGS} random halvings"
 FEWEST = 5  # human captions with a combination of objects: of rarer ones, draws of a bootstrap often have none
 _LIC = "Hirota et al., CVPR 2022"
 _DIRECTIONAL = f"Wang & Russakovsky, ICML 2021; {_LIC}, appendix A.2"
@@ -164,15 +151,12 @@ def count(job: Job) -> Outcome:
     objects = [f"objects in {of_objects} human captions or more (paper: no minimum)"]
     words = [f"words with each value in {of_words} human captions or more (paper: {LEAST})"]
     least = {"BA": words if of_words != LEAST else [], "DBA_G": objects, "DBA_O": objects}
-
-    def columns(name: str, direction: str) -> dict[str, Any]:
-        how = f"see {name}_crossfit" if name in SIGNS else f"signs of other images, {HALVINGS} random halvings"
-        base = name.removesuffix("_crossfit")
-        captions = counts.columns[f"{base} model"][:, 0].sum()
-        method = f"captions of the images that both sides have; {how}"
-        return {"method": method, "n": int(captions), "differs": least.get(base, [])}
-
-    return Outcome(counts, columns, notes, lacking)
+    further = {}
+    for name in (name for name in SIGNS if f"{name} model" in counts.columns):
+        known = {"n": int(counts.columns[f"{name} model"][:, 0].sum()), "differs": least[name]}
+        for metric, how in ((name, f"see {name}_crossfit"), (f"{name}_crossfit", OTHER_SIGNS)):
+            further[metric] = known | {"method": f"captions of the images that both sides have; {how}"}
+    return Outcome(counts, notes=notes, lacking=lacking, further=further)
 
 
 def counts_of_sides(
@@ -343,10 +327,8 @@ def count_multi(job: Job) -> Outcome:
         for direction, (human, model) in tables.items()
     }
     method = "objects and pairs of objects; captions of the images that both sides have"
-    columns = {
-        direction: {"method": method, "n": int(one.columns["model"][:, 0].sum())} for direction, one in counts.items()
-    }
-    return Outcome(counts, lambda _, direction: columns[direction], [*notes, *left_out_lines(reasons)])
+    sizes = {direction: {"n": int(one.columns["model"][:, 0].sum())} for direction, one in counts.items()}
+    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
 
 
 def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:

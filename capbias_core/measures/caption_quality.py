@@ -8,20 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts
-from capbias_core.measures.base import (
-    Group,
-    Job,
-    Measure,
-    Metric,
-    Needs,
-    Outcome,
-    by_name,
-    group_of,
-    no_neutral,
-    of_images,
-    with_gaps,
-)
+from capbias_core.aggregate import Counts, Metric, Needs, by_name, no_neutral, with_gaps
+from capbias_core.measures.base import Group, Job, Measure, Outcome, group_of, of_images
 from capbias_core.measures.options import Options, option
 from capbias_core.metrics.caption_quality import (
     bleu_counts,
@@ -120,8 +108,7 @@ def count(job: Job) -> Outcome:
     if tokenizer != PTB:
         notes.append(f"Caption quality with {TOKENIZERS[tokenizer]}: values move by some tenths.")
     lacking = {} if "meteor" in counts.columns else {"meteor": NO_JAVA, "meteor_gap": NO_JAVA}
-    methods = {name: {"method": method + (FIXED if name == "cider" else "")} for name in QUALITY}
-    return Outcome(counts, lambda name, _: methods[name], notes, lacking)
+    return Outcome(counts, {"method": method}, notes, lacking, {"cider": {"method": method + FIXED}})
 
 
 def scored(frame: pd.DataFrame, human: pd.DataFrame, tokenizer: str, progress: Progress) -> dict[str, np.ndarray]:

@@ -42,9 +42,12 @@ def caption_scores(job: Job) -> Outcome:
     scored, arrays = [], {}
     for index, captions in enumerate(lists):
         corpus, models = trainer.attacker.corpus(captions.masked), []
-        cases = [Case(captions, split, child_seed(seed, FIT, index, fold)) for fold, split in enumerate(splits)]
-        for fold, (split, fitted) in enumerate(zip(splits, trainer.fit(corpus, cases, "bias scores"), strict=True)):
-            table, words = scored_rows(fitted, corpus, captions, captions.having(split.test), y)
+        cases = [
+            Case(captions, split, child_seed(seed, FIT, index, fold), what="bias scores")
+            for fold, split in enumerate(splits)
+        ]
+        for fold, (split, fitted) in enumerate(zip(splits, trainer.fit(corpus, cases), strict=True)):
+            table, words = scored_rows(fitted, corpus, captions, captions.with_caption(split.test), y)
             scored.append((table.assign(caption_index=index, fold=fold), words))
             models.append(fitted)
         if attacker_entry(job.options.attacker).rescores:  # the linear attackers, to score an edited caption at once
@@ -72,16 +75,16 @@ def encoder_view(job: Job) -> Outcome:
     split = split_around(y, k, job.spec.seeds[0], indices)
     scored, attention = [], []
     for index, captions in enumerate(lists):
-        corpus, test = trainer.attacker.corpus(captions.masked), captions.having(split.test)
+        corpus, test = trainer.attacker.corpus(captions.masked), captions.with_caption(split.test)
         case = Case(captions, split, child_seed(split.seed, FIT, index))
-        (fitted,) = trainer.fit(corpus, [case], "an attacker that reads")
+        (fitted,) = trainer.fit(corpus, [case])
         table, words = scored_rows(fitted, corpus, captions, test, y)
         scored.append((table.assign(caption_index=index, fold=0), words))
         if hasattr(fitted, "attention"):
             attention += fitted.attention(corpus, captions.rows(test))
     arrays = scores_arrays(scored, images)[2] | ({"attention": attention_bytes(attention)} if attention else {})
     where = trained_on(trainer.attacker, job.options.deterministic)
-    training = len(trainer.even(split.train))
+    training = len(trainer.balance(split.train))
     note = f"Read by an attacker that trained on {training:,} other images{where}."
     return Outcome(notes=[note, *trainer.notes], arrays=arrays)
 

@@ -14,25 +14,13 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import WITHOUT_LIMIT, Counts, Metric, Needs, by_name, no_neutral, zero
 from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import (
-    WITHOUT_LIMIT,
-    Group,
-    Job,
-    Measure,
-    Metric,
-    Needs,
-    Outcome,
-    by_name,
-    no_neutral,
-    run_available,
-    zero,
-)
+from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
     CaptionSide,
@@ -311,18 +299,21 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
             "closer to 0. The paper has 10,780; compare with ngram."
         )
 
-    def columns(metric: str, direction: str) -> dict[str, Any]:
-        images = len(counts[direction].images)
-        n = held_out_count(images, options.test_share)
+    further: dict[str, dict[str, Any]] = {
+        metric: {"differs": next(texts for variant, texts in DIFFERS.items() if metric.startswith(variant))}
+        for metric in (METRICS | VERB_METRICS)
+    }
+    for direction, one in counts.items():
+        n = held_out_count(len(one.images), options.test_share)
+        training = len(one.images) - n
         method = (
-            f"{images - n}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
-            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, images - n)[1]}"
+            f"{training}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
+            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        differs = next((texts for variant, texts in DIFFERS.items() if metric.startswith(variant)), ())
-        return {"method": method, "n": n, "device": device_of(attacker), "differs": differs}
-
-    return Outcome(counts, columns, [*notes, *left_out_lines(reasons)])
+        further[direction] = {"method": method, "n": n}
+    device = {"device": device_of(attacker)}
+    return Outcome(counts, device, [*notes, *left_out_lines(reasons)], further=further)
 
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:

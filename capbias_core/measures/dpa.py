@@ -12,10 +12,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import DIFFERENCE, WEIGHT, Counts, Metric, Needs
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import DIFFERENCE, WEIGHT, Group, Job, Measure, Metric, Needs, Outcome, run_available
+from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
     CaptionSide,
@@ -30,7 +30,7 @@ from capbias_core.metrics.predictability import amplification, as_unlike, cross_
 from capbias_core.metrics.share import share
 from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
-from capbias_core.threads import one_thread
+from capbias_core.processes import one_thread
 from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
 
 _TOKAS = "Tokas et al., NeurIPS 2025"
@@ -87,10 +87,8 @@ def count(job: Job) -> Outcome:
         "DPA ",
     )
     method = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds"
-    columns = {
-        direction: {"method": method, "n": len(one.image) // len(one.seeds)} for direction, one in counts.items()
-    }
-    return Outcome(counts, lambda _, direction: columns[direction], [*notes, *left_out_lines(reasons)])
+    sizes = {direction: {"n": len(one.image) // len(one.seeds)} for direction, one in counts.items()}
+    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
 
 
 def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int) -> tuple[Counts, str]:

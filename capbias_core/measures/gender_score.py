@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from capbias_core.aggregate import NOTHING_MORE, Needs
 from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures.base import NOTHING_MORE, Job, Measure, Needs, Outcome, group_of
+from capbias_core.measures.base import Job, Measure, Outcome, group_of
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,

@@ -12,22 +12,24 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import IMAGES, Counts, intervals, unlabelled
+from capbias_core.aggregate import (
+    IMAGES,
+    NEUTRAL,
+    NOTHING_MORE,
+    WITHOUT_LIMIT,
+    Counts,
+    Metric,
+    Needs,
+    estimates_of,
+    intervals,
+    unlabelled,
+    zero,
+)
 from capbias_core.aggregate.resampling import column_intervals
 from capbias_core.attributes import need_words, word_forms
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles, find_model
-from capbias_core.measures.base import (
-    NEUTRAL,
-    NOTHING_MORE,
-    WITHOUT_LIMIT,
-    Job,
-    Metric,
-    Needs,
-    Outcome,
-    estimates_of,
-    zero,
-)
+from capbias_core.measures.base import Job, Outcome
 from capbias_core.measures.caption_side import names_in
 from capbias_core.measures.options import Options, option
 from capbias_core.measures.protocols import protocol_text

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.attackers.device import choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.files import file_digest
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import Group, Job, Measure, Metric, Needs, Outcome, by_name
+from capbias_core.measures.base import Group, Job, Measure, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
 from capbias_core.measures.training import (
     HUMAN,
@@ -443,7 +443,7 @@ def count_joint(job: Job) -> Outcome:
         name = options.text_attacker or files.path
         attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
         corpus: Any = attacker.corpus(list(captions))
-        return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.place]
+        return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.copy_of]
 
     if isinstance(text, str):
         judge = replace(judge, text=load_attacker(text))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts, intervals
-from capbias_core.aggregate.estimate import INCONCLUSIVE, verdict
-from capbias_core.aggregate.resampling import LEAST_SEEDS
+from capbias_core.aggregate import Counts, Needs, by_name
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.measures.base import Group, Job, Measure, Needs, Outcome, by_name, estimates_of
+from capbias_core.measures.base import Group, Job, Measure, Outcome
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
     HUMAN,
@@ -33,7 +32,7 @@ from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.prepare.text import words_for
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, Result
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.store import images_in
@@ -51,13 +50,16 @@ CUTS = ("LIC_cut", "LIC_by_H_cut", "LIC_by_M_cut")
 ABOUT_EQUAL = "captions and human captions are about equally long"
 
 METRICS = by_name(
-    amplification(
-        "LIC",
-        "LIC, bias amplification",
-        f"{_LIC}, Eq. 11",
-        "LIC_M minus LIC_D. Above 0: an attacker names the labelled value better, and more surely, from the model's "
-        "masked captions than from the human ones.",
-        "sure",
+    replace(
+        amplification(
+            "LIC",
+            "LIC, bias amplification",
+            f"{_LIC}, Eq. 11",
+            "LIC_M minus LIC_D. Above 0: an attacker names the labelled value better, and more surely, from the "
+            "model's masked captions than from the human ones.",
+            "sure",
+        ),
+        judged_by=(("LIC_by_H", "LIC_by_M"), ("LIC_by_H_cut", "LIC_by_M_cut")),
     ),
     amplification(
         "LIC_by_H",
@@ -178,8 +180,7 @@ def count(job: Job) -> Outcome:
         lists.append(caption_lists(human, job.masked(job.reference_tokens(human)), images, y, k))
     equal = at_equal_length(*lists) if human is not None else None
     attacker, align = attacker_of(job), aligner(job.workspace, options.alignment)
-    lengths = ("", "_cut") if equal else ("",)  # ends of metrics: at the lengths as given, and at equal length
-    fits = len(lengths) * len(splits) * sum(map(len, lists))
+    fits = (2 if equal else 1) * len(splits) * sum(map(len, lists))
     trainer = AttackerTrainer(attacker, k, y, images, job.progress, fits, align=align)
     if human is None:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
@@ -197,24 +198,12 @@ def count(job: Job) -> Outcome:
         method += "; runs of masks merged"
     method += trained_on(attacker, options.deterministic) + encoded_by(options.encoder)
     columns = {"method": method, "n": test, "device": device_of(attacker)}
-    names = ("LIC_M",) if human is None else ("LIC", "LIC_by_H", "LIC_by_M")
-    read = [METRICS[f"{name}{length}"] for name in names for length in lengths]
-    estimates = estimates_of(read, counts, attribute.values)
-    limits = intervals(estimates)
-    by_metric = dict.fromkeys(METRICS, columns)
-    if human is not None:
-        verdicts = {verdict(limits[f"LIC_by_H{end}", ""][0], limits[f"LIC_by_M{end}", ""][1]) for end in lengths}
-        decided = len(verdicts) == 1 and len(splits) >= LEAST_SEEDS
-        by_metric["LIC"] = columns | {"verdict": verdicts.pop() if decided else INCONCLUSIVE}
-    if equal:
-        cut = columns | {"method": f"at equal length: {equal.text}; {method}"}
-        by_metric |= {f"{name}_cut": cut for name in names}
+    cut = {"method": f"at equal length: {equal.text}; {method}"} if equal else {}
     chance = attribute.chance
     digits = 1 if round(chance, 1) == chance else 2  # 25.0, and 6.25 of four values
     notes = [
-        *_remarks(job, human, lists, y, estimates[names[0], ""].value, limits[names[0], ""][0]),
         f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
-        f"{chance:.{digits}f}.",
+        f"{chance:.{digits}f}."
     ]
     if job.spec.coverage == WITH_REFERENCES:
         notes.append(
@@ -232,15 +221,16 @@ def count(job: Job) -> Outcome:
         notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")
     notes += trainer.notes
     lacking = {} if equal or human is None else dict.fromkeys(CUTS, ABOUT_EQUAL)
-    return Outcome(counts, lambda metric, _: by_metric[metric], list(dict.fromkeys(notes)), lacking)
+    remarks = partial(_remarks, job, human, lists, y)
+    return Outcome(counts, columns, list(dict.fromkeys(notes)), lacking, dict.fromkeys(CUTS, cut), remarks=remarks)
 
 
 @dataclass(frozen=True)
 class EqualLength:
-    """Both sides with the longer one cut. lists: of the model and of people. text: what was cut, and why."""
+    """Both sides with the longer one cut."""
 
-    lists: tuple[list[CaptionList], list[CaptionList]]
-    text: str
+    lists: tuple[list[CaptionList], list[CaptionList]]  # of the model and of people
+    text: str  # what was cut, and why
 
 
 def at_equal_length(model: list[CaptionList], human: list[CaptionList]) -> EqualLength | None:
@@ -271,15 +261,9 @@ def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray
 
 
 def _remarks(
-    job: Job,
-    human: pd.DataFrame | None,
-    lists: Sequence[list[CaptionList]],
-    y: np.ndarray,
-    value: float,
-    low: float | None,
+    job: Job, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, rows: Sequence[Result]
 ) -> Iterator[str]:
-    """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people. value,
-    low: LIC or, without references, LIC_M, and the lower end of its interval."""
+    """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people."""
     attribute, k, shares = job.attribute, len(job.attribute.values), []
     for whose, side in zip(("caption", "human caption"), lists, strict=False):
         label = np.concatenate([y[captions.images] for captions in side])
@@ -306,6 +290,7 @@ def _remarks(
 
     # Much of LIC, or of LIC_M above chance, may come from which captions name a value, whichever it is.
     metric = "LIC" if human is not None else "LIC_M"
+    value, low = next((row.value, row.ci_low) for row in rows if row.metric == metric)
     neutral = METRICS[metric].neutral(k)
     alone = 100 * (lic_of_naming(shares[0]) - sum(lic_of_naming(share) for share in shares[1:]))
     if (value if low is None else low) > neutral and alone - neutral >= MUCH * (value - neutral):

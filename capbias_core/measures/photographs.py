@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import Needs
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.files import file_digest
 from capbias_core.load.parsed import BOXES, listed
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.report import PHOTOGRAPHS
-from capbias_core.measures.base import Job, Measure, Needs, Outcome
+from capbias_core.measures.base import Job, Measure, Outcome
 from capbias_core.measures.caption_side import CaptionSide, least_captions
 from capbias_core.measures.options import ArtifactOptions, OnDevice, PeopleMarked, option
 from capbias_core.metrics.cooccurrence import Table

@@ -10,9 +10,11 @@ from typing import Any, get_args
 import pandas as pd
 
 import capbias_core.measures as package
+from capbias_core.aggregate import Metric
+from capbias_core.aggregate.metric import BETTER, WORDS
 from capbias_core.aggregate.variants import INPUTS, variants
 from capbias_core.errors import CapbiasError, taken_twice, unknown_name
-from capbias_core.measures.base import BETTER, WORDS, Group, Measure, Metric
+from capbias_core.measures.base import Group, Measure
 from capbias_core.measures.protocols import PROTOCOLS, protocol_in, protocol_of
 from capbias_core.types import RESULT_COLUMNS
 

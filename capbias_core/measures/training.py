@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import DIFFERENCE, NOTHING_MORE, Counts, Metric, Needs
 from capbias_core.attackers import load_attacker
-from capbias_core.attackers.base import Attacker, fit_many, probabilities
-from capbias_core.measures.base import DIFFERENCE, NOTHING_MORE, Job, Metric, Needs
+from capbias_core.attackers.base import Attacker, Training, probabilities
+from capbias_core.measures.base import Job
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
 from capbias_core.prepare.align import Aligner, constant
@@ -30,18 +31,14 @@ CHANCE = {"sure": lambda k: 100 / k**2, "right": lambda k: 100 / k, "truth": lam
 
 @dataclass(frozen=True)
 class Guesses:
-    """Guesses of attackers on images held out, a row for each seed and caption.
-
-    seed, image, label: (n,) integers; image is an index of `images`. probabilities: (n, K), rows sum to 1. training:
-    how many images each attacker was trained on, 0 if none was trained.
-    """
+    """Guesses of attackers on images held out, a row for each seed and caption."""
 
     images: tuple[str, ...]
-    seed: np.ndarray
-    image: np.ndarray
-    label: np.ndarray
-    probabilities: np.ndarray
-    training: int = 0
+    seed: np.ndarray  # (n,)
+    image: np.ndarray  # (n,) indices of images
+    label: np.ndarray  # (n,) codes of values
+    probabilities: np.ndarray  # (n, K), rows sum to 1
+    training: int = 0  # how many images each attacker was trained on, 0 if none was trained
 
     def counts(self, side: str, more: Mapping[str, np.ndarray] | None = None) -> Counts:
         """By seed and image: `SIDE captions`, `SIDE right` (right guesses), `SIDE sure` (their confidence, LIC's score)
@@ -92,32 +89,28 @@ def amplification(
 
 @dataclass(frozen=True)
 class CaptionList:
-    """One caption index of one set on the labelled images.
+    """One caption index of one set on the labelled images."""
 
-    row_of_image: (n_images,) the row of each image in masked, -1 for none. masked: what an attacker reads. kept_at:
-    (n,) where each caption stands in the stored set. unread: of the last list, how many captions are in no list.
-    """
-
-    row_of_image: np.ndarray
-    masked: Tokens
-    kept_at: np.ndarray
-    unread: int = 0
+    row_of_image: np.ndarray  # (n_images,) the row of each image in masked, -1 for none
+    masked: Tokens  # n captions, as an attacker reads them
+    kept_at: np.ndarray  # (n,) the position of each caption in the stored set
+    unread: int = 0  # of the last list: captions that are in no list
 
     def rows(self, images: np.ndarray) -> np.ndarray:
         """The rows of these images, without those that have none."""
         rows = self.row_of_image[images]
         return rows[rows >= 0]
 
-    def having(self, images: np.ndarray) -> np.ndarray:
+    def with_caption(self, images: np.ndarray) -> np.ndarray:
         """Those of these images that have a caption here."""
         return images[self.row_of_image[images] >= 0]
 
     @property
     def images(self) -> np.ndarray:
         """(n,) index of each caption's image."""
-        places, having = np.zeros(len(self.masked), dtype=int), np.flatnonzero(self.row_of_image >= 0)
-        places[self.row_of_image[having]] = having
-        return places
+        index, images = np.zeros(len(self.masked), dtype=int), np.flatnonzero(self.row_of_image >= 0)
+        index[self.row_of_image[images]] = images
+        return index
 
 
 def caption_lists(
@@ -125,9 +118,8 @@ def caption_lists(
 ) -> list[CaptionList]:
     """A set as one list for each caption index, as LIC trains one attacker for each.
 
-    masked: (len(frame),) what an attacker reads. A list is used if at least half of the images of every value are in
-    it; the captions beyond are counted as `unread`. Captions stand in the order of their images, whatever the order of
-    a file.
+    masked: (len(frame),) what an attacker reads. An index is used if at least half of the images of each value have
+    such a caption; captions beyond are counted as `unread`. The order is that of the images, whatever that of a file.
     """
     image = pd.Index(images, dtype=object).get_indexer(frame["image_id"].to_numpy(dtype=object))
     number, tokens = frame["caption_index"].to_numpy(), Tokens.read(masked)
@@ -135,12 +127,12 @@ def caption_lists(
     for index in np.unique(number[image >= 0]):
         part = np.flatnonzero((number == index) & (image >= 0))
         part = part[np.argsort(image[part], kind="stable")]
-        having = image[part]
-        if lists and (2 * np.bincount(y[having], minlength=k) < np.bincount(y, minlength=k)).any():
+        captioned = image[part]
+        if lists and (2 * np.bincount(y[captioned], minlength=k) < np.bincount(y, minlength=k)).any():
             lists[-1] = replace(lists[-1], unread=int((image >= 0).sum()) - sum(len(read.masked) for read in lists))
             break
         row_of_image = np.full(len(images), -1)
-        row_of_image[having] = np.arange(len(part))
+        row_of_image[captioned] = np.arange(len(part))
         lists.append(CaptionList(row_of_image, tokens.rows(part), frame.index.to_numpy()[part]))
     return lists
 
@@ -156,7 +148,7 @@ def unread_notes(what: str, lists: Sequence[CaptionList]) -> list[str]:
     ]
 
 
-def attacker_of(job: Job) -> Attacker[str]:
+def attacker_of(job: Job) -> Attacker:
     """The attacker of a run, on the device of its options. Raises CapbiasError if its encoder is missing."""
     options = job.options
     model = resolve_model(job.workspace, options.encoder) if options.encoder else None
@@ -165,44 +157,42 @@ def attacker_of(job: Job) -> Attacker[str]:
 
 @dataclass(frozen=True)
 class Case:
-    """An attacker to train: on which captions, which begin at `start` of the corpus, and on which images."""
+    """An attacker to train, and what it reads."""
 
     captions: CaptionList
     split: Split
     seed: int
-    start: int = 0
-    index: int = 0
+    start: int = 0  # of these captions in the corpus
+    index: int = 0  # of the list among those of its side
+    what: str = "captions"  # whose captions, for the progress
 
     def rows(self, images: np.ndarray) -> np.ndarray:
         """Indices in the corpus of the captions of these images."""
         return self.start + self.captions.rows(images)
 
 
+@dataclass
 class AttackerTrainer:
-    """Trains the attackers of one run and reports how many are done. notes: for the reader of the run.
+    """Trains the attackers of one run and reports how many are done."""
 
-    y: (n_images,) codes of the values to guess, k of them; or (n_images, L) booleans, which of L task words are there
-    (k is then not read). fits: how many attackers the run trains. balanced: read equally many captions of every value.
-    align: see workspace.vectors.aligner. sees_images: the attacker is given each caption with the index of its image.
-    """
+    attacker: Attacker
+    k: int  # number of values
+    y: (
+        np.ndarray
+    )  # (n_images,) codes of the values to guess; or (n_images, L) booleans, which of L task words are there
+    images: tuple[str, ...]
+    progress: Progress
+    fits: int  # how many attackers the run trains
+    balanced: bool = True  # read equally many captions of each value
+    align: Aligner = constant  # see workspace.vectors.aligner
+    sees_images: bool = False  # the attacker gets each caption with the index of its image
+    done: int = field(default=0, init=False)
+    notes: list[str] = field(default_factory=list, init=False)  # for the reader of the run
 
-    def __init__(
-        self,
-        attacker: Attacker,
-        k: int,
-        y: np.ndarray,
-        images: tuple[str, ...],
-        progress: Progress,
-        fits: int,
-        balanced: bool = True,
-        align: Aligner = constant,
-        sees_images: bool = False,
-    ):
-        self.attacker, self.k, self.y, self.images, self.progress, self.fits = attacker, k, y, images, progress, fits
-        self.balanced, self.align, self.sees_images = balanced, align, sees_images
-        self.rank = np.argsort(random_order(images, 0))
-        self.done = 0
-        self.notes: list[str] = []
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """(n_images,) the position of each image in one random order."""
+        return np.argsort(random_order(self.images, 0))
 
     def note_unread(self, what: str, lists: Sequence[CaptionList]) -> None:
         """Notes on captions that the attacker does not read, or not to their end."""
@@ -211,25 +201,24 @@ class AttackerTrainer:
             captions = [caption for read in lists for caption in read.masked]
             self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in cut(captions)]
 
-    def fit(self, corpus, cases: Sequence[Case], what: str) -> Iterator:
-        """The trained attacker of each case, in order; several train side by side if their kind can."""
-        before, together = self.done, len(cases) > 1 and getattr(self.attacker, "fit_many", None)
+    def fit(self, corpus, cases: Sequence[Case]) -> Iterator:
+        """The trained attacker of each case, in order."""
 
         def tick(share: float, text: str) -> None:
             done = share * len(cases)
-            several = f"attackers {before + 1} to {before + len(cases)}"
-            one = f"attacker {before + max(1, math.ceil(round(done, 6)))}"
-            where = f"{what}, {several if together else one} of {self.fits}"
-            self.progress((before + done) / self.fits, f"{where}, {text}" if text else where)
+            number = max(1, math.ceil(round(done, 6)))
+            line = f"{cases[number - 1].what}, attacker {before + number} of {self.fits}"
+            self.progress((before + done) / self.fits, f"{line}, {text}" if text else line)
 
-        images = [self.even(case.captions.having(case.split.train)) for case in cases]
-        rows = [case.rows(read) for case, read in zip(cases, images, strict=True)]
-        seeds = [case.seed for case in cases]
-        yield from fit_many(self.attacker, corpus, rows, [self.y[read] for read in images], self.k, seeds, tick)
+        before, trainings = self.done, []
+        for case in cases:
+            images = self.balance(case.captions.with_caption(case.split.train))
+            trainings.append(Training(case.rows(images), self.y[images], case.seed))
+        yield from self.attacker.fit_many(corpus, trainings, self.k, tick)
         self.done += len(cases)
 
-    def even(self, images: np.ndarray) -> np.ndarray:
-        """Equally many of these images of every value, since how many captions an image has must not tell its value;
+    def balance(self, images: np.ndarray) -> np.ndarray:
+        """Equally many of these images of each value, since how many captions an image has must not reveal its value;
         all of them if the protocol does not balance."""
         if not self.balanced:
             return np.sort(images)
@@ -245,45 +234,41 @@ class AttackerTrainer:
     def logits(self, lists: list[CaptionList], splits: list[Split], what: str, align_to=None) -> Iterator[tuple]:
         """One attacker for each caption index and split: (index, split, images held out, their logits (n, C)).
         align_to: the model's captions, to whose training vocabulary the words are aligned before training."""
-        self.note_unread(what, lists)
-        texts, cases = self._cases(lists, splits, align_to)
+        texts, cases = self._cases(lists, splits, what, align_to)
         captions: Any = Tokens.join(texts)
         if self.sees_images:
             captions = list(zip(np.concatenate([read.images for read in lists]), captions, strict=True))
         corpus = self.attacker.corpus(captions)
-        for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
-            test = self.even(case.captions.having(case.split.test))
-            yield case.index, case.split, test, fitted.logits(corpus, case.rows(test))
+        for case, fitted in zip(cases, self.fit(corpus, cases), strict=True):
+            test, logits = self._read(case, fitted, corpus)
+            yield case.index, case.split, test, logits
 
     def crossed(self, model: list[CaptionList], human: list[CaptionList], splits: list[Split]) -> dict[str, Guesses]:
         """Guesses on the test images of every split, by attackers that each read both sides.
 
-        The keys name the captions that are read, and who reads them: MODEL and HUMAN by attackers trained on the same
-        side, MODEL_BY_HUMAN and HUMAN_BY_MODEL by those of the other. Human captions are aligned to the words of the
+        The keys say whose captions are read, and by whom: MODEL and HUMAN by attackers trained on the same side,
+        MODEL_BY_HUMAN and HUMAN_BY_MODEL by those of the other. Human captions are aligned to the words of the
         model's training captions.
         """
-        sides = {"the model's captions": model, "the human captions": human}
-        for what, lists in sides.items():
-            self.note_unread(what, lists)
-        texts, of_human = self._cases(human, splits, model)
-        more, of_model = self._cases(model, splits, None)
-        of_model = [replace(case, start=case.start + sum(map(len, texts))) for case in of_model]
-        corpus = self.attacker.corpus(Tokens.join([*texts, *more]))
+        more, of_model = self._cases(model, splits, "the model's captions", None)
+        texts, of_human = self._cases(human, splits, "the human captions", model)
+        start = sum(map(len, texts))
+        of_model = [replace(case, start=case.start + start) for case in of_model]
+        corpus, cases = self.attacker.corpus(Tokens.join([*texts, *more])), [*of_model, *of_human]
         parts: dict[str, list] = {name: [] for name in (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL)}
-        for what, cases, others, same, other in zip(
-            sides,
-            (of_model, of_human),
-            (of_human, of_model),
-            (MODEL, HUMAN),
-            (HUMAN_BY_MODEL, MODEL_BY_HUMAN),
-            strict=True,
-        ):
-            for case, fitted in zip(cases, self.fit(corpus, cases, what), strict=True):
-                read = [(same, case), *((other, one) for one in others if one.split.seed == case.split.seed)]
-                for name, one in read:
-                    test = self.even(one.captions.having(one.split.test))
-                    parts[name].append((one.split, test, fitted.logits(corpus, one.rows(test))))
+        for number, (case, fitted) in enumerate(zip(cases, self.fit(corpus, cases), strict=True)):
+            by_model = number < len(of_model)
+            own, crossed = (MODEL, HUMAN_BY_MODEL) if by_model else (HUMAN, MODEL_BY_HUMAN)
+            parts[own].append((case.split, *self._read(case, fitted, corpus)))
+            for other in of_human if by_model else of_model:
+                if other.split.seed == case.split.seed:
+                    parts[crossed].append((other.split, *self._read(other, fitted, corpus)))
         return {name: self._guesses(guessed) for name, guessed in parts.items()}
+
+    def _read(self, case: Case, fitted, corpus) -> tuple[np.ndarray, np.ndarray]:
+        """The images that a case holds out, and an attacker's logits (n, C) of their captions."""
+        test = self.balance(case.captions.with_caption(case.split.test))
+        return test, fitted.logits(corpus, case.rows(test))
 
     def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
         """parts: a split, the images held out in it, and their logits (n, C)."""
@@ -292,8 +277,11 @@ class AttackerTrainer:
         image, scores = np.concatenate(images), np.concatenate([*map(probabilities, logits)])
         return Guesses(self.images, seed, image, self.y[image], scores, len(splits[0].train))
 
-    def _cases(self, lists: list[CaptionList], splits: list[Split], align_to) -> tuple[list[Tokens], list[Case]]:
+    def _cases(
+        self, lists: list[CaptionList], splits: list[Split], what: str, align_to
+    ) -> tuple[list[Tokens], list[Case]]:
         """Each caption index and split as a case, and the captions of all of them, aligned for each split."""
+        self.note_unread(what, lists)
         alignments = []
         if align_to:  # to the words of the model's training captions
             words = frozenset(word for captions in lists for word in captions.masked.words)
@@ -302,10 +290,10 @@ class AttackerTrainer:
                 alignments.append(self.align(words, frozenset().union(*read)))
         texts, cases, start = [], [], 0
         for index, captions in enumerate(lists):
-            n = len(captions.masked)
-            texts += [alignment.captions(captions.masked) for alignment in alignments] or [captions.masked]
+            versions = [alignment.captions(captions.masked) for alignment in alignments] or [captions.masked]
             for number, split in enumerate(splits):
-                begin = start + (n * number if alignments else 0)
-                cases.append(Case(captions, split, child_seed(split.seed, FIT, index), begin, index))
-            start += n * max(1, len(alignments))
+                begin = start + len(captions.masked) * (number if alignments else 0)
+                cases.append(Case(captions, split, child_seed(split.seed, FIT, index), begin, index, what))
+            texts += versions
+            start += len(captions.masked) * len(versions)
         return texts, cases

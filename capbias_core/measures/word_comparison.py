@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate import Needs
 from capbias_core.aggregate.ranking import holm
 from capbias_core.aggregate.resampling import refit_interval, refit_p
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Job, Measure, Needs, Outcome
+from capbias_core.measures.base import Job, Measure, Outcome
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of
 from capbias_core.prepare.split import FIT, balanced_split, child_seed
@@ -68,11 +69,11 @@ def explain_sides(
         cases = []
         for index, captions in enumerate(side):
             begin = start + index * len(captions.masked)
-            cases += [Case(captions, split, child_seed(split.seed, FIT, index), begin) for split in splits]
+            cases += [Case(captions, split, child_seed(split.seed, FIT, index), begin, index) for split in splits]
         columns = 1 if trainer.k == 2 else trainer.k
         sums = np.zeros((len(splits), len(tokens.words), columns))  # (S, V, C)
         captions_with = np.zeros(sums.shape[:2])
-        for case, fitted in zip(cases, trainer.fit(corpus, cases, "words on equally many captions"), strict=True):
+        for case, fitted in zip(cases, trainer.fit(corpus, cases), strict=True):
             rows, seed = case.rows(case.split.test), case.split.seed
             explained = np.concatenate(fitted.contributions(corpus, rows).words)  # (T, C)
             read = tokens.rows(rows)

@@ -10,25 +10,20 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate import Counts
-from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import (
+from capbias_core.aggregate import (
     HIGHER_SHARE,
     LOTUS,
     LOWER_SHARE,
     RICHNESS,
     WITHOUT_LIMIT,
-    Group,
-    Job,
-    Measure,
+    Counts,
     Metric,
     Needs,
-    Outcome,
-    group_of,
     no_neutral,
-    of_images,
     with_gaps,
 )
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.base import Group, Job, Measure, Outcome, group_of, of_images
 from capbias_core.measures.caption_side import annotated, categories_of
 from capbias_core.metrics.captions import object_counts, shares_of_ten
 from capbias_core.metrics.share import share

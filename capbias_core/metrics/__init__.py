@@ -4,11 +4,6 @@
 label that is no code of a value, raise CapbiasError.
 """
 
-from __future__ import annotations
-
-import inspect
-import sys
-
 from capbias_core.metrics.caption_quality import bleu4, cider, meteor, rouge_l
 from capbias_core.metrics.captions import (
     chair_i,
@@ -63,10 +58,3 @@ __all__ = [
     "vocabulary",
     "vocabulary_10",
 ]
-
-
-for _name in ("bleu4", "cider", "dbac", "meteor", "predictability", "rouge_l"):  # their modules have the formulas
-    _metric = globals()[_name]
-    _text = sys.modules[_metric.__module__].__doc__
-    if _text and _text not in _metric.__doc__:  # none with python -OO; there already after a reload
-        _metric.__doc__ = f"{inspect.cleandoc(_metric.__doc__)}\n\n{_text}"

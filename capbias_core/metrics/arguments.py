@@ -85,34 +85,23 @@ def codes(labels: ArrayLike, rows: np.ndarray) -> np.ndarray:
     return array.astype(int)
 
 
-def alike(first: tuple[str, np.ndarray], second: tuple[str, np.ndarray], axis: int | None = None) -> None:
-    """Raises CapbiasError where two arrays differ in shape, or along an axis."""
-    (name, one), (other, two) = first, second
-    if one.shape != two.shape if axis is None else one.shape[axis] != two.shape[axis]:
+def alike(axis: int | None = None, **arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Arrays, all of which have the same shape, or the same size along an axis."""
+    if len({array.shape if axis is None else array.shape[axis] for array in arrays.values()}) > 1:
         what = "shape" if axis is None else "number of " + ("rows" if axis == 0 else "columns")
-        raise CapbiasError(f"{name} and {other} must have the same {what}, but have {one.shape} and {two.shape}.")
+        shapes = " and ".join(str(array.shape) for array in arrays.values())
+        raise CapbiasError(f"{' and '.join(arrays)} must have the same {what}, but have {shapes}.")
+    return tuple(arrays.values())
 
 
-def together(**arrays: np.ndarray) -> None:
-    """Raises CapbiasError where arrays do not broadcast."""
+def together(**arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Arrays that broadcast."""
     try:
         np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise CapbiasError(f"These shapes do not go together: {shapes}.") from None
-
-
-def sides(
-    human_values: ArrayLike, human_tasks: ArrayLike, model_values: ArrayLike, model_tasks: ArrayLike
-) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Values (n, K) and task words (n, L) of both sides, as booleans; n may differ between the sides."""
-    human = booleans("human_values", human_values), booleans("human_objects", human_tasks, "L")
-    model = booleans("model_values", model_values), booleans("model_objects", model_tasks, "L")
-    for side, (values, tasks) in (("human", human), ("model", model)):
-        alike((f"{side}_values", values), (f"{side}_objects", tasks), 0)
-    for what, ours, theirs in zip(("values", "objects"), human, model, strict=True):
-        alike((f"human_{what}", ours), (f"model_{what}", theirs), 1)
-    return human, model
+    return tuple(arrays.values())
 
 
 def captions(name: str, given: Iterable[str]) -> list[str]:
@@ -128,8 +117,8 @@ def captions(name: str, given: Iterable[str]) -> list[str]:
     return texts
 
 
-def references_of(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> None:
-    """Raises CapbiasError unless each candidate is a text with a list of references, one or more."""
+def referenced(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> tuple[list[list[str]], list[str]]:
+    """Lists of references, one or more in each, and a candidate for each list."""
     texts = captions("candidates", candidates)
     if not texts:
         raise _refused("candidates", "texts", "is empty")
@@ -137,9 +126,10 @@ def references_of(references: Sequence[Sequence[str]], candidates: Sequence[str]
         raise _refused("references", "lists of texts", f"is {references!r}")
     if len(references) != len(texts):
         raise CapbiasError(f"references must be {len(texts):,} lists, one for each candidate, not {len(references):,}.")
-    for of_one in references:
-        if not captions("references of a candidate", of_one):
-            raise CapbiasError("Each candidate needs one reference or more.")
+    lists = [captions("references of a candidate", of_one) for of_one in references]
+    if not all(lists):
+        raise CapbiasError("Each candidate needs one reference or more.")
+    return lists, texts
 
 
 def _refused(name: str, what: str, but: str) -> CapbiasError:

@@ -66,7 +66,5 @@ def pointing_game(heat: ArrayLike, person: ArrayLike) -> float:
     return float(person[heat >= largest * (1 - ALIKE)].mean() >= 0.5) if largest > 0 else math.nan
 
 
-def _map(heat: ArrayLike, person: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    values, mask = numbers("heat", heat, 0, shape=("H", "W")), booleans("person", person, "W")
-    alike(("heat", values), ("person", mask))
-    return values, mask
+def _map(heat: ArrayLike, person: ArrayLike) -> tuple[np.ndarray, ...]:
+    return alike(heat=numbers("heat", heat, 0, shape=("H", "W")), person=booleans("person", person, "W"))

@@ -1,29 +1,5 @@
-"""Caption quality: BLEU-4 (Papineni et al., ACL 2002), ROUGE-L (Lin, ACL 2004), METEOR (Denkowski and Lavie, 2014) and
-CIDEr (Vedantam et al., CVPR 2015), as COCO's evaluation computes them; LIC's Table 1 (Hirota et al., CVPR 2022).
-
-    BLEU-4  = min(1, exp(1 - r / c)) * (p_1 * p_2 * p_3 * p_4)^(1/4)
-    ROUGE-L = (1 + b^2) * P * R / (R + b^2 * P), b = 1.2
-    CIDEr   = 10 * mean over n = 1..4 and references of min(C, R) . R / (|C| |R|) * exp(-(difference of lengths)^2 / 72)
-    METEOR  = P * R / (0.85 * P + 0.15 * R) * (1 - 0.6 * (chunks / matched words)^0.2)
-
-C, R: tf-idf of the n-grams of the candidate and of a reference; the smaller of both counts (CIDEr-D). p_n: clipped
-share of the candidate's n-grams that a reference has; c and r: summed lengths of the candidates and of the nearest
-references. P and R of ROUGE-L: longest common subsequence over the candidate's and a reference's length, the best
-reference for each; of METEOR: weighted words that match (exactly, by stem, as synonym, as paraphrase) over those of the
-candidate and of its best reference, matched by its authors' Java program; chunks: runs of matched words.
-Range [0, 1], CIDEr's Range [0, 10]; all shown x100, higher is better.
-
-BLEU-4 and METEOR belong to a set: their counts are summed over captions before a quotient is taken. The other two are
-means over captions; CIDEr weighs n-grams by how rare they are among the references of all images given, so it depends
-on which. A good caption here is one that resembles what people wrote, with whatever bias that has.
-
->>> round(bleu4([["a man rides a horse"]], ["a man rides a cow"]), 3)  # 4/5, 3/4, 2/3 and 1/2
-0.669
->>> round(rouge_l([["a dog runs", "the dog"]], ["a dog"]), 3)  # P 1, R 2/3
-0.772
->>> round(cider([["a dog runs now"], ["two cats sleep here"]], ["a dog runs now", "a dog"]), 3)  # 10 and 0
-5.0
-"""
+"""Caption quality as COCO's evaluation computes it: BLEU-4, ROUGE-L, METEOR and CIDEr (LIC, CVPR 2022, Table 1). A good
+caption here is one that resembles what people wrote, with whatever bias that has."""
 
 from __future__ import annotations
 
@@ -35,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from capbias_core.errors import need
-from capbias_core.metrics.arguments import references_of
+from capbias_core.metrics.arguments import referenced
 from capbias_core.prepare.java import java
 
 PACKAGE = "pycocoevalcap"
@@ -53,29 +29,63 @@ Report = Callable[[float], None] | None  # called with the share done now and th
 
 
 def bleu4(references: References, candidates: Sequence[str]) -> float:
-    """BLEU-4 of a set, 0 to 1. references: for each caption one or more; candidates: (n,). Both as tokens joined by
-    spaces, as `quality_tokens` of prepare/java.py gives them."""
-    references_of(references, candidates)
-    return float(bleu_of(bleu_counts(references, candidates).sum(axis=0)))
+    """BLEU-4 (Papineni et al., ACL 2002) of a set.
+
+        BLEU-4 = min(1, exp(1 - r / c)) * (p_1 * p_2 * p_3 * p_4)^(1/4)
+
+    p_n: clipped share of the candidates' n-grams that a reference has; c and r: summed lengths of the candidates and of
+    the nearest references. Counts are summed over captions before a quotient is taken. Range [0, 1], shown x100; higher
+    is better.
+
+    references: for each caption one or more. candidates: (n,). Both as tokens joined by spaces, as `quality_tokens` of
+    prepare/java.py gives them.
+
+    >>> round(bleu4([["a man rides a horse"]], ["a man rides a cow"]), 3)  # 4/5, 3/4, 2/3 and 1/2
+    0.669
+    """
+    return float(bleu_of(bleu_counts(*referenced(references, candidates)).sum(axis=0)))
 
 
 def cider(references: References, candidates: Sequence[str]) -> float:
-    """CIDEr of a set, 0 to 10. references, candidates: as in `bleu4`."""
-    references_of(references, candidates)
-    return float(cider_scores(references, candidates).mean())
+    """CIDEr-D (Vedantam et al., CVPR 2015), a mean over captions.
+
+        CIDEr = 10 * mean over n = 1..4 and references of min(C, R) . R / (|C| |R|) * exp(-d^2 / 72)
+
+    d: difference of lengths; C, R: tf-idf of the n-grams of the candidate and of a reference; the smaller of both
+    counts. N-grams weigh by how rare they are among the references of all images given, so it depends on which. Range
+    [0, 10], shown x100; higher is better. references, candidates: as in `bleu4`.
+
+    >>> round(cider([["a dog runs now"], ["two cats sleep here"]], ["a dog runs now", "a dog"]), 3)  # 10 and 0
+    5.0
+    """
+    return float(cider_scores(*referenced(references, candidates)).mean())
 
 
 def meteor(references: References, candidates: Sequence[str]) -> float:
-    """METEOR (English) of a set, 0 to 1. references, candidates: as in `bleu4`. Raises CapbiasError without Java, or
-    where its program fails."""
-    references_of(references, candidates)
-    return float(meteor_of(meteor_counts(references, candidates).sum(axis=0)))
+    """METEOR (Denkowski and Lavie, ACL workshop WMT 2014) of a set in English, matched by its authors' Java program.
+
+        METEOR = P * R / (0.85 * P + 0.15 * R) * (1 - 0.6 * (chunks / matched words)^0.2)
+
+    P, R: weighted words that match (exactly, by stem, as synonym, as paraphrase) over the words of the candidate and of
+    its best reference; chunks: runs of matched words. Counts are summed over captions before a quotient is taken. Range
+    [0, 1], shown x100; higher is better. references, candidates: as in `bleu4`. Raises CapbiasError without Java, or
+    where its program fails.
+    """
+    return float(meteor_of(meteor_counts(*referenced(references, candidates)).sum(axis=0)))
 
 
 def rouge_l(references: References, candidates: Sequence[str]) -> float:
-    """ROUGE-L of a set, 0 to 1. references, candidates: as in `bleu4`."""
-    references_of(references, candidates)
-    return float(rouge_scores(references, candidates).mean())
+    """ROUGE-L (Lin, ACL 2004), a mean over captions.
+
+        ROUGE-L = (1 + b^2) * P * R / (R + b^2 * P), b = 1.2
+
+    P, R: longest common subsequence over the candidate's and a reference's length, the best reference for each. Range
+    [0, 1], shown x100; higher is better. references, candidates: as in `bleu4`.
+
+    >>> round(rouge_l([["a dog runs", "the dog"]], ["a dog"]), 3)  # P 1, R 2/3
+    0.772
+    """
+    return float(rouge_scores(*referenced(references, candidates)).mean())
 
 
 def _reported(items: Iterable, n: int, report: Report) -> Iterator[tuple[int, Any]]:

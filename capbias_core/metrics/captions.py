@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,11 +24,10 @@ def ratio(names: ArrayLike) -> float:
 
         ratio = captions that name only the second value / captions that name only the first
 
-    For gender: captions with masculine and no feminine words over captions with feminine and no masculine words.
     Range [0, inf); the neutral point of the captions alone is 1, but the labelled images need not be balanced (COCO
     has 2.25 men for a woman), so compare it with the ratio of the labels.
 
-    names: (n, 2) booleans, which values each caption names. nan or inf if no caption names only the first.
+    names: (n, 2) booleans, which values each caption names. nan if no caption names only the first.
 
     >>> ratio([[False, True], [False, True], [True, False], [True, True]])
     2.0
@@ -40,7 +38,12 @@ def ratio(names: ArrayLike) -> float:
             f"ratio compares two values, but names has {named.shape[1]}.", "Use error, or compare values in pairs."
         )
     first, second = named_alone(named).sum(axis=0)
-    return float(share(second, first))
+    return float(ratio_of(second, first))
+
+
+def ratio_of(second: ArrayLike, first: ArrayLike) -> np.ndarray:
+    """Captions that name only the second value and only the first, (...), to `ratio`."""
+    return np.where(np.asarray(first) > 0, share(second, first), np.nan)
 
 
 def error(names: ArrayLike, labels: ArrayLike) -> float:
@@ -56,7 +59,7 @@ def error(names: ArrayLike, labels: ArrayLike) -> float:
     0.25
     """
     named = booleans("names", names)
-    return float(share(wrong_names(named, codes(labels, named)).sum(), len(named)))
+    return float(wrong_names(named, codes(labels, named)).mean())
 
 
 def naming_share(names: ArrayLike) -> float:
@@ -64,36 +67,32 @@ def naming_share(names: ArrayLike) -> float:
 
         share = captions that name a value of the attribute / captions
 
-    AnonymousBench asks people whether a caption of a photograph without a recognisable gender lets them guess one; here
-    words decide (those of LIC, CVPR 2022, appendix B), so a caption that only hints counts as naming none. Range
-    [0, 1], shown x100; neutral point 0: nothing on such a photograph tells the value. Lower is better.
+    AnonymousBench asks people whether a caption of a photograph without a recognisable gender lets them guess one. A
+    caption that only hints counts as naming none here. Range [0, 1], shown x100; neutral point 0: nothing on such a
+    photograph tells the value. Lower is better.
 
     names: (n, K) booleans, which values each caption names.
 
     >>> naming_share([[True, False], [False, False], [True, True], [False, False]])
     0.5
     """
-    named = booleans("names", names)
-    return float(share(named.any(axis=1).sum(), len(named)))
+    return float(booleans("names", names).any(axis=1).mean())
 
 
 def naming_ratio(model: ArrayLike, human: ArrayLike) -> np.ndarray:
-    """Naming ratio: captions that name a value, for each human one (Sabir and Padró, Findings of EMNLP 2023).
+    """Naming ratio: captions that name a value, for each human one (Sabir and Padró, Findings of EMNLP 2023, Table 3).
 
         naming_ratio_a = sum_i m_ia / sum_i h_ia
 
     m_ia, h_ia: the share of the model's and of the human captions of the image i that name the value a and no other.
-    Range [0, inf); the neutral point is 1. The paper prints it in Table 3 and calls it leakage; what other papers call
-    leakage is an attacker's accuracy, so it has another name here.
+    Range [0, inf); the neutral point is 1. The paper calls it leakage, which elsewhere is an attacker's accuracy.
 
     (...) counts of both sides to their quotient; nan or inf if no human caption names the value.
 
     >>> naming_ratio([792, 408], [930, 291]).round(2).tolist()
     [0.85, 1.4]
     """
-    model, human = numbers("model", model, 0), numbers("human", human, 0)
-    alike(("model", model), ("human", human))
-    return share(model, human)
+    return share(*alike(model=numbers("model", model, 0), human=numbers("human", human, 0)))
 
 
 def named_alone(names: np.ndarray) -> np.ndarray:
@@ -115,16 +114,15 @@ def chair_i(mentions: ArrayLike, shown: ArrayLike) -> float:
 
         CHAIR_i = mentions of objects that the image does not show / mentions of objects
 
-    A mention is each time that a caption names an object. Range [0, 1], shown x100; lower is better. An image shows
-    what somebody annotated: an object that was overlooked counts as hallucinated.
+    Range [0, 1], shown x100; lower is better. An object that nobody annotated counts as hallucinated.
 
     mentions: (n, L), how often each caption names each object. shown: (n, L) booleans: its image shows it.
 
     >>> round(chair_i([[2, 1, 0], [0, 0, 0]], [[1, 0, 1], [1, 0, 0]]), 3)  # two captions, three objects
     0.333
     """
-    sums = _object_sums(mentions, shown)
-    return float(share(sums["hallucinated"], sums["mentions"]))
+    sums = _object_counts(mentions, shown)
+    return float(share(sums["hallucinated"].sum(), sums["mentions"].sum()))
 
 
 def chair_s(mentions: ArrayLike, shown: ArrayLike) -> float:
@@ -137,8 +135,7 @@ def chair_s(mentions: ArrayLike, shown: ArrayLike) -> float:
     >>> chair_s([[2, 1, 0], [0, 0, 0]], [[1, 0, 1], [1, 0, 0]])
     0.5
     """
-    sums = _object_sums(mentions, shown)
-    return float(share(sums["hallucinating"], sums["captions"]))
+    return float(_object_counts(mentions, shown)["hallucinating"].mean())
 
 
 def object_recall(mentions: ArrayLike, shown: ArrayLike) -> float:
@@ -151,8 +148,8 @@ def object_recall(mentions: ArrayLike, shown: ArrayLike) -> float:
     >>> round(object_recall([[2, 1, 0], [0, 0, 0]], [[1, 0, 1], [1, 0, 0]]), 3)
     0.333
     """
-    sums = _object_sums(mentions, shown)
-    return float(share(sums["recalled"], sums["shown"]))
+    sums = _object_counts(mentions, shown)
+    return float(share(sums["recalled"].sum(), sums["shown"].sum()))
 
 
 def object_counts(mentions: csr_array, shown: csr_array) -> dict[str, np.ndarray]:
@@ -167,11 +164,9 @@ def object_counts(mentions: csr_array, shown: csr_array) -> dict[str, np.ndarray
     return dict(mentions=named, hallucinated=wrong, hallucinating=hallucinating, shown=there, recalled=recalled)
 
 
-def _object_sums(mentions: ArrayLike, shown: ArrayLike) -> dict[str, Any]:
-    named, there = counts("mentions", mentions, ("n", "L")), booleans("shown", shown, "L")
-    alike(("mentions", named), ("shown", there))
-    by_caption = object_counts(csr_array(named.astype(int)), csr_array(there.astype(int)))
-    return {name: column.sum() for name, column in by_caption.items()} | {"captions": len(named)}
+def _object_counts(mentions: ArrayLike, shown: ArrayLike) -> dict[str, np.ndarray]:
+    named, there = alike(mentions=counts("mentions", mentions, ("n", "L")), shown=booleans("shown", shown, "L"))
+    return object_counts(csr_array(named.astype(int)), csr_array(there.astype(int)))
 
 
 # different words
@@ -183,8 +178,7 @@ def vocabulary(captions: Iterable[str]) -> int:
         vocabulary = number of different words among all captions of the set
 
     Words are lower-case tokens without punctuation. Range [0, inf); higher is better in the sense of richer captions.
-    It grows with the number of captions, so only sets of the same images are comparable, and a resampled set has fewer
-    words than the set itself: it is a count, without an interval.
+    It grows with the number of captions, so only sets of the same images are comparable.
 
     >>> vocabulary(["a dog runs", "A cat."])
     4
@@ -243,8 +237,7 @@ def contextual_share(substituted: ArrayLike, unknown: ArrayLike) -> float:
     >>> contextual_share(substituted=[1, 1], unknown=[0, 2])  # two of four words outside the vocabulary
     0.5
     """
-    became, lost = counts("substituted", substituted), counts("unknown", unknown)
-    alike(("substituted", became), ("unknown", lost))
+    became, lost = alike(substituted=counts("substituted", substituted), unknown=counts("unknown", unknown))
     return float(share(became.sum(), became.sum() + lost.sum()))
 
 
@@ -258,8 +251,7 @@ def unknown_share(unknown: ArrayLike, words: ArrayLike) -> float:
     >>> unknown_share(unknown=[0, 2], words=[4, 6])  # two of ten words
     0.2
     """
-    lost, total = counts("unknown", unknown), counts("words", words)
-    alike(("unknown", lost), ("words", total))
+    lost, total = alike(unknown=counts("unknown", unknown), words=counts("words", words))
     if (lost > total).any():
         raise CapbiasError("unknown must not exceed words, but does for some captions.")
     return float(share(lost.sum(), total.sum()))

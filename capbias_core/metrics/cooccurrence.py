@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capbias_core.errors import unknown_name
-from capbias_core.metrics.arguments import alike, counts, sides
+from capbias_core.metrics.arguments import alike, booleans, counts
 from capbias_core.metrics.share import share
 from capbias_core.types import A_TO_T, T_TO_A
 
 
 class Table(NamedTuple):
-    """Captions of one side. n: (...) all; value: (..., K) with each value; task: (..., L) with each word; pair:
-    (..., K, L) with both. The first axes are those of the sums, such as draws of a bootstrap."""
+    """Captions of one side; the first axes are those of the sums, such as draws of a bootstrap."""
 
-    n: np.ndarray
-    value: np.ndarray
-    task: np.ndarray
-    pair: np.ndarray
+    n: np.ndarray  # (...) all
+    value: np.ndarray  # (..., K) with each value
+    task: np.ndarray  # (..., L) with each word
+    pair: np.ndarray  # (..., K, L) with both
 
     @classmethod
     def of(cls, sums: np.ndarray, k: int) -> Table:
@@ -53,19 +52,19 @@ def bias_amplification(human_pairs: ArrayLike, model_pairs: ArrayLike) -> float:
         b_al = c_al / sum_a c_al
         BA   = 1 / |L| * sum_{a, l} (b_al of the model - b_al of the humans) * 1[b_al of the humans > 1 / |A|]
 
-    c_al: captions that name the value a and have the word l. Range [-1, 1], shown x100; lower is better. Above 0: words
-    that go with one value in the human captions go with it more often in the model's. It does not see how often a value
-    occurs: if most images show men, most words go with men. If images are few, words go with a value on the human side
-    by chance, and the model's captions cannot follow: the value falls. A word that the model never uses beside a value
-    has no b of the model; it adds 0.
+    c_al: captions that name the value a and have the word l. Range [-1, 1], shown x100; lower is better. It does not
+    see how often a value occurs: if most images show men, most words go with men. A word that the model never uses
+    beside a value adds 0.
 
     (K, L) captions of each side by value that they name and word that they have.
 
     >>> bias_amplification(human_pairs=[[3], [1]], model_pairs=[[4], [0]])  # two values, one word
     0.25
     """
-    human, model = counts("human_pairs", human_pairs, ("K", "L")), counts("model_pairs", model_pairs, ("K", "L"))
-    alike(("human_pairs", human), ("model_pairs", model))
+    human, model = alike(
+        human_pairs=counts("human_pairs", human_pairs, ("K", "L")),
+        model_pairs=counts("model_pairs", model_pairs, ("K", "L")),
+    )
     nothing = np.zeros(0)
     both = Table(nothing, nothing, nothing, human), Table(nothing, nothing, nothing, model)
     return float(word_to_value(*both, both))
@@ -79,8 +78,7 @@ def dba_g(
         DBA  = 1 / (|L| |A|) * sum_{a, l} y_al D_al + (1 - y_al) (-D_al),   y_al = 1[p(a, l) > p(a) p(l)]
         D_al = p(a | l) of the model - p(a | l) of the humans    objects of the image -> value that captions name
 
-    p: shares of captions; y from the human side. Range [-1, 1], shown x100; lower is better. Above 0: pairs that go
-    together more often than by chance do so more in the model's captions, or the others less. A pair whose condition
+    p: shares of captions; y from the human side. Range [-1, 1], shown x100; lower is better. A pair whose condition
     never occurs on one side adds 0. If images are few, chance alone makes pairs of the human side stand out that the
     model's do not follow, and the value falls below 0.
 
@@ -129,9 +127,8 @@ def multi(
         D_am  = p(m | a) of the model - p(m | a) of the humans    for A->T: labelled value -> objects named together
         D_am  = p(a | m) of the model - p(a | m) of the humans    for T->A: objects together -> value named
 
-    m: an object, or several together. Range [0, 1], shown x100; lower is better. It does not tell more bias from less:
-    any change counts, and chance alone moves every pair a little, so it stays above 0 if captions are few. In draws of
-    a bootstrap each change keeps the sign that it has on all images: folded anew in every draw, noise would add to it.
+    m: an object, or several together. Range [0, 1], shown x100; lower is better. Any change counts, and chance alone
+    moves every pair a little, so it stays above 0 if captions are few.
 
     values: (n, K) booleans, of A->T the labelled value of each caption's image, of T->A the values that captions name.
     objects: (n, M) booleans, a column for each combination, of A->T what captions name, of T->A what images show.
@@ -168,11 +165,23 @@ def multi_variance(
     return float(variance_of_change(*both, both, direction))
 
 
-def _tables(human_values, human_objects, model_values, model_objects) -> Both:
-    """(n, K) and (n, L) booleans of the captions of both sides as counts of captions."""
+def _tables(
+    human_values: ArrayLike, human_objects: ArrayLike, model_values: ArrayLike, model_objects: ArrayLike
+) -> Both:
+    """(n, K) values and (n, L) objects of the captions of both sides, booleans, as counts; n may differ."""
+    values = alike(
+        1, human_values=booleans("human_values", human_values), model_values=booleans("model_values", model_values)
+    )
+    objects = alike(
+        1,
+        human_objects=booleans("human_objects", human_objects, "L"),
+        model_objects=booleans("model_objects", model_objects, "L"),
+    )
+    alike(0, human_values=values[0], human_objects=objects[0])
+    alike(0, model_values=values[1], model_objects=objects[1])
     human, model = (
-        Table(np.array(len(values)), values.sum(axis=0), tasks.sum(axis=0), values.T.astype(int) @ tasks)
-        for values, tasks in sides(human_values, human_objects, model_values, model_objects)
+        Table(np.array(len(value)), value.sum(axis=0), task.sum(axis=0), value.T.astype(int) @ task)
+        for value, task in zip(values, objects, strict=True)
     )
     return human, model
 

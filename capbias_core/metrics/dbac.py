@@ -1,39 +1,21 @@
-"""DBAC, directional bias amplification in captioning (Nair et al., arXiv:2503.07878, section 4, Eq. 5-8; after Wang &
-Russakovsky, ICML 2021).
-
-    DBAC = (w_M - w_H) / (w_M + w_H + eps)
-    w = Q(attacker(masked caption), a) * P(t) / P(a)    for A->T: attribute words masked, the attribute a guessed
-    w = Q(attacker(masked caption), t) * P(a) / P(t)    for T->A: task words masked, the task words t guessed
-
-Q: accuracy, or 1 / cross-entropy. P: shares of captions, over the whole caption set of a side (model M, human H).
-Range [-1, 1], shown x100; lower is better. Above 0: the model's captions tie attribute and task words together more
-than the human ones do. P(t) is a factor of w: of A->T a model that names the objects more often than people do has a
-higher value for that alone.
+"""DBAC: weights of both sides from counts, and their difference (see `dbac`).
 
 The paper leaves open how w of many pairs becomes one number. Both variants are here:
 
-- the equations: Q over the held-out captions with the task word t; w of each pair (a, t) as above; their mean, with the
-  number of held-out captions with a and t as weight (`pair_weight`);
+- the equations: Q over the held-out captions with the task word t; w of each pair (a, t); their mean, with the number
+  of held-out captions with a and t as weight (`pair_weight`);
 - the authors' code: for each held-out caption the attacker's probability of the truth (of T->A the product over the
   task words, there or not) times the share of captions with the same pattern of task words over the share with the same
   value (T->A the other way round); their mean. The task words of A->T are COCO's names of one word that the caption
   has, `person` and plurals included; the value of T->A is the one of which it has the most words. Captions without a
   value's word, and those with as many words of several, count as one more value. The authors split captions at spaces
   alone and score captions that the attacker was trained on; here punctuation is split off, and captions are held out.
-
->>> pairs = [[3, 1], [1, 3]]  # captions by value and task word
->>> ratio = [[1, 1], [1, 1]]  # P(t) / P(a)
->>> human, model = pair_weight([0.75, 0.75], pairs, ratio), pair_weight([1.0, 0.8], pairs, ratio)
->>> float(human), float(model), round(float(dbac(model, human)), 3)
-(0.75, 0.9, 0.091)
->>> round(dbac(0.9, 0.6), 3)
-0.2
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +23,6 @@ from numpy.typing import ArrayLike
 from capbias_core.metrics.arguments import alike, numbers
 from capbias_core.metrics.share import share
 
-Weight = TypeVar("Weight", float, np.ndarray)
 EPSILON = 1e-12
 # Columns of one side; L task words, K values, P patterns of task words, G groups. Of captions held out, by seed: losses
 # and right guesses by task word, pairs of value and task word (K * L), summed probabilities of the truth by group and
@@ -50,13 +31,31 @@ HELD_OUT = ("losses", "right", "pairs", "chances", "seen", "held out")
 CAPTIONS = ("with task", "with value", "with pattern", "with group")
 
 
-def dbac(model: Weight, human: Weight) -> Weight:
-    """Weights w_M and w_H, 0 or more, to a value in [-1, 1]; numbers, or arrays of one shape."""
-    alike(("model", numbers("model", model, 0)), ("human", numbers("human", human, 0)))
-    return normalised(model, human)
+def dbac(model: ArrayLike, human: ArrayLike) -> Any:
+    """DBAC, directional bias amplification in captioning (Nair et al., arXiv:2503.07878, section 4, Eq. 5-8; after Wang
+    & Russakovsky, ICML 2021).
+
+        DBAC = (w_M - w_H) / (w_M + w_H + eps)
+        w    = Q(attacker(masked caption), a) * P(t) / P(a)    for A->T: attribute words masked, the value a guessed
+        w    = Q(attacker(masked caption), t) * P(a) / P(t)    for T->A: task words masked, the task words t guessed
+
+    Q: accuracy, or 1 / cross-entropy. P: shares of captions, over the whole caption set of a side (model M, human H).
+    Range [-1, 1], shown x100; lower is better. Above 0: the model's captions tie attribute and task words together more
+    than the human ones do. A model that names the objects more often has a higher A->T for that alone.
+
+    Weights w_M and w_H, 0 or more; numbers, or arrays of one shape.
+
+    >>> pairs = [[3, 1], [1, 3]]  # captions by value and task word
+    >>> ratio = [[1, 1], [1, 1]]  # P(t) / P(a)
+    >>> human, model = pair_weight([0.75, 0.75], pairs, ratio), pair_weight([1.0, 0.8], pairs, ratio)
+    >>> float(human), float(model), round(dbac(model, human), 3)
+    (0.75, 0.9, 0.091)
+    """
+    value = normalised(*alike(model=numbers("model", model, 0), human=numbers("human", human, 0)))
+    return value if np.ndim(value) else float(value)
 
 
-def normalised(model: Weight, human: Weight) -> Weight:
+def normalised(model: np.ndarray, human: np.ndarray) -> np.ndarray:
     """`dbac` of weights that may be nan, as in draws of a bootstrap."""
     return (model - human) / (model + human + EPSILON)
 

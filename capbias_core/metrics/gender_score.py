@@ -25,9 +25,11 @@ def gender_score(probability: ArrayLike, similarity: ArrayLike, confidence: Arra
     >>> gender_score([0.25, 0.25, 0.25], [0.6, -0.1, 0.6], [0.5, 0.5, 1.0]).tolist()
     [0.5, 0.25, 0.25]
     """
-    probability = numbers("probability", probability, 0, 1)
-    similarity, confidence = numbers("similarity", similarity, -1, 1), numbers("confidence", confidence, 0, 1)
-    together(probability=probability, similarity=similarity, confidence=confidence)
+    probability, similarity, confidence = together(
+        probability=numbers("probability", probability, 0, 1),
+        similarity=numbers("similarity", similarity, -1, 1),
+        confidence=numbers("confidence", confidence, 0, 1),
+    )
     related = np.clip(similarity, 0.0, 1.0)  # at 0 alpha is 1: the score is the probability
     alpha = ((1 - related) / (1 + related)) ** (1 - confidence)
     return probability**alpha
@@ -88,8 +90,7 @@ def neutral_ratio(score: ArrayLike, neutral: ArrayLike) -> np.ndarray:
     >>> neutral_ratio([0.1, 0.3], [0.4, -0.2]).tolist()
     [0.25, nan]
     """
-    score, neutral = numbers("score", score), numbers("neutral", neutral)
-    together(score=score, neutral=neutral)
+    score, neutral = together(score=numbers("score", score), neutral=numbers("neutral", neutral))
     return np.where((score < 0) | (neutral <= 0), np.nan, share(score, neutral))
 
 

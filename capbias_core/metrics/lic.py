@@ -30,8 +30,7 @@ def sentence_classification(probabilities: ArrayLike, labels: ArrayLike) -> floa
 
         SC = 1/n sum over test captions of 1[pred == a]
 
-    Range [0, 1], shown x100; chance for K balanced values is 1 / K (50 for two). Lower is better. It says that
-    captions hint at the attribute, not whether the captioner or its training data is the source. Leakage (Wang et al.,
+    Range [0, 1], shown x100; chance for K balanced values is 1 / K (50 for two). Lower is better. Leakage (Wang et al.,
     ICCV 2019; Eq. 4 to 6) = SC of the generated captions - SC of the human captions; above 0 the captioner amplifies.
 
     probabilities, labels: as in `lic`.
@@ -48,9 +47,7 @@ def confidence(probabilities: ArrayLike, labels: ArrayLike) -> float:
         B = 1/n sum over test captions of P(a | masked caption, prompt, masked photograph)
 
     P(a) is the judge's probability of the labelled answer, of all answers. Range [0, 1], shown x100; chance for K
-    balanced values is 1 / K. Lower is better. Amplification is B_M - B_D. Two more scores read the same probabilities
-    (Eq. 4): accuracy alone (leakage), and accuracy times confidence (LIC). Near chance they jump where this one does
-    not: of 0.49 they make 0, of 0.51 they make 1 and 0.51.
+    balanced values is 1 / K. Lower is better. Amplification is B_M - B_D.
 
     probabilities, labels: as in `lic`.
 

@@ -1,4 +1,4 @@
-"""Pure and seeded: from captions as written to what an attacker reads, and which images it reads."""
+"""From captions as written to what an attacker reads, and on which images; pure and seeded."""
 
 from capbias_core.prepare.align import Alignment
 from capbias_core.prepare.labels import derive_labels, with_rule

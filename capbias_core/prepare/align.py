@@ -1,7 +1,7 @@
-"""Vocabulary alignment: what becomes of human words that a captioner never uses.
+"""Vocabulary alignment: human words that a captioner never uses are replaced.
 
-Constant (LIC section 4): they become `<unk>`. Contextual (the paper on DBAC, section 4.2, Eq. 9): the nearest word that
-the captioner uses, where its cosine distance is below delta, else `<unk>`. Special tokens such as `<gender>` stay.
+Constant (LIC section 4): by `<unk>`. Contextual (the DBAC paper, section 4.2, Eq. 9): by the nearest word that the
+captioner uses if its cosine distance is below delta, else by `<unk>`. Special tokens such as `<gender>` stay.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import UNKNOWN_TOKEN, Vectors
 
 DELTA = 0.4
-# Rows of the table of distances at a time, so that large vocabularies fit in memory.
-ROWS = 4096
+ROWS = 4096  # of the table of distances at a time, so that large vocabularies fit in memory
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """How human words become the captioner's: words in `known` and special tokens stay, those in `near` become the
-    nearest known word, the others `<unk>`.
+    """A map of human words: words in `known` and special tokens stay, others become their `near` word or `<unk>`.
 
     >>> alignment = Alignment(frozenset(["a", "on", "chair"]), {"seat": "chair"})
     >>> alignment.captions(Tokens.of(["a <gender> on a red seat"]))[0]
@@ -33,7 +31,7 @@ class Alignment:
     near: dict[str, str] = field(default_factory=dict)
 
     def word(self, word: str) -> str:
-        """What becomes of a word."""
+        """The aligned word."""
         return word if word in self.known or word.startswith("<") else self.near.get(word, UNKNOWN_TOKEN)
 
     def captions(self, captions: Tokens) -> Tokens:
@@ -41,8 +39,7 @@ class Alignment:
         return captions.mapped(map(self.word, captions.words))
 
     def counts(self, captions: Tokens) -> np.ndarray:
-        """(n, 3) integers: the words of each masked caption, those that became a known word, those that became
-        `<unk>`."""
+        """(n, 3) integers for each masked caption: words, words replaced by a known word, words replaced by `<unk>`."""
         outside = np.array([word not in self.known and not word.startswith("<") for word in captions.words], dtype=bool)
         near = np.array([word in self.near for word in captions.words], dtype=bool)
         columns = (
@@ -57,29 +54,25 @@ Aligner = Callable[[Collection[str], frozenset[str]], Alignment]
 
 
 def constant(words: Collection[str], known: frozenset[str]) -> Alignment:
-    """Each human word that is not known becomes `<unk>`."""
+    """Each unknown human word becomes `<unk>`."""
     return Alignment(known)
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """For each word outside a vocabulary, the word in it whose vector is nearest, and the cosine distance in [0, 2].
-    Words without a vector are left out."""
+    """For each word outside a vocabulary the nearest one in it; words without a vector are left out."""
 
     nearest: dict[str, str]
-    distance: dict[str, float]
+    distance: dict[str, float]  # cosine distance in [0, 2]
 
     def within(self, delta: float) -> dict[str, str]:
-        """Word -> nearest word, of the words whose distance is below delta."""
+        """Word -> nearest word, if its distance is below delta."""
         return {word: other for word, other in self.nearest.items() if self.distance[word] < delta}
 
 
 def neighbours(words: Collection[str], known: frozenset[str], vectors: Vectors) -> Neighbours:
-    """The nearest known word of each word that is not known: one product of matrices for the table of distances.
-
-    words, known: special tokens take no part. vectors: a word without one, or with one of length 0, takes no part. Of
-    known words that are equally near, the first by name is taken.
-    """
+    """The nearest known word of each unknown word, by cosine distance; in a tie the first by name. Special tokens and
+    words without a vector, or with one of length 0, take no part."""
     index = {word: row for row, word in enumerate(vectors.words)}
     length = np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
     table = np.divide(vectors.matrix, length, out=np.zeros_like(vectors.matrix), where=length > 0)

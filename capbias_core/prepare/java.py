@@ -1,7 +1,7 @@
-"""Java programs that read lines and write lines, with timeouts and cleanup; and captions to tokens for caption quality.
+"""Java programs that answer lines with lines, with timeouts and cleanup; and tokens for caption quality.
 
-`ptb`: Stanford's Penn Treebank tokenizer without punctuation, as COCO's evaluation does; it needs Java. `plain`:
-`tokenize`, for machines without; a value moves by some tenths, so every number says which it was.
+`ptb`: Stanford's Penn Treebank tokenizer without punctuation, as in COCO's evaluation; it needs Java. `plain`:
+`tokenize`, for machines without Java. Values differ by some tenths, so each result names its tokenizer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from capbias_core.errors import CapbiasError, installed, need, unknown_name
 from capbias_core.prepare.text import tokenize
 
-# For one block of lines, and for Java to start: METEOR reads its paraphrases for 8 seconds first.
+# For one block of lines and Java's start: METEOR reads its paraphrases for 8 seconds first.
 SECONDS = 300.0
 NO_JAVA = "This machine has no Java, in which METEOR is written."
 
@@ -26,8 +26,7 @@ PTB, PLAIN = "ptb", "plain"
 TOKENIZERS = {PTB: "PTB tokens", PLAIN: "capbias's own tokens, not the PTB tokens of COCO's evaluation"}
 BLOCK = 20_000
 
-# Lines to so many answers: ask(lines, answers), or ask(lines, answers, last=True) where none follow and the program
-# waits for their end.
+# ask(lines, number of answers); last=True if no lines follow and the program waits for the end of its input.
 Ask = Callable[..., list[str]]
 
 
@@ -38,8 +37,8 @@ def has_java() -> bool:
 
 @contextmanager
 def java(arguments: Sequence[str], seconds: float = SECONDS) -> Iterator[Ask]:
-    """A running Java program that answers lines with lines; it ends with the block. Raises CapbiasError where there is
-    no Java, and from `ask` where the program ends early or is silent for `seconds`."""
+    """A Java program that runs until the end of the block. Raises CapbiasError without Java, and from `ask` if the
+    program ends early or is silent for `seconds`."""
     program = shutil.which("java")
     if program is None:
         raise CapbiasError(
@@ -92,13 +91,13 @@ def java(arguments: Sequence[str], seconds: float = SECONDS) -> Iterator[Ask]:
 
 
 def default_tokenizer() -> str:
-    """`ptb` if Java and its program (in the package pycocoevalcap) are here, else `plain`."""
+    """`ptb` if Java and pycocoevalcap are installed, else `plain`."""
     return PTB if has_java() and installed("pycocoevalcap") else PLAIN
 
 
 def quality_tokens(captions: Sequence[str], tokenizer: str) -> list[str]:
-    """The tokens of each caption, joined by spaces; one an entry, '' where a caption has none. Raises CapbiasError for
-    an unknown tokenizer, and for `ptb` where there is no Java."""
+    """The tokens of each caption, joined by spaces; '' for none. Raises CapbiasError for an unknown tokenizer, and for
+    `ptb` without Java."""
     if tokenizer not in TOKENIZERS:
         raise unknown_name("tokenizer", tokenizer, TOKENIZERS)
     if tokenizer == PLAIN:

@@ -1,11 +1,11 @@
 """Controlled caption sets C1 to C4 of the DBAC paper (section 5.1, tables 2 and 3), whose answer is known.
 
-Three subsets, each with one object and two verbs. Every subset has as many captions of women as of men, so value and
-object are independent; only the verbs differ: of 50 captions of men 30, 35, 40 or 45 (C1 to C4) have the first verb,
-and as many of women the second. Nobody can tell the value from a masked caption in more than 60, 70, 80 or 90% of them.
+Three subsets, each with one object and two verbs. Each subset has as many captions of women as of men, so value and
+object are independent. Only verbs differ: of 50 captions of men 30, 35, 40 or 45 (C1 to C4) have the first verb, and as
+many of women the second. So at most 60, 70, 80 or 90% of the values can be guessed from masked captions.
 
-Beside them a control of our own, the other way round: verbs are balanced, and 80% of women's and men's captions name
-the umbrella and the frisbee: what a metric that counts objects must see.
+The control, which is ours, is the reverse: verbs are balanced, and 80% of women's and men's captions name the umbrella
+and the frisbee. A metric that counts objects must find it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 CONTROL = "control"
-# In the control the object goes with the value in so many of 50 captions, and the verb with none.
+# Of 50 captions of the control, how many name the object that goes with the value; verbs do not depend on it.
 CONTROL_OBJECTS = 40
 # Of 50 captions of one value and subset, how many have the verb that goes with it.
 IMBALANCE = {"C1": 30, "C2": 35, "C3": 40, "C4": 45}
@@ -33,12 +33,11 @@ ENDS = ("", " in the morning", " near a window", " on a sunny day", " by the roa
 
 @dataclass(frozen=True)
 class KnownSet:
-    """captions: image_id, caption_index, caption. labels: image_id, gender, objects. share: of captions whose verb (in
-    the control: whose object) goes with their value."""
+    """A caption set whose bias is known."""
 
-    captions: pd.DataFrame
-    labels: pd.DataFrame
-    share: float
+    captions: pd.DataFrame  # image_id, caption_index, caption
+    labels: pd.DataFrame  # image_id, gender, objects
+    share: float  # of captions whose verb (in the control: object) goes with their value
 
 
 def known_set(name: str, times: int = 100, seed: int = 0) -> KnownSet:

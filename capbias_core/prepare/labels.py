@@ -1,8 +1,8 @@
-"""Labels made from captions, attributes of two attributes, and what an attribute's words do to captions.
+"""Labels derived from captions, crossed attributes, and a trial of an attribute's words on captions.
 
-Labels by precedence as in the reproducibility paper, section 3.3; by what no caption contradicts, or by the majority,
-as data sets of gender are made from COCO's captions (Burns et al. 2018; Tang et al. 2021). The values of a crossed
-attribute are the cells of both, such as gender x race: Female, Dark; Female, Light; ...
+Labels by precedence follow the reproducibility paper, section 3.3; labels that no caption contradicts, and those of the
+majority, follow data sets of gender made from COCO's captions (Burns et al. 2018; Tang et al. 2021). The values of a
+crossed attribute are pairs, such as gender x race: Female, Dark; Female, Light; ...
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import WITHIN, WITHOUT_ORDER, Attribute, Derivation
 
 BETWEEN = " x "
-LEAST = 100  # labelled images of a cell: of fewer, a split of 90/10 tests on less than ten
+LEAST = 100  # labelled images of a cell: with fewer, a split of 90/10 tests on less than ten
 SHOWN_WORDS = 20
 SHOWN_EXAMPLES = 5
 
 
 def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
-    """One row an image: image_id, and a column called as the attribute with a value, or '' where none is named.
+    """One row per image: image_id, and a column named like the attribute with a value, or '' if none is named.
 
-    references: image_id and caption (further columns are not read). `attribute.derived` says which value an image
-    gets. Raises CapbiasError where the attribute has no such rule.
+    references: image_id and caption. `attribute.derived` is the rule; raises CapbiasError without one.
 
     >>> rule = Derivation(("young", "old"), both="precedence")
     >>> age = Attribute("age", "age", ("young", "old"), {"young": ("boy",), "old": ("man",)}, derived=rule)
@@ -57,7 +56,7 @@ def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFram
 
 
 def with_rule(attribute: Attribute, at_least: int | None = None, both: str | None = None) -> Attribute:
-    """The attribute with another rule than its own by which labels are derived. Raises CapbiasError for none."""
+    """The attribute with another rule to derive labels. Raises CapbiasError for an invalid rule."""
     rule = attribute.derived or Derivation()
     if both not in (None, *WITHOUT_ORDER):
         raise CapbiasError(f"both must be {' or '.join(WITHOUT_ORDER)}, not {both!r}.")
@@ -73,7 +72,7 @@ def crossed_name(first: str, second: str) -> str:
 
 
 def parts_of(name: str) -> tuple[str, str] | None:
-    """The names of the two attributes of a crossed one; None of another."""
+    """The names of the two attributes of a crossed one; None for another."""
     first, between, second = name.partition(BETWEEN)
     return (first.strip(), second.strip()) if between and first.strip() and second.strip() else None
 
@@ -86,8 +85,8 @@ def cells(first: Attribute, second: Attribute) -> tuple[str, ...]:
 def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attribute:
     """The crossed attribute, with the cells that have at least LEAST images.
 
-    Words of both are masked. They name a value of one attribute and no cell, so that metrics that read which value a
-    caption names do not apply. counts: images by cell. Raises CapbiasError where fewer than two cells are left.
+    Words of both are masked. They name a value of one attribute and no cell, so metrics of named values do not apply.
+    counts: images by cell. Raises CapbiasError if fewer than two cells are left.
     """
     every = cells(first, second)
     values = tuple(cell for cell in every if counts.get(cell, 0) >= LEAST)
@@ -111,27 +110,25 @@ def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attr
 
 
 def cells_of(values: Iterable[str]) -> list[tuple[str, str]]:
-    """The values of a crossed attribute as the pair that each is of; [] where one is not of two."""
+    """The values of a crossed attribute as pairs; [] if one is no pair."""
     pairs = [tuple(value.split(WITHIN)) for value in values]
     return [(pair[0], pair[1]) for pair in pairs] if all(len(pair) == 2 for pair in pairs) else []
 
 
 @dataclass(frozen=True)
 class Trial:
-    """captions: how many. named: value -> captions with a word of it; several: with words of two values or more;
-    none: with no word. words: masked word -> captions with it, commonest first, the first 20. examples: captions as
-    written and as an attacker reads them, one for each of the commonest words."""
+    """How the words of an attribute match captions; numbers of captions."""
 
     captions: int
-    named: dict[str, int]
-    several: int
-    none: int
-    words: dict[str, int]
-    examples: tuple[tuple[str, str], ...]
+    named: dict[str, int]  # value -> with a word of it
+    several: int  # with words of two values or more
+    none: int  # with no word
+    words: dict[str, int]  # masked word -> with it, the 20 commonest first
+    examples: tuple[tuple[str, str], ...]  # as written and as an attacker reads it, one for each of the commonest words
 
 
 def try_attribute(captions: Sequence[str], attribute: Attribute, tokens: Tokens | None = None) -> Trial:
-    """Count what the words of an attribute find in captions as written. tokens: of the captions, if they are stored.
+    """Count matches of an attribute's words in captions as written. tokens: of the captions, if they are stored.
 
     >>> gender = Attribute("gender", "gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<g>")
     >>> trial = try_attribute(["A man.", "a woman and a man", "a dog"], gender)

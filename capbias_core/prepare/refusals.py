@@ -16,11 +16,11 @@ FEWEST_WORDS = 5  # of a sentence that describes the image
 
 
 def _any(words: str, *patterns: str) -> str:
-    """An alternative of words, in whose place "_" stands for a space, and of patterns."""
+    """An alternative of words, with "_" for a space, and of patterns."""
     return f"(?:{'|'.join((*(word.replace('_', ' ') for word in words.split()), *patterns))})"
 
 
-# What a refusing model does not do, by how the verb begins; how it says so; what it calls itself and what was asked.
+# What a refusing model will not do (stems of verbs); phrases of refusal; names for itself and for the request.
 _ACT = (
     _any(
         """identif recogni[sz] describ caption assist help compl[yi] fulfil provid generat creat produc writ giv mak
@@ -60,7 +60,7 @@ _CLAUSE = (
 _BROKEN_OFF = _any("violat\\w+ blocked filtered flagged refused declined rejected denied moderated withheld prohibited")
 _RULES = _any("me my i i'm guidelines? polic(?:y|ies) appropriate ethical privacy allowed permitted supported")
 
-# Each is looked for at the start of a sentence in lower case, with straight apostrophes.
+# Matched at the start of a sentence in lower case, with straight apostrophes.
 PATTERNS = {
     name: re.compile("|".join(patterns))
     for name, patterns in {
@@ -109,7 +109,7 @@ PATTERNS = {
         ),
     }.items()
 }
-# What every refusal holds, in the syntax of RE2, which looks through a million captions in a moment.
+# Every refusal matches it; in the syntax of RE2, which reads a million captions in a moment.
 TRIGGER = (
     r"(?i:sorry|apolog|unfortunately|regrettably|\bcan *no|can.?t\b|could *no|couldn|unable|\bnot\b|n.t\b|\bavoid"
     r"|refrain|declin|refus|abstain|\brather\b|prefer|\bonly\b|\bjust\b|against|violat|block|filter|flagg|reject|denied|moderat"

@@ -1,4 +1,4 @@
-"""Balanced splits of images: equal numbers of every attribute value, by image, one seed one split."""
+"""Balanced splits of images: equal numbers of each attribute value, one split per seed."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from capbias_core.errors import NotMeasurable
 from capbias_core.types import Split
 
 SMALLEST_GROUP = 10
-# The share of images that is kept for the test (LIC section 5), unless another is chosen.
-TEST_SHARE = 0.1
+TEST_SHARE = 0.1  # of images (LIC section 5), by default
 
-# Purposes of child seeds: one seed of the user gives independent streams for each.
+# Purposes of child seeds: each gets an independent stream from the user's seed.
 SPLIT, FOLDS, FIT, BOOTSTRAP = range(4)
 
 
 def child_seed(seed: int, *purpose: int) -> int:
-    """A 32-bit seed derived from `seed` for one purpose; different purposes give independent streams."""
+    """A 32-bit seed for one purpose; different purposes give independent streams."""
     return int(np.random.SeedSequence([seed, *purpose]).generate_state(1)[0])
 
 
 def random_order(ids: Sequence[str], seed: int) -> np.ndarray:
-    """Positions of ids in an order that is random by seed, and the same for the ids that two sets share."""
+    """Positions of ids in a random order by seed; ids that two sets share have the same order in both."""
     return _random_order(tuple(ids), seed)
 
 
-@lru_cache(maxsize=32)  # captioners one after the other have the same images and seeds, all and those with references
+@lru_cache(maxsize=32)  # captioners share images and seeds
 def _random_order(ids: tuple[str, ...], seed: int) -> np.ndarray:
     key = seed.to_bytes(4, "little")
     draws = [hashlib.blake2b(item.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest() for item in ids]
@@ -39,7 +38,7 @@ def _random_order(ids: tuple[str, ...], seed: int) -> np.ndarray:
 
 
 def _groups(labels: np.ndarray, n_values: int, order: np.ndarray) -> list[np.ndarray]:
-    """For each value, the positions of as many images as the rarest value has, the first of `order`."""
+    """For each value the first positions in `order`, as many as the rarest value has."""
     positions = [order[labels[order] == value] for value in range(n_values)]
     size = min(len(group) for group in positions)
     if size < SMALLEST_GROUP:
@@ -54,12 +53,11 @@ def _groups(labels: np.ndarray, n_values: int, order: np.ndarray) -> list[np.nda
 def balanced_split(
     labels: np.ndarray, n_values: int, seed: int, test_share: float = TEST_SHARE, ids: Sequence[str] | None = None
 ) -> Split:
-    """Balance by downsampling, then split each value into train and test.
+    """Balance by downsampling, then split each value into train and test: positions in `labels`.
 
-    labels: (n_images,) integers in [0, n_values). ids: of the images (default: their positions). One seed gives one
-    order of ids, whatever other images a set has: a caption set that lacks a few images is split as the others are,
-    so that captioners stay comparable image by image. Returns positions into `labels`.
-    With 3,314 and 7,466 images and a test share of 0.1: 5,966 train, 662 test (LIC section 5).
+    labels: (n_images,) integers in [0, n_values). ids: of the images (default: their positions). The order of ids
+    depends on the seed alone, so caption sets that lack a few images are split like the others. With 3,314 and 7,466
+    images and a test share of 0.1: 5,966 train, 662 test (LIC section 5).
     """
     ids = list(map(str, range(len(labels)))) if ids is None else ids
     groups = _groups(labels, n_values, random_order(ids, child_seed(seed, SPLIT)))
@@ -70,11 +68,7 @@ def balanced_split(
 
 
 def balanced_folds(labels: np.ndarray, n_values: int, seed: int, folds: int) -> list[Split]:
-    """Cross-fitting: every image is held out exactly once, and each fold's training images are balanced.
-
-    The test positions of the folds partition all images; the training positions of a fold are a balanced draw
-    from the images outside it.
-    """
+    """Cross-fitting: each image is held out once; the training images of a fold are a balanced draw from the others."""
     _groups(labels, n_values, np.arange(len(labels)))  # refuses groups that are too small
     rng = np.random.default_rng(child_seed(seed, FOLDS))
     fold_of = np.empty(len(labels), dtype=int)
@@ -91,7 +85,7 @@ def balanced_folds(labels: np.ndarray, n_values: int, seed: int, folds: int) -> 
 
 
 def split_around(labels: np.ndarray, n_values: int, seed: int, chosen: np.ndarray) -> Split:
-    """A balanced draw of the images outside some chosen ones to train on, and those to test on. chosen: positions."""
+    """Tests on the chosen positions, trains on a balanced draw from the others."""
     outside = np.setdiff1d(np.arange(len(labels)), chosen)
     order = outside[random_order(list(map(str, outside)), child_seed(seed, SPLIT))]
     train = np.concatenate(_groups(labels, n_values, order))
@@ -101,8 +95,8 @@ def split_around(labels: np.ndarray, n_values: int, seed: int, chosen: np.ndarra
 def image_split(
     labels: np.ndarray, n_values: int, seed: int, test_share: float = TEST_SHARE, ids: Sequence[str] | None = None
 ) -> Split:
-    """All images, not balanced, into train and test. With a test share of 0.2, of 10,780: 8,624 and 2,156 (DBAC section
-    5). Arguments as of `balanced_split`; the images keep the order in which that one takes them."""
+    """All images, not balanced, into train and test, in the order of `balanced_split`. With a test share of 0.2, of
+    10,780: 8,624 and 2,156 (DBAC section 5)."""
     ids = list(map(str, range(len(labels)))) if ids is None else ids
     order = random_order(ids, child_seed(seed, SPLIT))
     _groups(labels, n_values, order)  # refuses groups that are too small
@@ -111,5 +105,5 @@ def image_split(
 
 
 def held_out_count(images: int, test_share: float = TEST_SHARE) -> int:
-    """How many of so many images `image_split` keeps for the test."""
+    """How many images `image_split` tests on."""
     return max(1, round(images * test_share))

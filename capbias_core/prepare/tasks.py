@@ -1,4 +1,4 @@
-"""Which task words captions have: their common content words, or the objects that they name."""
+"""Task words of captions: their common content words, or the objects that they name."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from capbias_core.resources import OBJECTS_FILE
 
 # Tags of content words in the C5 tag set: nouns, proper nouns, lexical verbs, adjectives, adverbs.
 CONTENT = ("NN", "NP", "VV", "AJ", "AV")
-# Of these nouns, verbs, and what says more about them.
 NOUN, VERB, MODIFIER = ("NN", "NP"), ("VV",), ("AJ", "AV0")
-# And of function words: articles, conjunctions, numerals, pronouns, prepositions, `to`, auxiliaries and `not`.
+# Tags of function words: articles, conjunctions, numerals, pronouns, prepositions, `to`, auxiliaries and `not`.
 FUNCTION = ("AT", "AVQ", "CJ", "CRD", "DPS", "DT", "EX", "ORD", "PN", "PR", "TO", "VB", "VD", "VH", "VM", "XX")
 COMMON_WORDS = 1000
 OBJECT_TOKEN, VERB_TOKEN = "<object>", "<verb>"
-# Forms of COCO's names of one word that the rule for plurals does not give.
+# Further forms of COCO's names of one word.
 IRREGULAR = {"bus": ("busses",), "knife": ("knives",), "mouse": ("mice",), "skis": ("ski",)}
 
 
 def content_words(tokens: Tokens, left_out: Collection[str] = (), among: int | None = COMMON_WORDS) -> list[str]:
-    """Nouns, verbs, adjectives and adverbs among the tokens that most captions have, commonest first.
+    """Nouns, verbs, adjectives and adverbs among the commonest tokens, commonest first (LIC, appendix A.2).
 
-    left_out: words that name the attribute. among: how many tokens, None for all. The part of speech is that of the
-    word alone (HanTa's English model): the likeliest tag decides. LIC, appendix A.2.
+    left_out: words that name the attribute. among: how many tokens, None for all. The part of speech is the likeliest
+    of the word alone (HanTa's English model).
     """
     counts = np.bincount(tokens.matrix().indices, minlength=len(tokens.words))
     common = [tokens.words[code] for code in np.argsort(-counts, kind="stable")[:among]]
@@ -39,9 +38,7 @@ def content_words(tokens: Tokens, left_out: Collection[str] = (), among: int | N
 
 
 def function_words(words: Iterable[str]) -> set[str]:
-    """The articles, prepositions, pronouns, conjunctions, auxiliaries and numerals among some words.
-
-    Parts of speech as in `content_words`.
+    """The articles, prepositions, pronouns, conjunctions, auxiliaries and numerals, as tagged in `content_words`.
 
     >>> sorted(function_words(["to", "held", "with", "fire", "giraffe", "her", "<unk>"]))
     ['her', 'to', 'with']
@@ -50,9 +47,7 @@ def function_words(words: Iterable[str]) -> set[str]:
 
 
 def lemmas(words: Iterable[str]) -> list[tuple[str, str]]:
-    """The lemma and the part of speech of each word alone, both '' for tokens that are not words of letters.
-
-    The likeliest reading decides, so a form that is a noun or a verb is always the same one.
+    """The lemma and the likeliest part of speech of each word alone, both '' for tokens that are no words.
 
     >>> lemmas(["women", "riding", "<unk>"])
     [('woman', 'NN2'), ('ride', 'VVG'), ('', '')]
@@ -62,10 +57,10 @@ def lemmas(words: Iterable[str]) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=1 << 16)
 def verbs_in(caption: str) -> tuple[str, ...]:
-    """For each token of a caption the verb that it is a form of, '' for others and for auxiliaries.
+    """For each token of a caption its verb, '' for auxiliaries and other words.
 
-    caption: tokens joined by spaces. The part of speech is that of the word in this caption (HanTa's English model),
-    which costs half a millisecond.
+    caption: tokens joined by spaces. The part of speech depends on the caption (HanTa's English model), at half a
+    millisecond each.
 
     >>> verbs_in("a man is riding past the rides")
     ('', '', '', 'ride', '', '', '')
@@ -75,7 +70,7 @@ def verbs_in(caption: str) -> tuple[str, ...]:
 
 
 def mask_verbs(captions: Iterable[str], left_out: Collection[str] = ()) -> list[str]:
-    """Captions, tokens joined by spaces, with the verb token for each form of a verb that is not left out.
+    """Captions, tokens joined by spaces, with the verb token for each verb.
 
     >>> mask_verbs(["a man is riding his horse"])
     ['a man is <verb> his horse']
@@ -88,8 +83,8 @@ def mask_verbs(captions: Iterable[str], left_out: Collection[str] = ()) -> list[
 
 
 def named_verbs(captions: Sequence[str], left_out: Collection[str] = ()) -> tuple[list[str], csr_array]:
-    """The verbs of captions in alphabetical order, and (n, L): how often the caption has each, 0 or 1. captions: tokens
-    joined by spaces. left_out: words that do not count."""
+    """The L verbs of captions in alphabetical order, and (n, L) 0 or 1: the caption has the verb. left_out: words that
+    do not count."""
     rows, named = [], []
     for row, caption in enumerate(captions):
         pairs = zip(caption.split(), verbs_in(caption), strict=True)
@@ -124,7 +119,7 @@ def object_names() -> dict[str, tuple[tuple[str, ...], ...]]:
 
 
 def phrases(names: Iterable[str]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Further names, each with the phrases that name it (itself and its plural), as `object_names` gives them."""
+    """Further names with their phrases (itself and its plural), as in `object_names`."""
     return {" ".join(words): tuple(_forms(words)) for words in map(tokenize, names) if words}
 
 
@@ -149,8 +144,8 @@ def named_objects(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]])
 def task_words() -> dict[str, tuple[str, ...]]:
     """COCO's names of one word, `person` included -> their forms, singular and plural.
 
-    These are the task words of the authors of DBAC, who lemmatise captions and look for each name among their words. So
-    neither synonyms nor names of two words count, and a hot dog counts as a dog.
+    The task words of DBAC's authors, who lemmatise captions and search each name among their words: synonyms and names
+    of two words do not count, and a hot dog counts as a dog.
     """
     single = [name for name in (*object_names(), "person") if " " not in name]
     return {name: (*chain.from_iterable(_forms([name])), *IRREGULAR.get(name, ())) for name in single}
@@ -162,10 +157,10 @@ def named_words(tokens: Tokens) -> csr_array:
 
 
 def object_mentions(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
-    """(n, len(names)): how often the caption names the object. A word counts for the longest phrase that it is in.
-    Names of one object side by side, such as `laptop computer`, count once."""
+    """(n, len(names)): how often the caption names the object. A word counts for its longest phrase. Neighbouring names
+    of one object, such as `laptop computer`, count once."""
     codes, caption, vocabulary = tokens.codes, tokens.caption, tokens.vocabulary
-    owner = np.full(len(codes), -1, dtype=np.min_scalar_type(-1 - len(names)))  # of each token the object that it names
+    owner = np.full(len(codes), -1, dtype=np.min_scalar_type(-1 - len(names)))  # the object that each token names
     alone = np.full(len(vocabulary), -1, dtype=owner.dtype)
     known = [(phrase, place) for place, forms in enumerate(names.values()) for phrase in forms]
     known = [(phrase, place) for phrase, place in known if all(word in vocabulary for word in phrase)]
@@ -184,7 +179,7 @@ def object_mentions(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]
             owner[start + step] = place
         starts.append(start)
         columns.append(np.full(len(start), place))
-    for phrase, place in reversed(known):  # the first object with a word as its name has it
+    for phrase, place in reversed(known):  # the first object with this name wins
         if len(phrase) == 1:
             alone[vocabulary[phrase[0]]] = place
     column = alone[codes]
@@ -197,9 +192,8 @@ def object_mentions(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]
 
 
 def mask_objects(captions: Iterable[str], names: dict[str, tuple[tuple[str, ...], ...]]) -> list[str]:
-    """Captions, tokens joined by spaces, with the object token for each phrase that names an object.
-
-    The longest phrase that begins at a word is taken (DBAC section 4.1).
+    """Captions, tokens joined by spaces, with the object token for each longest phrase that names an object (DBAC
+    section 4.1).
 
     >>> mask_objects(["a man with a tennis racket"], {"tennis racket": (("tennis", "racket"),)})
     ['a man with a <object>']
@@ -210,7 +204,7 @@ def mask_objects(captions: Iterable[str], names: dict[str, tuple[tuple[str, ...]
 
 
 def pair_counts(image: np.ndarray, n_images: int, values: csr_array, tasks: csr_array) -> csr_array:
-    """Counts of captions by image, as a `Table` of metrics/cooccurrence.py has them: (n_images, 1 + K + L + K * L).
+    """Counts of captions by image, as in `Table` of metrics/cooccurrence.py: (n_images, 1 + K + L + K * L).
     image: (n,) position of each caption's image; values: (n, K), tasks: (n, L) booleans."""
     n = len(image)
     ones = csr_array(np.ones((n, 1), dtype=np.int32))
@@ -220,6 +214,6 @@ def pair_counts(image: np.ndarray, n_images: int, values: csr_array, tasks: csr_
 
 
 def rows_by_image(image: np.ndarray, n_images: int) -> csr_array:
-    """(n_images, n): its product with (n, ...) rows of captions sums them by image. image: (n,) place of each image."""
+    """(n_images, n): its product with (n, ...) rows of captions sums them by image. image: (n,) index of each image."""
     n = len(image)
     return csr_array((np.ones(n, dtype=np.int32), (image, np.arange(n))), shape=(n_images, n))

@@ -1,5 +1,4 @@
-"""Captions to tokens; captions cut short, so that captioners who write more are compared at equal length; and captions
-with the words of another value."""
+"""Captions to tokens; captions cut to equal length; and captions with the words of another value."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ _NOUN = (
     r"(?:(?:wo)?m[ae]n|(?:cow)?boys?|girls?|guys?|dudes?|(?:gentle)?m[ae]n|lad(?:y|ies)|kings?|queens?|prince(?:ss)?|mothers?"
     r"|fathers?|sons?|daughters?|brothers?|sisters?|wi(?:fe|ves)|husbands?|aunts?|uncles?|s?he|kids?|child|baby|old)"
 )
-# Two words in one: s/he, (s)he, wo/man, (fe)male. No letter may stand before or behind.
+# Two words in one: s/he, (s)he, wo/man, (fe)male. No letter before or after.
 _BOTH = (
     r"[(\[]?(?<![^\W_'’])(?:(?:s[)\]/|_(\[*.-]+(?=he\b))|(?:wo[)\]/|_(\[*]+(?=m[ae]n\b))|(?:fe[)\]/|_(\[*]+(?=males?\b)))"
     r"(?:he|m[ae]n|males?)"
@@ -36,11 +35,11 @@ _JOINED = (
 _WORD = rf"[^\W_]+(?:{ACCENT}+[^\W_]*)*"
 TOKEN = re.compile(rf"<\w+>|['’](?:s|re|ve|ll|d|m|t)\b|{_BOTH}|{_JOINED}|{_WORD}", re.IGNORECASE)
 _COMPOUND = re.compile(rf"{_BOTH}|{_JOINED}", re.IGNORECASE)
-# In lower case without accents and compounds, which is read in half the time.
+# For lower case without accents and compounds; takes half the time.
 ASCII_TOKEN = re.compile(r"<\w+>|'(?:s|re|ve|ll|d|m|t)\b|[a-z0-9]+", re.ASCII)
 _MAY_BE_COMPOUND = re.compile(r"[-/|_*(\[]")
 
-SENTENCE = 0  # in place of a number of words: up to the end of the first sentence
+SENTENCE = 0  # instead of a number of words: the first sentence
 _END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)")
 
 
@@ -84,8 +83,8 @@ def tokens_with_spans(caption: str) -> list[tuple[str, int, int]]:
 
 
 def matching(texts: pa.Array, expression: str) -> np.ndarray:
-    """Which texts an expression of RE2 matches, whatever their case. It takes as long as the texts times the
-    expression, whose repeats count. Raises CapbiasError if it is none."""
+    """Which texts an expression of RE2 matches, ignoring case; in time linear in texts times expression, repeats
+    included. Raises CapbiasError for an invalid expression."""
     try:
         return pc.match_substring_regex(texts, expression, ignore_case=True).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as error:
@@ -96,7 +95,7 @@ def matching(texts: pa.Array, expression: str) -> np.ndarray:
 
 
 def shortened(caption: str, words: int) -> str:
-    """The first words of a caption as written, or its first sentence (SENTENCE); all of a caption that is shorter.
+    """The first words of a caption as written, or its first sentence (SENTENCE).
 
     >>> shortened("A dog runs. It is brown.", 2), shortened("A dog runs. It is brown.", SENTENCE)
     ('A dog', 'A dog runs.')
@@ -109,18 +108,17 @@ def shortened(caption: str, words: int) -> str:
 
 
 def cut(frame: pd.DataFrame, words: int) -> pd.DataFrame:
-    """Captions, all cut alike. frame: with a column caption; other columns stay."""
+    """The captions of a table, cut; other columns stay."""
     return frame.assign(caption=[shortened(caption, words) for caption in frame["caption"]])
 
 
 def mean_words(frame: pd.DataFrame) -> float:
-    """Words of a caption, on average; 0 of none."""
+    """Average caption length in words; 0 without captions."""
     return sum(len(tokenize(caption)) for caption in frame["caption"]) / max(len(frame), 1)
 
 
 def words_for(lengths: np.ndarray, mean: float) -> int:
-    """After how many words captions are cut so that they have this many on average, as nearly as whole words allow.
-    lengths: (n,) words of each caption.
+    """After how many words to cut captions so that their average length is nearest to `mean`. lengths: (n,) words.
 
     >>> words_for(np.array([4, 10, 100]), 7.0)
     8
@@ -142,17 +140,15 @@ FORMS_METHOD = "each caption with the words of every value and with neutral ones
 
 @dataclass(frozen=True)
 class Variants:
-    """texts: K + 1 versions of one caption: with the words of each value, and with neutral ones (last). places: for
-    each version the text before its first changed word, that word, and the text after it."""
+    """K + 1 versions of one caption: with the words of each value, and with neutral ones (last)."""
 
     texts: tuple[str, ...]
-    places: tuple[tuple[str, str, str], ...]
+    places: tuple[tuple[str, str, str], ...]  # the text before the first changed word, that word, the text after it
 
 
 def variants(caption: str, attribute: Attribute, value: int, forms: Sequence[Sequence[str]]) -> Variants:
-    """The versions of a caption whose words name this value (its place among the values), and no other.
-
-    Everything else stays as written. forms: see `attributes.word_forms`.
+    """The versions of a caption whose words name this value, by its index, and no other. Other text stays as written.
+    forms: see `attributes.word_forms`.
 
     >>> from capbias_core.attributes import get_attribute, word_forms
     >>> gender = get_attribute("gender")
@@ -178,7 +174,7 @@ def variants(caption: str, attribute: Attribute, value: int, forms: Sequence[Seq
 
 
 def led_variants(text: str, lead: str, forms: Sequence[Sequence[str]]) -> Variants:
-    """The versions of a text that names no value: behind a lead such as `a {word} says:`, with each value's word.
+    """The versions of a text that names no value, after a lead such as `a {word} says:` with each value's word.
 
     >>> led_variants("I love my dog.", "a {word} says:", [["woman", "man", "person"]]).texts[0]
     'a woman says: I love my dog.'

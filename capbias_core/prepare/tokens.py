@@ -24,25 +24,21 @@ _BETWEEN = frozenset(
     re.findall(r"\w+", "a an any the single one or visible other adult young old human real actual more")
 )
 _PRONOUNS = frozenset(["he", "his", "him", "himself", "she", "her", "hers", "herself"])
-# A term that no caption has: its column is all zeros, so captions without any word still make a matrix.
+# A term that no caption has, so that captions without words still make a matrix.
 NO_TERM = "<>"
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens(Sequence[str]):
-    """Captions as codes; as a sequence their texts, tokens joined by one space.
+    """Captions as codes; as a sequence their texts, tokens joined by one space."""
 
-    codes: (T,) the tokens of all captions, one caption after another. start: (n + 1,) where each caption begins in
-    codes. words: (V,) the token of each code, in the order in which captions first have them.
-    """
-
-    codes: np.ndarray
-    start: np.ndarray
-    words: list[str]
+    codes: np.ndarray  # (T,) the tokens of all captions, one caption after another
+    start: np.ndarray  # (n + 1,) where each caption begins in codes
+    words: list[str]  # (V,) the token of each code, by first occurrence
 
     @classmethod
     def of(cls, captions: Iterable[str], tokens: Callable[[str], list[str]] = tokenize) -> Tokens:
-        """Captions as written. Of a column of a table only some are Python texts at a time."""
+        """Captions as written. A column of a table is converted in parts, to save memory."""
         vocabulary: defaultdict[str, int] = defaultdict()
         vocabulary.default_factory = vocabulary.__len__  # the code of a new token
         codes, start = array("i"), array("q", [0])
@@ -57,7 +53,7 @@ class Tokens(Sequence[str]):
 
     @classmethod
     def read(cls, texts: Sequence[str]) -> Tokens:
-        """Texts whose tokens are separated by spaces already, such as masked captions."""
+        """Texts whose tokens are separated by spaces, such as masked captions."""
         return texts if isinstance(texts, Tokens) else cls.of(texts, str.split)
 
     @classmethod
@@ -95,11 +91,11 @@ class Tokens(Sequence[str]):
 
     @cached_property
     def caption(self) -> np.ndarray:
-        """(T,) which caption each token belongs to."""
+        """(T,) the caption of each token."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.lengths)
 
     def rows(self, places: np.ndarray) -> Tokens:
-        """These captions alone, in this order, as `of` gives them."""
+        """These captions in this order, as `of` gives them."""
         if len(places) == len(self) and (np.diff(places) == 1).all():
             return self
         lengths = self.lengths[places]
@@ -109,16 +105,13 @@ class Tokens(Sequence[str]):
         return Tokens(codes.astype(np.int32), start, [self.words[code] for code in used.tolist()])
 
     def mapped(self, words: Iterable[str]) -> Tokens:
-        """The captions with other tokens. words: (V,) what becomes of each token."""
+        """The captions with other tokens. words: (V,) the new token of each code."""
         table, words = pd.factorize(np.array(list(words), dtype=object))
         return Tokens(table.astype(np.int32)[self.codes], self.start, list(words))
 
     def masked(self, attribute: Attribute, merge_runs: bool = False) -> Tokens:
-        """The captions with the attribute's mask token for each word that names a value (LIC section 4, the
-        reproducibility paper section 5.4).
-
-        merge_runs: one mask token for a run of such words, where the papers have one for each word.
-        """
+        """The captions with the mask token for each word that names a value (LIC section 4, the reproducibility paper
+        section 5.4). merge_runs: one mask token for a run of such words, unlike in the papers."""
         mask = attribute.mask_token
         tokens = self.mapped(mask if word in attribute.masked_words else word for word in self.words)
         if not merge_runs or mask not in tokens.vocabulary:
@@ -130,7 +123,7 @@ class Tokens(Sequence[str]):
         return Tokens(tokens.codes[kept], np.concatenate([[0], np.cumsum(kept)])[tokens.start], tokens.words)
 
     def first(self, words: int) -> Tokens:
-        """The captions cut after so many tokens; shorter ones stay whole.
+        """The captions cut after so many tokens.
 
         >>> Tokens.of(["a dog runs", "a cat"]).first(2).texts
         ['a dog', 'a cat']
@@ -140,7 +133,7 @@ class Tokens(Sequence[str]):
         return Tokens(self.codes[kept], np.concatenate([[0], np.cumsum(lengths)]), self.words)
 
     def distinct(self) -> tuple[Tokens, np.ndarray]:
-        """The different captions in the order in which they first occur, and the place of each caption among them."""
+        """The different captions by first occurrence, and the index of each caption among them."""
         data, ends = self.codes.tobytes(), (self.start * self.codes.itemsize).tolist()
         texts = np.empty(len(self), dtype=object)
         texts[:] = [data[begin:end] for begin, end in pairwise(ends)]
@@ -149,8 +142,8 @@ class Tokens(Sequence[str]):
         return self.rows(first), place
 
     def with_any(self, groups: Sequence[Iterable[str]], but: np.ndarray | None = None) -> csr_array:
-        """(n, len(groups)) 0 or 1: the caption has a token of the group; no token is in two groups. but: (T,) booleans,
-        the tokens that do not count."""
+        """(n, len(groups)) 0 or 1: the caption has a token of the group. No token is in two groups. but: (T,) booleans,
+        tokens that do not count."""
         column = np.full(len(self.words), -1, dtype=np.min_scalar_type(-1 - len(groups)))
         for place, words in enumerate(groups):
             column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = place
@@ -163,7 +156,7 @@ class Tokens(Sequence[str]):
         return matrix
 
     def denied(self, words: Iterable[str]) -> np.ndarray:
-        """(T,) booleans: one of these words, and the caption says that it is not there.
+        """(T,) booleans: the token is one of these words, and the caption denies it.
 
         >>> tokens = Tokens.of(["a street with no man or woman", "a man without his hat"])
         >>> tokens.denied(["man", "woman", "his"]).nonzero()[0].tolist()
@@ -182,7 +175,7 @@ class Tokens(Sequence[str]):
         return result
 
     def naming(self, groups: Sequence[Iterable[str]]) -> csr_array:
-        """(n, len(groups)) 0 or 1: the caption names the group with one of its words, and does not deny it."""
+        """(n, len(groups)) 0 or 1: the caption has a word of the group and does not deny it."""
         return self.with_any(groups, self.denied(word for words in groups for word in words))
 
     def matrix(self) -> csr_array:
@@ -194,8 +187,7 @@ class Tokens(Sequence[str]):
         return matrix
 
     def ngrams(self) -> Ngrams:
-        """The 1- and 2-grams of the captions: the matrix of scikit-learn's CountVectorizer(binary=True), many times as
-        fast.
+        """The 1- and 2-grams of the captions, as scikit-learn's CountVectorizer(binary=True) gives them, but faster.
 
         >>> found = Tokens.of(["a cat", "a dog a dog"]).ngrams()
         >>> found.matrix[:, [found.terms.index("a dog")]].toarray().ravel().tolist()
@@ -222,18 +214,13 @@ class Tokens(Sequence[str]):
 
 @dataclass(frozen=True)
 class Ngrams:
-    """The terms of n captions: tokens, and pairs of tokens side by side.
+    """The terms of n captions: tokens, and pairs of neighbouring tokens."""
 
-    matrix: (n, V) sparse, 1.0 where a caption has a term. terms: V texts in alphabetical order, NO_TERM among them.
-    start: (n + 1,) where each caption begins among all T tokens. words, pairs: (T,) the column of each token, and of
-    the pair that begins with it, -1 for none.
-    """
-
-    matrix: csr_array
-    terms: list[str]
-    start: np.ndarray
-    words: np.ndarray
-    pairs: np.ndarray
+    matrix: csr_array  # (n, V), 1.0 if a caption has a term
+    terms: list[str]  # V texts in alphabetical order, with NO_TERM
+    start: np.ndarray  # (n + 1,) where each caption begins among all T tokens
+    words: np.ndarray  # (T,) the column of each token
+    pairs: np.ndarray  # (T,) the column of the pair that begins with it, -1 for none
 
 
 def cell_counts(rows: np.ndarray, columns: np.ndarray, n: int, width: int) -> csr_array:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from capbias_core.aggregate import Metric
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need
-from capbias_core.measures.base import Measure, Metric
+from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
 from capbias_core.measures.protocols import chosen_beside_usual
 from capbias_core.measures.registry import (
@@ -91,7 +92,7 @@ def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
     if any(MEASURES[name].needs.objects for name in names):
         source = chosen_objects(workspace, collection, table, request.objects)
         objects = {"table": source, "column": OBJECTS} if source else {}
-    common = {"labels": where, "attribute": asdict(attribute)}
+    common = {"labels": where, "attribute": attribute.stored()}
     scores = MEASURES[PER_CAPTION]
     of_captions = _options(workspace, request, scores, attribute) if request.words else None
     specs: list[RunSpec] = []

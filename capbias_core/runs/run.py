@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 import traceback
 from collections.abc import Iterable
@@ -12,27 +11,25 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.aggregate import Estimate
+from capbias_core.aggregate import Estimate, estimates_of, result_rows
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.checkpoints import checkpoints_in
 from capbias_core.attackers.device import deterministic
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.load.checks import refuse
-from capbias_core.measures.base import Job, Outcome, columns_of, counts_of, estimates_of, of_images
-from capbias_core.measures.registry import MEASURES, METRICS
-from capbias_core.types import Attribute, Progress, silent
+from capbias_core.measures.base import Job, Outcome, columns_of, counts_of, of_images, run_facts
+from capbias_core.measures.registry import MEASURES
+from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.labels import labels_of
 from capbias_core.workspace.people import acting
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
-from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
+from capbias_core.workspace.store import RunRow, Workspace, images_in
 
 PACKAGE_ROOT = Path(__file__).parent.parent
 EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
 SECONDS_BETWEEN_NOTES = 0.25
 _TRIED: set[tuple] = set()  # by this process: catalogue, run and metrics that its evidence was asked for
-RESUMABLE = ("died", "cancelled")  # end states whose checkpoints stay, so that the run can resume
 
 
 def execute(folder: str, run_id: str, token: str) -> None:
@@ -43,7 +40,7 @@ def execute(folder: str, run_id: str, token: str) -> None:
         return
     try:
         run = workspace.get_run(run_id)
-        with acting(run.owner), checkpoints_in(workspace.checkpoints / run_id):
+        with acting(run.owner):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
         names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
         workspace.finish(run_id, token, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
@@ -56,11 +53,6 @@ def execute(folder: str, run_id: str, token: str) -> None:
         with suppress(WorkspaceError):  # which may be what failed
             workspace.log(run_id, traceback.format_exc().rstrip())
         workspace.end(run_id, "failed", f"{type(error).__name__}: {error}{_location(error)}", token)
-    with suppress(WorkspaceError):  # checkpoints that no run can resume from
-        for checkpoints in workspace.checkpoints.glob("*"):
-            run = workspace.run(checkpoints.name)
-            if run is None or run.status not in (*ACTIVE, *RESUMABLE) or not is_current(run.spec):
-                shutil.rmtree(checkpoints, ignore_errors=True)
 
 
 def _location(error: Exception) -> str:
@@ -171,16 +163,12 @@ def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
         tried = (workspace.database, run.run_id, *new)
         if not new or tried in _TRIED:
             continue
-        # A gap brings rows of its metric, one for each group.
-        metrics = [
-            metric
-            for metric in MEASURES[run.spec.measure].metrics
-            if metric.name in new or metric.gap_of in new or metric.name in {METRICS[name].gap_of for name in new}
-        ]
-        job, rows = bare_job(workspace, run.spec, silent), []
+        measure, spec, added = MEASURES[run.spec.measure], run.spec, []
+        facts = run_facts(spec, measure.options.read(spec.options), attribute_from(spec.attribute))
         for direction, counts in counts_of(workspace, run).items():
-            rows += job.rows(metrics, counts, columns_of(workspace, run, direction), direction)
-        given = {row.metric for row in rows} & {*new}
-        workspace.add_results(run.run_id, rows, sorted(given))
+            columns = columns_of(workspace, run, direction)
+            added += result_rows(measure.metrics, counts, facts, columns, direction)
+        given = {row.metric for row in added} & {*new}
+        workspace.add_results(run.run_id, added, sorted(given))  # what is stored already stays
         if len(given) < len(new):
             _TRIED.add(tried)

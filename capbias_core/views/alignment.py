@@ -8,10 +8,9 @@ from html import escape
 
 import pandas as pd
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import Counts, estimates_of
 from capbias_core.aggregate.comparison import name_key
 from capbias_core.measures.alignment import METRICS, of_same_images
-from capbias_core.measures.base import estimates_of
 from capbias_core.prepare.align import Alignment
 from capbias_core.runs.run import job_of
 from capbias_core.types import silent

@@ -43,8 +43,8 @@ def consistency(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataF
 def variation(frame: pd.DataFrame) -> pd.DataFrame:
     """cv of each captioner across the encoders of its (paper, table, attribute, metric, direction, condition).
 
-    Its spread is the noise floor, that of one encoder against itself, and its interval that of the CV without noise
-    (aggregate/comparison.py), if every encoder has an interval with refits that is narrower than the whole range.
+    Its spread is the noise floor, the CV of one encoder against itself, if every encoder has an interval with refits
+    that is narrower than the whole range.
     Blank, with the reason, where there are fewer than two encoders. Metrics without encoders have no row.
     """
     rows = []
@@ -63,9 +63,7 @@ def variation(frame: pd.DataFrame) -> pd.DataFrame:
             seeds = group["seeds"].to_numpy()
             low, high = ((group[name] / group["scale"]).to_numpy() for name in ("ci_low", "ci_high"))
             errors = comparison.interval_errors(values, low, high, seeds)
-            low, high = comparison.variation_interval(values, errors, int((seeds - 1).sum()))
-            noise = {"ci_low": low, "ci_high": high, "interval": REFITS}
-            noise |= {"spread": comparison.noise_floor(values, errors), "spread_kind": "noise floor"}
+            noise = {"spread": comparison.noise_floor(values, errors), "spread_kind": "noise floor"}
         method = f"sample std / |mean| over {len(encoders)} encoders"
         rows.append(_row(where, "cv", value, encoders, len(encoders), method, reason, **noise))
     return _table(rows)

@@ -486,20 +486,18 @@ def ranks_note(rows: pd.DataFrame, values: int = BINARY) -> str:
 
 
 def cv_table(variation: pd.DataFrame) -> pd.DataFrame:
-    """One row per captioner and measured metric: its CV with the interval without noise, the noise floor of one encoder
-    against itself, and what follows. Empty where no encoder has an interval with refits.
+    """One row per captioner and measured metric: its CV, and the noise floor of one encoder against itself. Empty where
+    no encoder has an interval with refits.
 
     variation: of `consistency.variation`.
     """
-    rows = variation[variation["value"].notna() & variation["ci_low"].notna()]
+    rows = variation[variation["value"].notna() & variation["spread"].notna()]
     return pd.DataFrame(
         {
             "captioner": row["model"],
             "metric": measure(row["measure"], row["direction"]),
             "CV": f"{row['value']:.2f}",
-            "95% interval without noise": f"{row['ci_low']:.2f} to {row['ci_high']:.2f}",
             "noise floor": f"{row['spread']:.2f}",
-            "encoders differ": "yes" if row["ci_low"] > 0 else "inconclusive",
         }
         for row in rows.to_dict("records")
     )

@@ -7,10 +7,10 @@ from functools import cache
 
 import pandas as pd
 
+from capbias_core.aggregate import NEUTRAL
 from capbias_core.aggregate.comparison import name_key
 from capbias_core.aggregate.variants import variant_text
 from capbias_core.load.published import published_notes, published_results
-from capbias_core.measures.base import NEUTRAL
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS, T_TO_A, counted

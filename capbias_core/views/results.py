@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Pair, Ranking, rank
+from capbias_core.aggregate import Pair, Ranking, estimates_of, rank
 from capbias_core.aggregate.ranking import ALIKE
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.base import counts_of
@@ -141,7 +141,7 @@ def like_with_like(workspace: Workspace, rows: pd.DataFrame, pairs: Ranking) -> 
     for row in compared.to_dict("records"):
         run_id = row["run_id"]
         of_run = counts[run_id].subset(np.isin(counts[run_id].images, list(shared)))
-        estimate = metric.estimates(of_run, runs[run_id].spec.attribute["values"], direction)[direction]
+        estimate = estimates_of([metric], of_run, runs[run_id].spec.attribute["values"], direction)[name, direction]
         changed.append(row | estimate.columns() | {"n": estimate.n_images})
     return LikeWithLike(pd.DataFrame(changed, index=compared.index), others, len(shared))
 

@@ -21,10 +21,10 @@ encoder. What comes from scratch trains together with the head of two layers. It
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from capbias_core.attackers.base import Training
 from capbias_core.attackers.device import choose_device
 from capbias_core.attackers.networks.scratch import LSTM_BI, ScratchAttacker, ScratchNetwork
 from capbias_core.attackers.networks.training import (
@@ -85,11 +86,6 @@ class PairCorpus:
     captions: Tokens
     vectors: np.ndarray | None = None
 
-    @cached_property
-    def pictures(self) -> np.ndarray:
-        """A sum that names pictures in a checkpoint, once for all seeds: many photographs take long to read."""
-        return self.sight.sum(axis=-1)
-
     def reader(
         self, network: nn.Module, rows: np.ndarray, vocabulary: dict[str, int], device: torch.device
     ) -> Callable[[np.ndarray], Tensor]:
@@ -135,23 +131,20 @@ class PairReader(NetworkAttacker):
         vectors = self.embed(captions) if self.embed else None
         return PairCorpus(self.sight, np.array(image), Tokens.read(captions), vectors)
 
-    def fit(self, corpus: PairCorpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedPair:
-        rows, labels, device = np.asarray(rows), np.asarray(labels), choose_device(self.device)
-        aside = set_aside(labels, n_values, seed)
+    def train(self, corpus: PairCorpus, training: Training, n_values: int, tick: Progress) -> FittedPair:
+        device, aside = choose_device(self.device), set_aside(training.labels, n_values, training.seed)
         split = np.flatnonzero(~aside), np.flatnonzero(aside)
         words = {}
         if corpus.vectors is None:
-            words = self.vocabulary(corpus.captions.rows(rows[split[0]]), n_values)
-        network = initialised(partial(self.network, corpus, words, n_values), seed).to(device)
+            words = self.vocabulary(corpus.captions.rows(training.rows[split[0]]), n_values)
+        network = initialised(partial(self.network, corpus, words, n_values), training.seed).to(device)
 
         def batches(rng: np.random.Generator) -> list[np.ndarray]:
             return cut(rng.permutation(len(split[0])), self.batch)
 
-        reads = [corpus.pictures, corpus.image[rows]]
-        reads += [] if corpus.vectors is None else [corpus.vectors[rows]]
-        captions = np.frombuffer("\n".join(corpus.captions.rows(rows)).encode(), dtype=np.uint8)
-        logits = corpus.reader(network, rows, words, device)
-        learn(network, logits, labels + self.first_answer, split, batches, self, seed, [*reads, captions], tick)
+        logits = corpus.reader(network, training.rows, words, device)
+        answers = training._replace(labels=training.labels + self.first_answer)
+        learn(network, logits, answers, split, batches, self, tick)
         return FittedPair(self, words, network, device, n_values)
 
 
@@ -387,16 +380,22 @@ class AskedJudge:
     def corpus(self, pairs: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
         return list(pairs)
 
-    def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedAsked:
-        if not self.epochs:
-            return FittedAsked(self, self.captioner, self.answers, tick)
-        captioner = copy(self.captioner)
-        captioner.model = deepcopy(self.captioner.model).float()  # half precision would lose what Adam changes
-        # The captioner's dropout draws from the process's generators: they are seeded here and put back after.
-        with torch.random.fork_rng():
-            torch.manual_seed(child_seed(seed, FIT, DROP))
-            self._train(captioner, corpus, np.asarray(rows), np.asarray(labels), n_values, seed, tick)
-        return FittedAsked(self, captioner, {}, tick)
+    def fit_many(self, corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator[FittedAsked]:
+        for done, training in enumerate(trainings):
+
+            def part(share: float, text: str, done=done) -> None:
+                tick((done + share) / len(trainings), text)
+
+            if not self.epochs:
+                yield FittedAsked(self, self.captioner, self.answers, part)
+                continue
+            captioner = copy(self.captioner)
+            captioner.model = deepcopy(self.captioner.model).float()  # half precision would lose what Adam changes
+            # The captioner's dropout draws from the process's generators: they are seeded here and put back after.
+            with torch.random.fork_rng():
+                torch.manual_seed(child_seed(training.seed, FIT, DROP))
+                self._train(captioner, corpus, *training[:2], n_values, training.seed, part)
+            yield FittedAsked(self, captioner, {}, part)
 
     def _train(self, captioner: Captioner, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> None:
         aside = set_aside(labels, n_values, seed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -260,7 +260,7 @@ def _check_content(
     references = workspace.item(REFERENCES, human, collection).hash if human else ""
     for name in sets:
         captions = workspace.item(CAPTIONS, name, collection).hash
-        found = content_of(workspace, RunSpec("", 0, name, captions, references, where, asdict(names_values)))
+        found = content_of(workspace, RunSpec("", 0, name, captions, references, where, names_values.stored()))
         refuse(found, name)
         for each in found:
             tell(f"warning: {name}: {each.text}")

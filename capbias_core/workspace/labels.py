@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 
@@ -64,7 +64,7 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
             "Map a column to it on the Data page, or name another attribute.",
         )
     entry = mapped[name]
-    return replace(attribute_from(entry["attribute"]), forms=entry.get("forms", ())), {
+    return replace(attribute_from(entry["attribute"]), forms=tuple(map(tuple, entry.get("forms", ())))), {
         "table": table.hash,
         "column": entry["column"],
         "mapping": entry["mapping"],
@@ -299,7 +299,7 @@ def mapping_details(
             f"No label of the column {column} is read as {' or '.join(missing)}; it holds {labels}.", hint
         )
     forms = {"forms": [list(row) for row in attribute.forms]} if attribute.forms else {}
-    return {"column": column, "mapping": mapping, "attribute": asdict(attribute), **forms}
+    return {"column": column, "mapping": mapping, "attribute": attribute.stored(), **forms}
 
 
 def _with_counts(counts: Mapping[str, int]) -> list[str]:

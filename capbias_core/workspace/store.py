@@ -180,7 +180,6 @@ class Workspace:
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
         self.folder = typed_path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
-        self.checkpoints = self.folder / "checkpoints"  # of runs under way or that died, a folder each
         # token -> last heartbeat of a run on another host, and when it was first seen, in monotonic seconds
         self._heard: dict[str, tuple[float, float]] = {}
         with self.translate_errors(opened=not make):

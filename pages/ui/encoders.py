@@ -224,16 +224,13 @@ def _variation_across_encoders(
         draw_chart(figure, key="cvs", alt=alt, headline=alt, presented=(2, charts))
     table = once("cv table", lambda: encoder_views.cv_table(cvs))
     if len(table):
-        draw_table(table, alt="Coefficients of variation with their intervals and noise floors")
-        note(
-            "Noise floor: the CV of one encoder with other seeds and splits. The interval is for the CV without this "
-            "noise; if it starts at 0, no difference between encoders is shown."
-        )
+        draw_table(table, alt="Coefficients of variation and noise floors")
+        note("Noise floor: the CV of one encoder with other seeds and splits.")
     for reason in encoder_views.cv_reasons(computed):
         note(reason)
     origin = "" if here or len(printed) else " Computed from the scores in the paper, which prints no CVs."
     note(
-        "CV: standard deviation over encoders / |mean|; the table has its interval. A large CV can also mean that the "
+        "CV: standard deviation over encoders / |mean|. A large CV can also mean that the "
         f"score is near 0. Bars longer than {encoder_views.LARGEST_BAR:g} are cut; the numbers are exact.{origin}"
     )
 

@@ -1,6 +1,5 @@
-"""Networks: the encoders against PyTorch's packed layers and by hand, the one training loop, threads, checkpoints."""
+"""Networks: the encoders against PyTorch's packed layers and by hand, the one training loop, threads."""
 
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,14 +13,14 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn.utils.rnn import pack_padded_sequence  # noqa: E402
 
-from capbias_core.attackers import ATTACKERS, checkpoints, load_attacker  # noqa: E402
-from capbias_core.attackers.base import fit_many, task_probabilities  # noqa: E402
-from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
+from capbias_core.attackers import ATTACKERS, load_attacker  # noqa: E402
+from capbias_core.attackers.base import Training, task_probabilities  # noqa: E402
 from capbias_core.attackers.networks import training  # noqa: E402
 from capbias_core.attackers.networks.scratch import RecurrentAttacker, TransformerAttacker, positions  # noqa: E402
 from capbias_core.errors import Cancelled  # noqa: E402
 from capbias_core.prepare import Tokens  # noqa: E402
 from capbias_core.types import silent  # noqa: E402
+from tests.attackers.test_ngram import fit_one  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
 
@@ -42,10 +41,10 @@ def small(name: str, **changes):
     return replace(load_attacker(name), **SMALL | changes)
 
 
-def fitted(attacker, seed: int = 0, tick=silent):
+def fitted(attacker, seed: int = 0):
     captions, labels = captions_of()
     corpus = attacker.corpus(captions)
-    return corpus, attacker.fit(corpus, np.arange(110), labels, 2, seed, tick)
+    return corpus, fit_one(attacker, corpus, np.arange(110), labels, 2, seed)
 
 
 def test_captions_as_ids_by_hand_are_read_once_by_length_and_an_epoch_has_full_batches():
@@ -156,25 +155,18 @@ def test_a_head_of_many_rare_task_words_learns_them():
     captions = [" ".join([f"w{place}" for place in np.flatnonzero(own)] or ["none"]) for own in there]
     attacker = replace(load_attacker("rnn"), device="cpu", epochs=14, batch=32, hidden=64)
     corpus, rows = attacker.corpus(captions), np.arange(320)
-    model = attacker.fit(corpus, rows, there[rows], 2, 0, silent)
+    model = fit_one(attacker, corpus, rows, there)
     shares, frequency = task_probabilities(model.logits(corpus, np.arange(320, 400))), there[rows].mean(axis=0)
     truth = there[320:]
     ours, constant = (np.log(np.where(truth, own, 1 - own)).sum(axis=1).mean() for own in (shares, frequency))
     assert ours > 0.8 * constant
 
 
-def test_losses_frequencies_and_dropout_by_hand():
-    # Logit 0 is -ln 1/2 either way, logit ln 3 is p = 3/4 of the second value.
-    two = training.caption_losses(torch.tensor([[0.0], [np.log(3)]]), torch.tensor([1, 0]))
-    assert two.tolist() == pytest.approx([np.log(2), -np.log(1 / 4)])
+def test_losses_and_dropout_by_hand():
     three = training.caption_losses(torch.log(torch.tensor([[1.0, 2.0, 5.0]])), torch.tensor([2]))
     assert three.item() == pytest.approx(-np.log(5 / 8))
     tasks = training.caption_losses(torch.tensor([[0.0, np.log(3)]]), torch.tensor([[True, True]]))
     assert tasks.item() == pytest.approx(np.log(2) - np.log(3 / 4))
-    # Two of three captions have the first word, none the second: (2 + 1/2) / 4 and 1/2 / 4.
-    head = training.mlp((4, 3, 2))
-    training.start_at_frequencies(head, np.array([[1, 0], [1, 0], [0, 0]], dtype=bool))
-    assert head[-1].bias.tolist() == pytest.approx([np.log(2.5 / 1.5), np.log(0.5 / 3.5)])
     # Dropout keeps the expectation, and scoring drops nothing.
     dropout = training.Dropout(0.25)
     values = dropout(torch.ones(200, 500))
@@ -194,9 +186,8 @@ def test_it_is_a_plain_loop_of_pytorch(optimizer):
     settings = training.NetworkAttacker(learning_rate=0.01, epochs=4, patience=0, optimizer=optimizer)
     order = np.random.default_rng(3).permutation(240).reshape(4, 60)
     split = np.arange(240), np.arange(0)
-    training.learn(
-        ours, lambda rows: ours(vectors[rows]), labels, split, lambda rng: list(order), settings, 0, [], silent
-    )
+    task = Training(np.arange(240), labels, 0)
+    training.learn(ours, lambda rows: ours(vectors[rows]), task, split, lambda rng: list(order), settings, silent)
     step = getattr(torch.optim, optimizer)(plain.parameters(), lr=0.01)
     for _ in range(4):
         for batch in order:
@@ -220,7 +211,8 @@ def test_the_epoch_with_the_lowest_loss_on_the_captions_set_aside_is_kept():
 
     settings = training.NetworkAttacker(learning_rate=0.2, epochs=50, patience=3)
     split = np.array([0]), np.array([1, 2, 3])
-    training.learn(network, logits, labels, split, lambda rng: [np.array([0])], settings, 0, [], silent)
+    task = Training(np.arange(4), labels, 0)
+    training.learn(network, logits, task, split, lambda rng: [np.array([0])], settings, silent)
     best = min(range(len(seen)), key=lambda place: abs(seen[place] - np.log(2)))
     assert network.weight.item() == pytest.approx(seen[best], abs=1e-6) and len(seen) == best + 1 + 3
 
@@ -242,13 +234,14 @@ def test_threads_give_what_one_after_the_other_gives():
     corpus, reports, caller = attacker.corpus(captions), [], threading.get_ident()
     rows = [np.random.default_rng(seed).permutation(110)[: 90 - seed] for seed in range(3)]
     torch.set_num_threads(1)
-    alone = [attacker.fit(corpus, own, labels[own], 2, seed, silent) for seed, own in enumerate(rows)]
+    alone = [fit_one(attacker, corpus, own, labels, 2, seed) for seed, own in enumerate(rows)]
     torch.set_num_threads(2)
 
     def tick(share: float, text: str) -> None:
         reports.append((share, threading.get_ident() == caller))
 
-    together = list(fit_many(attacker, corpus, rows, [labels[own] for own in rows], 2, range(3), tick))
+    trainings = [Training(own, labels[own], seed) for seed, own in enumerate(rows)]
+    together = list(attacker.fit_many(corpus, trainings, 2, tick))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_allclose(one.logits(corpus, rows[0]), other.logits(corpus, rows[0]), atol=1e-5)
     shares = [share for share, _ in reports]
@@ -284,69 +277,3 @@ def test_what_breaks_ends_all_threads(broken, error):
 
     with pytest.raises(error):
         list(training.in_threads([partial(train_one, place) for place in range(3)], 3, tick))
-
-
-@pytest.fixture
-def trained(monkeypatch, tmp_path):
-    """Trains with checkpoints after each epoch: the logits, None if it is broken off in an epoch, and the epochs."""
-    for name, value in (("SECONDS_BETWEEN", 0.0), ("SHARE_OF_TIME", 1e9)):
-        monkeypatch.setattr(checkpoints, name, value)
-
-    def train(name: str, until: int = 0, folder=tmp_path):
-        epochs: list[int] = []
-
-        def tick(share: float, text: str) -> None:
-            if match := re.match(r"epoch (\d+) of", text):
-                epochs.append(int(match[1]))
-                if epochs[-1] == until:
-                    raise Cancelled
-
-        with checkpoints_in(folder):
-            try:
-                if name == "judge":
-                    from capbias_core.vision.judges import PairCorpus
-                    from tests.measures.test_imagecaptioner2 import joint, planted
-
-                    pixels, captions, labels = planted(80, 0.9, "caption")
-                    corpus = PairCorpus(pixels, np.arange(80), Tokens.read(captions))
-                    model = joint(epochs=4).fit(corpus, np.arange(60), labels[:60], 2, 0, tick)
-                    return model.logits(corpus, np.arange(80)), sorted(set(epochs))
-                patience = 2 if name.startswith("transformer") else 0
-                corpus, model = fitted(small(name, dropout=0.5, epochs=4, patience=patience), tick=tick)
-                return model.logits(corpus, np.arange(110)), sorted(set(epochs))
-            except Cancelled:
-                return None, epochs
-
-    return train
-
-
-@pytest.mark.parametrize("name", ["transformer_1h", "judge"])
-def test_a_stopped_training_resumes_and_ends_with_the_same_numbers(name, tmp_path, trained):
-    undisturbed = trained(name, folder=tmp_path / "other")[0]
-    assert trained(name, until=3)[0] is None
-    logits, epochs = trained(name)
-    assert np.array_equal(logits, undisturbed) and epochs[0] == 3
-    logits, epochs = trained(name)  # from the end
-    assert np.array_equal(logits, undisturbed) and epochs == [] and not list(tmp_path.glob("*.tmp"))
-
-
-def test_other_trainings_and_damaged_files_begin_anew(tmp_path, trained, monkeypatch):
-    trained("lstm", until=2)
-    (file,) = tmp_path.iterdir()
-    assert trained("rnn", until=1)[1][0] == 1
-    whole = file.read_bytes()
-    for damaged in (b"", whole[:2000], b"cos\nsystem\n(S'false'\ntR."):
-        file.write_bytes(damaged)
-        assert trained("lstm", until=1)[1][0] == 1
-    file.write_bytes(whole)
-    assert trained("lstm", until=2)[1][0] == 2
-    monkeypatch.setattr(checkpoints, "code_digest", lambda: "other")
-    assert trained("lstm", until=1)[1][0] == 1
-
-
-def test_checkpoints_are_neither_large_nor_frequent(tmp_path, trained, monkeypatch):
-    for name, value in (("SHARE_OF_DISK", 1e-12), ("SECONDS_BETWEEN", 10.0)):
-        with monkeypatch.context() as patched:
-            patched.setattr(checkpoints, name, value)
-            trained("rnn", until=3)
-        assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from capbias_core.attackers import ATTACKERS, PRETRAINED, attacker_entry, load_attacker, logistic
-from capbias_core.attackers.base import probabilities, task_probabilities
+from capbias_core.attackers.base import Training, probabilities, task_probabilities
 from capbias_core.attackers.logistic import fit_columns
 from capbias_core.attackers.ngram import LinearModel, NgramAttacker
 from capbias_core.attackers.what_if import StoredAttackers, apply_edit, parse_edit
@@ -36,6 +36,12 @@ def planted(n_values: int, size: int, seed: int = 0) -> tuple[list[str], np.ndar
         words.insert(rng.integers(0, len(words) + 1), CUES[label])
         captions.append(" ".join(words))
     return captions, labels
+
+
+def fit_one(attacker, corpus, rows, labels, n_values: int = 2, seed: int = 0, tick=silent):
+    """One attacker, trained on some rows. labels: of all rows of the corpus."""
+    (fitted,) = attacker.fit_many(corpus, [Training(rows, labels[rows], seed)], n_values, tick)
+    return fitted
 
 
 def attacker_of(name: str, epochs: int = 5):
@@ -67,7 +73,7 @@ def test_every_attacker_keeps_the_contract(name, n_values):
     corpus = attacker.corpus(captions)
     reports = []
     train, test = np.arange(200), np.arange(200, 240)
-    fitted = attacker.fit(corpus, train, labels[train], n_values, 7, lambda share, text: reports.append(share))
+    fitted = fit_one(attacker, corpus, train, labels, n_values, 7, lambda share, text: reports.append(share))
 
     logits = fitted.logits(corpus, test)
     assert logits.shape == (40, 1 if n_values == 2 else n_values)
@@ -79,7 +85,7 @@ def test_every_attacker_keeps_the_contract(name, n_values):
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        attacker.fit(corpus, train, labels[train], n_values, 7, stop)
+        fit_one(attacker, corpus, train, labels, n_values, 7, stop)
 
     test, logits = test[18:], logits[18:]
     found = fitted.contributions(corpus, test)
@@ -105,7 +111,7 @@ def test_every_attacker_guesses_which_task_words_are_there(name):
     attacker = attacker_of(name, epochs=30)
     corpus = attacker.corpus(captions)
     train, test = np.arange(200), np.arange(200, 300)
-    fitted = attacker.fit(corpus, train, there[train], 0, 7, silent)
+    fitted = fit_one(attacker, corpus, train, there, 0, 7)
     shares = task_probabilities(fitted.logits(corpus, test))
     assert shares.shape == (100, 4) and shares[:, 3].max() < 0.2
     assert ((shares > 0.5) == there[test]).mean() > 0.95
@@ -135,11 +141,11 @@ def test_it_is_logistic_regression_on_binary_1_and_2_grams():
     expected = model.decision_function(vectorizer.transform(captions[180:]))
     attacker = NgramAttacker()
     corpus = attacker.corpus(captions)
-    fitted = attacker.fit(corpus, train, labels[train], 2, 0, silent)
+    fitted = fit_one(attacker, corpus, train, labels)
     assert fitted.logits(corpus, test)[:, 0] == pytest.approx(expected, abs=1e-5)
     # Captions that are held out teach nothing.
     other = attacker.corpus([*captions[:180], *["rare rare words"] * 60])
-    again = attacker.fit(other, train, labels[train], 2, 0, silent)
+    again = fit_one(attacker, other, train, labels)
     assert again.logits(other, train) == pytest.approx(fitted.logits(corpus, train), abs=1e-6)
     assert again.weights[other.ngrams.terms.index("rare")] == 0
 

@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 
 from capbias_core.attackers import ATTACKERS, attacker_entry, encoder_files, load_attacker
-from capbias_core.attackers.base import probabilities
+from capbias_core.attackers.base import Training, probabilities
+from capbias_core.attackers.neural import BERT_FT
 from capbias_core.attributes import get_attribute
-from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.errors import CapbiasError
 from capbias_core.language.files import cached_vectors
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import Request, plan
@@ -28,11 +29,10 @@ from capbias_core.workspace.store import Workspace
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capbias_core.attackers.checkpoints import checkpoints_in  # noqa: E402
-from capbias_core.attackers.networks.pretrained import BERT_FT, FineTunedAttacker  # noqa: E402
+from capbias_core.attackers.networks.pretrained import FineTunedAttacker  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
 from capbias_core.language.models import SentenceEncoder  # noqa: E402
-from tests.attackers.test_ngram import CUES, FILLERS, planted  # noqa: E402
+from tests.attackers.test_ngram import CUES, FILLERS, fit_one, planted  # noqa: E402
 from tests.collections_ import keep  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("one_thread")]
@@ -188,7 +188,8 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     monkeypatch.setattr(TextEncoder, "embed", lambda self, texts: read.extend(texts) or plain(self, texts))
     attacker = replace(load_attacker(minilm, "cpu", cache=str(tmp_path)), batch=32)
     corpus = attacker.corpus(captions)
-    fitted = list(attacker.fit_many(corpus, [rows, rows[:200]], [labels, labels[:200]], 2, [0, 1], silent))
+    trainings = [Training(rows, labels, 0), Training(rows[:200], labels[:200], 1)]
+    fitted = list(attacker.fit_many(corpus, trainings, 2, silent))
     assert len(read) == len(set(captions)), "each distinct caption once, for all seeds"
     assert accuracy(fitted[0], attacker) > 0.95
     read.clear()
@@ -197,42 +198,22 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     assert fitted[1].logits(later, rows[::-1]) == pytest.approx(fitted[1].logits(corpus, rows)) and not read
 
 
-@pytest.mark.long
-def test_the_class_tokens_head_finds_a_planted_cue(minilm):
-    """On MiniLM, a small BERT: the class token of one with random weights says little."""
-    captions, labels = planted(2, 240)
-    attacker = replace(load_attacker("bert_pre_bn", "cpu", encoder_files(ATTACKERS[minilm])), learning_rate=0.01)
-    assert accuracy(attacker.fit(attacker.corpus(captions), np.arange(240), labels, 2, 0, silent), attacker) > 0.9
-
-
-def test_a_fine_tuned_bert_finds_a_planted_cue_also_from_its_checkpoint(bert, tmp_path, monkeypatch):
+def test_a_fine_tuned_bert_finds_a_planted_cue(bert):
     """With the same numbers whatever the process drew before; its generator is as it was afterwards."""
-    monkeypatch.setattr("capbias_core.attackers.checkpoints.SECONDS_BETWEEN", 0.0)
-    monkeypatch.setattr("capbias_core.attackers.checkpoints.SHARE_OF_TIME", 1e9)
     captions, labels = planted(2, 161)
     settings = BERT_FT | {"learning_rate": 0.003, "epochs": 4, "batch": 16}
     attacker = FineTunedAttacker(**settings, path=str(bert), device="cpu")
-    corpus, rows, epochs, state = attacker.corpus(captions), np.arange(161), [], torch.get_rng_state()
-    undisturbed = attacker.fit(corpus, rows, labels, 2, 2, silent)
-    assert torch.equal(state, torch.get_rng_state()) and accuracy(undisturbed, attacker) > 0.95
-    assert undisturbed.logits(corpus, rows[:0]).shape == (0, 1)
-    parts = undisturbed.contributions(corpus, rows[:20])
+    corpus, rows, state = attacker.corpus(captions), np.arange(161), torch.get_rng_state()
+    first = fit_one(attacker, corpus, rows, labels, 2, 2)
+    assert torch.equal(state, torch.get_rng_state()) and accuracy(first, attacker) > 0.95
+    assert first.logits(corpus, rows[:0]).shape == (0, 1)
+    parts = first.contributions(corpus, rows[:20])
     toward = [words[:, 0] * (2 * label - 1) for words, label in zip(parts.words, labels, strict=False)]
     strongest = [captions[row].split()[own.argmax()] for row, own in enumerate(toward)]
     assert np.mean([word == CUES[label] for word, label in zip(strongest, labels, strict=False)]) > 0.9
     torch.rand(3)
-
-    def tick(share: float, text: str) -> None:
-        epochs.append(text[:7])
-        if text.startswith("epoch 3") and "" not in epochs:
-            raise Cancelled
-
-    with checkpoints_in(tmp_path):
-        with pytest.raises(Cancelled):
-            attacker.fit(corpus, rows, labels, 2, 2, tick)
-        epochs[:] = [""]
-        resumed = attacker.fit(corpus, rows, labels, 2, 2, tick)
-    assert np.array_equal(resumed.logits(corpus, rows), undisturbed.logits(corpus, rows)) and epochs[1] == "epoch 3"
+    again = fit_one(attacker, corpus, rows, labels, 2, 2)
+    assert np.array_equal(again.logits(corpus, rows), first.logits(corpus, rows))
 
 
 def test_the_settings_are_the_papers(bert):

@@ -1,7 +1,7 @@
 """Attributes are data: shipped ones hold what the papers print, a wrong file is refused, form and file say the same."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
@@ -124,7 +124,7 @@ def test_forms_of_ones_own_reach_the_labels_and_no_run_key(tmp_path):
         {"attributes": {"own": json.loads(json.dumps(mapping_details(own, "age", {"young": "young", "old": "old"})))}},
     )
     read, _ = attribute_of(kept, "own")
-    assert word_forms(read) == word_forms(own) and "forms" not in asdict(read)
+    assert word_forms(read) == word_forms(own) and "forms" not in read.stored()
     assert parse_attribute(attribute_text(own), "own.toml").forms == own.forms
     without = get_attribute(write(tmp_path, f'values = ["young", "old"]\n{words}'))
     assert word_forms(without) == (("kid", "elder", "person"),)

@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate import Counts, Estimate
+from capbias_core.aggregate import Counts, Estimate, estimates_of
 from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import bias_amplification
-from capbias_core.measures.base import estimates_of
 from capbias_core.measures.bias_amplification import METRICS, counts_of_sides, of_tables
 from capbias_core.measures.caption_side import CaptionSide
 from capbias_core.metrics import bias_amplification as ba

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 from scipy.stats import hypergeom
 
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import Counts, estimates_of, of_groups
 from capbias_core.api import score
 from capbias_core.attributes import get_attribute
-from capbias_core.measures.base import estimates_of, of_groups
 from capbias_core.measures.caption_side import categories_of
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.measures.wording import DESCRIPTION, mentions_of, shared_words

@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 from scipy.stats import linregress
 
-from capbias_core.aggregate import Counts, Estimate, quotient
+from capbias_core.aggregate import Counts, Estimate, estimates_of, quotient
 from capbias_core.aggregate.comparison import trend
 from capbias_core.aggregate.resampling import BOOTSTRAP_SEED, resampled_sums
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import estimates_of
 from capbias_core.measures.caption_quality import PERFORMANCE, SCORERS, scored
 from capbias_core.metrics import bleu4, cider, meteor, performance_gap, rouge_l, vocabulary
 from capbias_core.metrics.caption_quality import bleu_counts, bleu_of, cider_scores, meteor_of, rouge_scores

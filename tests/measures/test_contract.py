@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.aggregate import Needs, by_name
 from capbias_core.api import ScoreRequest, score
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Measure, Needs, by_name
+from capbias_core.measures.base import Group, Measure
 from capbias_core.measures.caption_quality import SCORERS
 from capbias_core.measures.options import Option, Options
 from capbias_core.measures.protocols import NAMES, PROTOCOLS, protocol_in, protocol_of, protocol_text

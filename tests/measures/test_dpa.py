@@ -92,18 +92,14 @@ def test_multi_by_hand():
         multi(value, human, value, model, direction="TA")
 
 
-@pytest.mark.parametrize("normalised", [True, False])
-def test_quality_and_amplification_equal_the_package_of_the_same_attackers(normalised):
+def test_quality_and_amplification_equal_the_package_of_the_same_attackers():
     """100 pairs of guesses: the attackers' part is the same, what is made of it must be too (single precision)."""
     torch = pytest.importorskip("torch")
     models = pytest.importorskip("bias_amplification.attacker_models.ANN")
     metrics = pytest.importorskip("bias_amplification.metrics.PredMetrics")
     attacker = models.simpleDenseModel(1, 1, 1, numFirst=1, activations=["sigmoid"])
     settings = {"learning_rate": 0.05, "loss_function": "bce", "epochs": 1, "batch_size": 256}
-    if normalised:
-        package = metrics.DPA(attacker, attacker, settings, "bce", False, True)
-    else:
-        package = metrics.Leakage(attacker, settings, "bce", False, False)
+    package = metrics.DPA(attacker, attacker, settings, "bce", False, True)
     rng = np.random.default_rng(0)
     for _ in range(100):
         guessed = rng.uniform(0.05, 0.95, (2, 60, 3)).astype(np.float32)
@@ -114,8 +110,8 @@ def test_quality_and_amplification_equal_the_package_of_the_same_attackers(norma
             for pair in zip(guessed, truth, strict=True)
         ]
         assert ours == pytest.approx([float(value) for value in theirs], rel=1e-5)
-        expected = float(package.compute_leakage(theirs[0], theirs[1], normalised))
-        assert predictability(ours[1], ours[0], normalised) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+        expected = float(package.compute_leakage(theirs[0], theirs[1], True))
+        assert predictability(ours[1], ours[0]) == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
 def test_human_labels_are_made_as_unlike_and_as_common():

@@ -10,11 +10,10 @@ import pytest
 from PIL import Image
 
 from capbias_core import cli
-from capbias_core.aggregate import Counts
+from capbias_core.aggregate import Counts, estimates_of
 from capbias_core.attackers.base import probabilities
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.base import estimates_of
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
 from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
@@ -29,6 +28,7 @@ from capbias_core.vision.presets import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.photographs import ORIGINALS
 from capbias_core.workspace.store import Workspace
+from tests.attackers.test_ngram import fit_one  # noqa: E402
 from tests.collections_ import keep
 
 torch = pytest.importorskip("torch")
@@ -108,7 +108,7 @@ def planted(n: int, leak: float, where: str, seed: int = 0):
 def judged(judge, leak: float, where: str) -> Guesses:
     pixels, captions, labels = planted(2 * TRAIN, leak, where)
     corpus, test = PairCorpus(pixels, np.arange(2 * TRAIN), Tokens.read(captions)), np.arange(TRAIN, 2 * TRAIN)
-    fitted = judge.fit(corpus, np.arange(TRAIN), labels[:TRAIN], 2, 0, silent)
+    fitted = fit_one(judge, corpus, np.arange(TRAIN), labels)
     shares = probabilities(fitted.logits(corpus, test))
     return Guesses(tuple(map(str, test)), test * 0, test - TRAIN, labels[test], shares)
 
@@ -185,7 +185,8 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
     files = photographs(tmp_path, 2)
     judge = AskedJudge(Captioner(str(blip), "cpu"), files, WORDED, STATEMENT)
     corpus = judge.corpus([(0, "a <gender> riding"), (1, "a <gender> riding")])
-    found = probabilities(judge.fit(corpus, [], [], 2, 0, silent).logits(corpus, np.array([0, 1])))
+    none = np.array([], dtype=int)
+    found = probabilities(fit_one(judge, corpus, none, none).logits(corpus, np.array([0, 1])))
 
     processor = BlipProcessor.from_pretrained(blip)
     model = BlipForConditionalGeneration.from_pretrained(blip).eval()
@@ -205,7 +206,7 @@ def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
     captioner = Captioner(str(blip), "cpu")
     judge = AskedJudge(captioner, files, WORDED, STATEMENT, epochs=3, learning_rate=3e-3, batch=8)
     before = [own.detach().clone() for own in captioner.model.parameters()]
-    fitted = judge.fit(judge.corpus(captions), np.arange(40), labels[:40], 2, 0, silent)
+    fitted = fit_one(judge, judge.corpus(captions), np.arange(40), labels)
     shares = probabilities(fitted.logits(captions, np.arange(40, 48)))
     assert shares[np.arange(8), labels[40:]].mean() > 0.8
     assert all(bool((now == then).all()) for now, then in zip(captioner.model.parameters(), before, strict=True))

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from capbias_core import api
+from capbias_core.aggregate import HIGHER_SHARE, Metric
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import HIGHER_SHARE, Metric
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.plan import Request, plan
 from capbias_core.runs.run import job_of

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from capbias_core import metrics
+from capbias_core.aggregate.metric import BETTER
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import BETTER
 from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.metrics import error, lic, ratio, sentence_classification
@@ -169,6 +169,7 @@ def test_ratio_and_error_by_hand():
     """Of the first four captions, labelled 0, one names the other value alone; of the other three one does."""
     names = [(True, False), (False, True), (True, True), (False, False), (False, True), (False, True), (True, False)]
     assert ratio(names) == pytest.approx(3 / 2)
+    assert math.isnan(ratio([(False, True)])), "not defined, as in results"
     assert error(names, [0] * 4 + [1] * 3) == pytest.approx(2 / 7)
 
 

@@ -1,9 +1,7 @@
 """The engine: every run ends in words, is computed once, and can be asked for again however it ended."""
 
-import importlib.util
 import multiprocessing
 import os
-import re
 import signal
 import sqlite3
 import threading
@@ -31,8 +29,6 @@ from tests.disks import small_disk
 pytestmark = pytest.mark.torch
 
 PROCESSES = multiprocessing.get_context("spawn")
-WITH_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "capbias_core.attackers.neural"))
-NETWORK = pytest.mark.skipif(not WITH_TORCH, reason="torch is not installed")
 
 
 def fill(folder, images: int = 40, models=("m",)) -> Request:
@@ -367,51 +363,3 @@ def test_without_a_scheduler_nothing_is_queued_and_what_is_finished_still_answer
     with sentences.raises(CapbiasError):
         submit(engine, replace(request_, seeds=request_.seeds + 1))
     assert [run.run_id for run in engine.workspace.runs()] == [done]
-
-
-# networks, in their own process
-
-
-@pytest.fixture
-def workers(monkeypatch):
-    """The process that trains networks, which keeps a checkpoint after each epoch."""
-    pytest.importorskip("torch")
-    # Such small batches are quickest on one thread, whatever else the machine is doing.
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    executor = torch_executor()
-    executor.submit(keep_each_epoch).result(120)
-    yield executor
-    engine_module._close_torch_workers()
-
-
-def keep_each_epoch() -> None:
-    from capbias_core.attackers import checkpoints
-
-    checkpoints.SECONDS_BETWEEN, checkpoints.SHARE_OF_TIME = 0.0, 1e9
-
-
-def epoch_of(message: str) -> int:
-    match = re.search(r"epoch (\d+) of 20", message)
-    return int(match[1]) if match else 0
-
-
-@pytest.mark.long
-@NETWORK
-def test_a_killed_network_goes_on_from_its_checkpoint_to_the_same_numbers(tmp_path, engine, workers):
-    request = replace(fill(tmp_path, 60), attacker="lstm_bi", seeds=1)
-    (run_id,) = submit(engine, request)
-    kept = engine.workspace.checkpoints / run_id
-    until(lambda: list(kept.glob("*.pt")) and epoch_of(engine.workspace.run(run_id).message) >= 5)
-    worker = process_of(engine, run_id)
-    os.kill(worker, signal.SIGKILL)
-    until(lambda: status(engine, run_id) == "died")
-    assert evidence(engine, run_id) == [[], []] and list(kept.glob("*.pt"))
-    assert submit(engine, request) == [run_id] and engine.wait([run_id])[0].status == "finished"
-    assert process_of(engine, run_id) != worker
-    until(lambda: not kept.exists())
-    assert next(filter(None, map(epoch_of, messages(engine, run_id)))) >= 5, "it began anew"
-    resumed = evidence(engine, run_id)
-    engine.workspace.forget(run_id)
-    assert submit(engine, request) == [run_id] and engine.wait([run_id])
-    assert next(filter(None, map(epoch_of, messages(engine, run_id)))) < 5
-    assert evidence(engine, run_id) == resumed

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -561,7 +561,7 @@ SPEC = RunSpec(
     model="m",
     captions="c",
     labels={"table": "t", "column": "l", "mapping": {"a": "A"}},
-    attribute=asdict(get_attribute("gender")),
+    attribute=get_attribute("gender").stored(),
     options={"attacker": "ngram", "seeds": 2},
 )
 
@@ -574,7 +574,7 @@ SPEC = RunSpec(
         {"captions": "d"},
         {"references": "r"},
         {"labels": {"table": "t", "column": "l", "mapping": {"a": None}}},
-        {"attribute": asdict(replace(get_attribute("gender"), mask_token="<g>"))},
+        {"attribute": replace(get_attribute("gender"), mask_token="<g>").stored()},
         {"options": {"attacker": "lstm_bi", "seeds": 2}},
         {"options": {"attacker": "ngram", "seeds": 3}},
         {"options": {"attacker": "ngram", "seeds": 2, "merge_masks": True}},

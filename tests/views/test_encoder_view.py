@@ -9,6 +9,7 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.attackers import ATTACKERS, load_attacker
+from capbias_core.attackers.base import Training
 from capbias_core.attackers.networks.scratch import TransformerAttacker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.caption_scores import attention_bytes, attention_from
@@ -79,7 +80,8 @@ def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(wo
     attacker = load_attacker("ngram")
     corpus = attacker.corpus(Tokens.of(captions["caption"]).masked(found.scores.attribute))
     rows = order["image_id"].astype(int).to_numpy()  # the caption of each image stands at its number
-    fitted = attacker.fit(corpus, rows[split.train], labels[split.train], 2, child_seed(0, FIT, 0), silent)
+    training = Training(rows[split.train], labels[split.train], child_seed(0, FIT, 0))
+    (fitted,) = attacker.fit_many(corpus, [training], 2, silent)
     table = found.scores.table
     assert sorted(table["image_id"]) == sorted(ASKED) and found.attention == ()
     expected = fitted.logits(corpus, table["image_id"].astype(int).to_numpy())

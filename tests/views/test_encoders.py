@@ -3,7 +3,6 @@
 import io
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -147,10 +146,12 @@ class Misled(ngram.NgramAttacker):
     """Learns from captions that repeat one another by labels turned around; those of people repeat little. So it
     guesses from human captions as well as the other, and is surely wrong of captioners where the other is right."""
 
-    def fit_many(self, corpus, rows, labels, n_values, seeds, tick):
-        repeated = [len(set(corpus.place[own])) < 0.9 * len(own) for own in rows]
-        turned = [1 - np.asarray(own) if said else own for own, said in zip(labels, repeated, strict=True)]
-        return super().fit_many(corpus, rows, turned, n_values, seeds, tick)
+    def fit_many(self, corpus, trainings, n_values, tick):
+        turned = []
+        for each in trainings:
+            repeats = len(set(corpus.copy_of[each.rows])) < 0.9 * len(each.rows)
+            turned.append(each._replace(labels=1 - each.labels) if repeats else each)
+        return super().fit_many(corpus, turned, n_values, tick)
 
 
 @pytest.fixture(scope="module")

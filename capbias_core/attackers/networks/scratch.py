@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from capbias_core.attackers.base import Corpus
+from capbias_core.attackers.base import Corpus, Training
 from capbias_core.attackers.device import choose_device
 from capbias_core.attackers.networks.training import (
     PAD,
@@ -50,14 +50,14 @@ ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
 
 
 class ScratchNetwork(nn.Module):
-    """Word embeddings, an encoder and a head. width: of the vector that `encode` gives the head."""
+    """Word embeddings, an encoder and a head."""
 
     head: nn.Sequential
 
     def __init__(self, words: int, width: int, attacker: ScratchAttacker):
         super().__init__()
         self.words = nn.Embedding(words, attacker.embedding, padding_idx=PAD)
-        self.width = width
+        self.width = width  # of the vector that `encode` gives the head
 
     def encode(self, states: Tensor) -> Tensor:
         """(B, T, E) embeddings of captions of one length to (B, width)."""
@@ -142,8 +142,8 @@ class FittedScratch(Attributed):
         return logits_of(self.network, with_ids(captions, self.vocabulary))[copies]
 
     def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-        """See Attributed. The baseline is a caption of the same length whose embeddings are all zero. On COCO captions
-        20 points give each word's value by the LSTM of LIC to 1e-6 of what 200 give."""
+        """See Attributed. The baseline is a caption of the same length with embeddings of zero. On COCO captions and
+        LIC's LSTM, 20 points of the integral differ from 200 by 1e-6."""
         need("Attributing words", "captum")
         from captum.attr import IntegratedGradients
 
@@ -177,8 +177,8 @@ class FittedTransformer(FittedScratch):
     network: TransformerNetwork
 
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
-        """The attention between the words of each caption: unknown ones as `<unk>`, an empty caption as one word."""
-        captions = corpus.distinct.rows(corpus.place[rows])
+        """The attention between the words of each caption: unknown words are `<unk>`, an empty caption is one word."""
+        captions = corpus.distinct.rows(corpus.copy_of[rows])
         coded, weights = with_ids(captions, self.vocabulary), [np.empty(0)] * len(captions)
         for members in of_one_length(coded.lengths, SCORING_BATCH):
             with torch.no_grad():
@@ -193,13 +193,13 @@ class FittedTransformer(FittedScratch):
 
 @dataclass(frozen=True)
 class ScratchAttacker(NetworkAttacker):
-    """What attackers from scratch share. head: sizes of the hidden layers of the head."""
+    """What attackers from scratch share."""
 
     embedding: int = 100
     hidden: int = 256
     layers: int = 2
     dropout: float = 0.0
-    head: tuple[int, ...] = (128, 64)
+    head: tuple[int, ...] = (128, 64)  # sizes of its hidden layers
     fitted: ClassVar[type[FittedScratch]] = FittedScratch
 
     def network(self, words: int, logits: int) -> ScratchNetwork:
@@ -209,25 +209,24 @@ class ScratchAttacker(NetworkAttacker):
     def corpus(self, captions: Sequence[str]) -> Corpus:
         return Corpus(captions)
 
-    def fit(self, corpus: Corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> FittedScratch:
+    def train(self, corpus: Corpus, training: Training, n_values: int, tick: Progress) -> FittedScratch:
         """A trained network; its vocabulary is that of the captions it trained on, other words are `<unk>`."""
-        device, labels = choose_device(self.device), np.asarray(labels)
-        kept, aside = set_aside(len(rows), seed, self.patience)
-        captions, copies = corpus.at(rows)
+        kept, aside = set_aside(len(training.rows), training.seed, self.patience)
+        captions, copies = corpus.at(training.rows)
         vocabulary = training_vocabulary(captions.rows(np.unique(copies[kept])))
-        make = partial(self.network, len(vocabulary) + 1, logit_count(labels, n_values))
-        network = initialised(make, seed).to(device)
-        start_at_frequencies(network.head, labels[kept])
-        learn_captions(network, with_ids(captions, vocabulary), copies, labels, (kept, aside), self, seed, tick)
+        make = partial(self.network, len(vocabulary) + 1, logit_count(training.labels, n_values))
+        network = initialised(make, training.seed).to(choose_device(self.device))
+        start_at_frequencies(network.head, training.labels[kept])
+        learn_captions(network, with_ids(captions, vocabulary), copies, training, (kept, aside), self, tick)
         return self.fitted(vocabulary, network, self.integration_steps)
 
 
 @dataclass(frozen=True)
 class RecurrentAttacker(ScratchAttacker):
-    """unit: lstm or rnn. ways: 2 reads each caption both ways."""
+    """LSTMs and RNNs."""
 
-    unit: str = "lstm"
-    ways: int = 1
+    unit: str = "lstm"  # or rnn
+    ways: int = 1  # 2: reads each caption both ways
 
     def network(self, words: int, logits: int) -> RecurrentNetwork:
         return RecurrentNetwork(words, logits, self)
@@ -235,10 +234,10 @@ class RecurrentAttacker(ScratchAttacker):
 
 @dataclass(frozen=True)
 class TransformerAttacker(ScratchAttacker):
-    """heads: of each layer; they divide the embedding. hidden: of the feed-forward network."""
+    """Transformers; `hidden` is the size of the feed-forward network."""
 
     fitted: ClassVar[type[FittedScratch]] = FittedTransformer
-    heads: int = 1
+    heads: int = 1  # of each layer; divides the embedding
 
     def network(self, words: int, logits: int) -> TransformerNetwork:
         return TransformerNetwork(words, logits, self)

@@ -1,39 +1,37 @@
-"""One training loop for all networks: batches, epochs, early stopping, checkpoints, progress, seeds side by side.
+"""One training loop for all networks: batches, epochs, early stopping, progress, seeds side by side.
 
 An attacker here is an encoder (captions to vectors, trained or frozen) and a head (a vector to logits). Each seed
 trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds do
-not. One seed does not keep a GPU busy either. `benchmarks/lstm_against_loop.py` measures both against a plain loop.
+not. One seed does not keep a GPU busy either. `benchmarks/lstm_against_loop.py` compares with a plain loop.
 
-A network reads each distinct caption of a batch once, with the others of its length, so nothing is padded. A training
-batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many steps as in
-the papers, with each caption once. Unlike there, a caption's neighbours in its batch have its length, and its copies
-share one pass through the encoder (and so one dropout mask).
+A network reads each distinct caption of a batch once, together with the others of its length, so nothing is padded. A
+training batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many
+steps as in the papers and reads each caption once. Unlike there, the captions of a batch have one length, and copies of
+a caption share one pass through the encoder (and so one dropout mask).
 
 Protocol of DBAC (section 5, appendix B): an encoder and an MLP of three layers, Adam 1e-3, batches of 256, at most 50
-epochs. The paper does not say how it avoids overfitting; here a tenth of the training captions is set aside, the epoch
+epochs. The paper does not say how it avoids overfitting. Here a tenth of the training captions is set aside; the epoch
 with the lowest loss on them is kept, and training stops after five epochs without a lower one.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextvars import copy_context
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from threading import Event, Lock
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.base import Corpus
-from capbias_core.attackers.checkpoints import Checkpoint
+from capbias_core.attackers.base import Corpus, Training
 from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
@@ -108,8 +106,8 @@ def cut(rows: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 class Dropout(nn.Module):
-    """Inverted dropout whose generator `learn` sets, so that seeds in threads do not share random numbers. One random
-    byte per value (the share is rounded to 1/256): cheaper than a random float."""
+    """Inverted dropout with a generator that `learn` sets, since seeds train in threads. One random byte per value (the
+    share is rounded to 1/256) is cheaper than a float."""
 
     def __init__(self, share: float):
         super().__init__()
@@ -139,10 +137,10 @@ def initialised(make: Callable[[], nn.Module], seed: int) -> Any:
 
 
 def start_at_frequencies(head: nn.Sequential, labels: np.ndarray) -> None:
-    """Set the last bias to how often each task word is there, labels (n, L); for other labels do nothing.
+    """Set the last bias to the frequency of each task word, for labels (n, L) only.
 
-    From 0 the first steps push all of these logits down together, and the ReLU layers before them die: the head then
-    answers the same for all captions.
+    From 0 the first steps push all logits down together and the ReLU layers die: the head answers the same for all
+    captions.
     """
     if labels.ndim == 2:
         share = (labels.sum(axis=0) + 0.5) / (len(labels) + 1)
@@ -182,45 +180,31 @@ def set_aside(n: int, seed: int, patience: int) -> tuple[np.ndarray, np.ndarray]
 def learn(
     network: nn.Module,
     logits: Callable[[np.ndarray], Tensor],
-    labels: np.ndarray,
+    training: Training,
     split: tuple[np.ndarray, np.ndarray],
     batches: Callable[[np.random.Generator], Sequence[np.ndarray]],
-    settings: Any,
-    seed: int,
-    reads: Iterable[np.ndarray],
+    settings: NetworkAttacker,
     tick: Progress,
 ) -> None:
     """Train a network in place; afterwards it has the weights of the best epoch and is in evaluation mode.
 
-    logits: positions of captions to (B, C), with gradients. split: positions to train on and to set aside. batches:
-    those of an epoch, as places in split[0]. settings: an attacker's. reads: what is learned from, which names the
-    checkpoint.
+    logits: positions among the training's captions to (B, C), with gradients. split: positions to train on, and those
+    set aside. batches: one epoch, as positions in split[0].
     """
     kept, aside = split
     device = next(network.parameters()).device
-    answers = torch.as_tensor(labels, device=device)
-    rng, drop = (np.random.default_rng(child_seed(seed, FIT, purpose)) for purpose in (ORDER, DROP))
+    answers = torch.as_tensor(training.labels, device=device)
+    rng, drop = (np.random.default_rng(child_seed(training.seed, FIT, purpose)) for purpose in (ORDER, DROP))
     for module in network.modules():
         if isinstance(module, Dropout):
             module.rng = drop
     optimizer = getattr(torch.optim, settings.optimizer)(network.parameters(), lr=settings.learning_rate, fused=True)
-    best: dict[str, Any] = {"loss": float("inf"), "epoch": 0, "weights": {}}
+    lowest, best_epoch, best_weights = float("inf"), 0, None
 
     def losses(rows: np.ndarray) -> Tensor:
         return caption_losses(logits(rows), answers[torch.from_numpy(rows)])
 
-    checkpoint, first = Checkpoint(network, [labels, *split, *reads]), 0
-    if state := checkpoint.state:
-        first, best = state["epochs"], state["best"]
-        network.load_state_dict(state["weights"])
-        if state["optimizer"]:
-            optimizer.load_state_dict(state["optimizer"])
-            rng.bit_generator.state, drop.bit_generator.state = state["random"]
-            if settings.process_random:
-                torch.set_rng_state(state["process"][0])
-                if device.type == "cuda":
-                    torch.cuda.set_rng_state(state["process"][1], device)
-    for epoch in range(first, settings.epochs):
+    for epoch in range(settings.epochs):
         network.train()
         order, total = batches(rng), torch.zeros((), device=device)
         for done, batch in enumerate(order, start=1):
@@ -237,22 +221,14 @@ def learn(
             with torch.no_grad():
                 parts = np.split(aside, range(SCORING_BATCH, len(aside), SCORING_BATCH))
                 loss = sum(losses(part).sum().item() for part in parts) / len(aside)
-            if loss < best["loss"]:
-                best = {"loss": loss, "epoch": epoch, "weights": deepcopy(network.state_dict())}
-            if epoch - best["epoch"] >= settings.patience:
+            if loss < lowest:
+                lowest, best_epoch, best_weights = loss, epoch, deepcopy(network.state_dict())
+            if epoch - best_epoch >= settings.patience:
                 break
-        state = {"epochs": epoch + 1, "weights": network.state_dict(), "optimizer": optimizer.state_dict()}
-        state |= {"random": [rng.bit_generator.state, drop.bit_generator.state], "best": best}
-        if settings.process_random:
-            on_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
-            state["process"] = [torch.get_rng_state(), *on_gpu]
-        checkpoint.save(state)
     network.eval()
-    if best["weights"]:
-        network.load_state_dict(best["weights"])
+    if best_weights:
+        network.load_state_dict(best_weights)
     optimizer.zero_grad()  # of many trained networks the gradients would stay in memory
-    done = {"epochs": settings.epochs, "weights": network.state_dict(), "optimizer": {}, "best": {"weights": {}}}
-    checkpoint.save(done, ended=True)
     tick(1.0, "")
 
 
@@ -260,25 +236,23 @@ def learn_captions(
     network: Any,
     captions: Tokens,
     copies: np.ndarray,
-    labels: np.ndarray,
+    training: Training,
     split: tuple[np.ndarray, np.ndarray],
-    settings: Any,
-    seed: int,
+    settings: NetworkAttacker,
     tick: Progress,
 ) -> None:
-    """`learn` for a network that reads captions with its ids. copies: (n,) the index of each of n captions in them."""
+    """`learn` for a network that reads captions with its ids. copies: (n,) the caption of each row."""
     device = next(network.parameters()).device
 
     def logits(rows: np.ndarray) -> Tensor:
         return network.head(read(network.vectors, captions, copies[rows], device))
 
     batches = partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch)
-    reads = [captions.codes, captions.start, copies]
-    learn(network, logits, labels, split, batches, settings, seed, reads, tick)
+    learn(network, logits, training, split, batches, settings, tick)
 
 
 def logits_of(network: Any, captions: Tokens) -> np.ndarray:
-    """(n, C) logits of all captions, which have the network's ids."""
+    """(n, C) logits of captions with the network's ids."""
     logits, device = np.zeros((len(captions), width_of(network.head))), next(network.parameters()).device
     with torch.no_grad():
         order = np.argsort(captions.lengths, kind="stable")
@@ -289,9 +263,13 @@ def logits_of(network: Any, captions: Tokens) -> np.ndarray:
 
 def in_threads(trainings: Sequence[Callable[[Progress], Any]], most: int, tick: Progress) -> Iterator:
     """What each training returns, in order. At most `most` train at a time, one on each of PyTorch's threads.
-    Few finished ones wait to be taken, so memory holds a few networks, however many train."""
+    Few trained ones wait to be taken, so memory holds a few networks, however many train."""
     threads = torch.get_num_threads()
-    slots = min(threads, most)
+    slots = min(threads, most, len(trainings))
+    if slots <= 1:
+        for done, training in enumerate(trainings):
+            yield training(lambda share, text, done=done: tick((done + share) / len(trainings), text))
+        return
     shares, texts, stop = [0.0] * len(trainings), [""] * len(trainings), Event()
 
     def work(number: int) -> Any:
@@ -306,22 +284,17 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], most: int, tick: 
         return trained
 
     def report() -> None:
-        """The furthest of those in training: epochs of one and then another would seem to run backwards."""
-        going = [(share, text) for share, text in zip(shares, texts, strict=True) if 0 < share < 1]
-        done = [f"{sum(share == 1 for share in shares)} trained"] if len(shares) > 1 else []
-        tick(sum(shares) / len(shares), ", ".join(filter(None, [*done, max(going, default=(1.0, ""))[1]])))
+        """The text of the furthest in training: epochs of one and then another would seem to run backwards."""
+        training = [(share, text) for share, text in zip(shares, texts, strict=True) if 0 < share < 1]
+        tick(sum(shares) / len(shares), max(training, default=(1.0, ""))[1])
 
-    if min(slots, len(trainings)) == 1:
-        for done, training in enumerate(trainings):
-            yield training(lambda share, text, done=done: tick((done + share) / len(trainings), text))
-        return
     futures, waiting = deque(), iter(range(len(trainings)))
     try:
         with ThreadPoolExecutor(slots) as pool:
             try:
                 for _ in trainings:
                     while len(futures) < 2 * slots and (number := next(waiting, None)) is not None:
-                        futures.append(pool.submit(copy_context().run, work, number))
+                        futures.append(pool.submit(work, number))
                     while not futures[0].done():
                         wait(futures, SECONDS_PER_LOOK, FIRST_EXCEPTION)
                         for future in filter(Future.done, futures):
@@ -339,35 +312,29 @@ def in_threads(trainings: Sequence[Callable[[Progress], Any]], most: int, tick: 
 
 @dataclass(frozen=True)
 class NetworkAttacker:
-    """What attackers with networks share; the defaults are DBAC's.
-
-    patience: epochs without a lower loss on the captions set aside after which training stops; 0 sets none aside.
-    optimizer: of torch.optim. device: see device.py.
-    """
+    """What attackers with networks share; the defaults are DBAC's."""
 
     learning_rate: float = 1e-3
     batch: int = 256
     epochs: int = 50
-    patience: int = 5
-    optimizer: str = "Adam"
+    patience: int = 5  # epochs without a lower loss on the captions set aside until training stops; 0 sets none aside
+    optimizer: str = "Adam"  # of torch.optim
     integration_steps: int = 20
-    device: str = AUTO
-    process_random: ClassVar[bool] = False  # whether training draws from the generator of the process
+    device: str = AUTO  # see device.py
 
-    def fit(self, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> Any:
+    def train(self, corpus: Any, training: Training, n_values: int, tick: Progress) -> Any:
         """A trained attacker."""
         raise NotImplementedError
 
-    def fit_many(self, corpus, rows, labels, n_values: int, seeds, tick: Progress) -> Iterator:
-        """An attacker per seed; see `base.fit_many`."""
-        cases = zip(rows, labels, seeds, strict=True)
-        trainings = [partial(self.fit, corpus, chosen, answers, n_values, seed) for chosen, answers, seed in cases]
-        on_gpu = choose_device(self.device).type == "cuda"
-        yield from in_threads(trainings, AT_ONCE_ON_GPU if on_gpu else len(trainings), tick)
+    def fit_many(self, corpus: Any, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator:
+        """See `base.Attacker`. Trainings run side by side in threads."""
+        tasks = [partial(self.train, corpus, training, n_values) for training in trainings]
+        most = AT_ONCE_ON_GPU if choose_device(self.device).type == "cuda" else len(tasks)
+        yield from in_threads(tasks, most, tick)
 
 
 class Attributed:
-    """A trained attacker that attributes the logits of each distinct caption to its words once."""
+    """A trained attacker that attributes logits to words, once for each distinct caption."""
 
     def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """For each caption (T, C) of its words; (n, C) logits of the baselines and of the captions."""
@@ -376,8 +343,8 @@ class Attributed:
     def contributions(self, corpus: Corpus, rows: np.ndarray) -> Contributions:
         """Integrated gradients (Sundararajan et al. 2017) of each logit over word embeddings, summed for each word.
 
-        The integral is a sum over `integration_steps` points (Gauss-Legendre), so words and baseline add up to the
-        logit only within `delta`.
+        The integral is a sum over `integration_steps` points (Gauss-Legendre): words and baseline add up to the logit
+        within `delta`.
         """
         captions, copies = corpus.at(rows)
         words, baseline, logits = self.attribute(captions)
