@@ -152,7 +152,8 @@ def attacker_of(job: Job) -> Attacker:
     """The attacker of a run, on the device of its options. Raises CapbiasError if its encoder is missing."""
     options = job.options
     model = resolve_model(job.workspace, options.encoder) if options.encoder else None
-    return load_attacker(options.attacker, options.device, model, embeddings_folder(job.workspace))
+    folder = embeddings_folder(job.workspace)
+    return load_attacker(options.attacker, options.device, model, folder, options.precision)
 
 
 @dataclass(frozen=True)

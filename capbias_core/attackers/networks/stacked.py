@@ -6,7 +6,7 @@ product and one cell for both directions of all networks, and a CUDA graph for e
 without the launches. The backward direction reads each caption from its last word, so no step needs a mask.
 
 Each network starts from the weights, and reads the split, the vocabulary and the order, that its seed has on a CPU
-(training.py); it ends with the weights of its best epoch. Nothing of it depends on the other networks: the order of
+(learner.py); it ends with the weights of its best epoch. Nothing of it depends on the other networks: the order of
 its captions and the values that dropout removes follow from its seed, its epoch and the place of the batch alone.
 Unlike on a CPU, copies of a caption in one batch have dropout masks of their own, and batches hold captions of similar
 length rather than of one.
@@ -15,16 +15,20 @@ length rather than of one.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby, islice
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.networks.training import BATCHES_PER_REPORT, DROP, ORDER, PAD, width_of
+from capbias_core.attackers.device import BF16, FP32
+from capbias_core.attackers.networks.training import BATCHES_PER_REPORT, DROP, ORDER, PAD, positions
+from capbias_core.errors import CapbiasError
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
@@ -34,21 +38,34 @@ EXACT_LENGTHS = 16  # longer captions are padded to a multiple of STEP, so that 
 STEP = 8
 WARM_UP = 2  # steps before a graph is captured, which are undone
 SHARE_OF_MEMORY = 0.8  # of what is free on the device
+COPIES_OF_WEIGHTS = 8  # weights, gradients, two moments, those of the best epoch, and while a graph is captured
+STATES_OF_A_LAYER = 24  # numbers that training keeps for each word and unit of a layer: gates, their gradients, states
 STRIDE = 20  # bits of the places along an axis
-PRECISIONS = ("fp32", "tf32", "bf16")
 
 
 @dataclass(frozen=True)
-class Training:
+class Learner:
     """A network and what it learns from."""
 
-    network: nn.Module  # a RecurrentNetwork or TransformerNetwork of scratch.py, untrained; trained in place
-    captions: Tokens  # with the ids of the network's vocabulary
+    network: nn.Module  # of scratch.py, or a Head; untrained, and trained in place
+    captions: Tokens | Tensor  # with the ids of the network's vocabulary; of a Head (D, d) vectors on the device
     copies: np.ndarray  # (n,) which of these each of n captions is
     labels: np.ndarray  # (n,) integers, or (n, L) booleans of task words
     kept: np.ndarray  # of the n captions, those to train on
     aside: np.ndarray  # and those that choose the epoch
     seed: int
+
+    def batches(self, size: int) -> int:
+        """How many batches an epoch has."""
+        return math.ceil(len(self.kept) / size)
+
+
+class Head(nn.Module):
+    """A head on vectors of captions, without an encoder that learns."""
+
+    def __init__(self, head: nn.Sequential):
+        super().__init__()
+        self.head = head
 
 
 # what a stack computes
@@ -92,7 +109,7 @@ class Recurrence(torch.autograd.Function):
 
 
 def step_by_step(unit: str, gates: Tensor, weights: Tensor) -> Tensor:
-    """The same by autograd: of an LSTM without CUDA, and of plain recurrent layers. gates: (T, G*B, 4H) or (T, G*B, H)."""
+    """The same by autograd: of an LSTM without CUDA, and of plain recurrent layers, whose gates are (T, G*B, H)."""
     groups, hidden, _ = weights.shape
     state = cell = gates.new_zeros(gates.shape[1], hidden)
     states = []
@@ -121,7 +138,8 @@ class Stack:
         self.networks, self.device, self.low = networks, device, low
         self.one = networks[0]  # whose shape all have, but for the number of words
         self.dropout = next((layer.dropped for layer in self.one.modules() if hasattr(layer, "dropped")), 0)
-        words = max(network.words.num_embeddings for network in networks)
+        reads_words = hasattr(self.one, "words")
+        words = max(network.words.num_embeddings for network in networks) if reads_words else 0
         self.parameters: dict[str, Tensor] = {}
         for name, _ in self.one.named_parameters():
             values = [dict(network.named_parameters())[name].detach() for network in networks]
@@ -139,13 +157,15 @@ class Stack:
                     parameter.copy_(weights[name][number][: len(parameter)])
 
     def logits(self, ids: Tensor, lengths: Tensor, noise: Noise | None = None) -> Tensor:
-        """(N, B, T) ids and (N, B) lengths to (N, B, C) logits. noise: of dropout, None in evaluation."""
-        n, size, steps = ids.shape
-        width = self.parameters["words.weight"].shape[2]
-        states = functional.embedding(ids + self.first_word, self.parameters["words.weight"].view(-1, width))
-        states = states.to(self.low) if self.low else states
-        encode = self._recurrent if hasattr(self.one, "unit") else self._transformer
-        values = encode(states, lengths, noise).reshape(n, size, -1).float()
+        """(N, B, T) ids, or (N, B, d) vectors, and (N, B) lengths to (N, B, C) logits. noise: of dropout, None in
+        evaluation."""
+        values = ids
+        if "words.weight" in self.parameters:
+            width = self.parameters["words.weight"].shape[2]
+            states = functional.embedding(ids + self.first_word, self.parameters["words.weight"].view(-1, width))
+            states = states.to(self.low) if self.low else states
+            encode = self._recurrent if hasattr(self.one, "unit") else self._transformer
+            values = encode(states, lengths, noise).flatten(2).float()
         linear = [index for index, layer in enumerate(self.one.head) if isinstance(layer, nn.Linear)]
         values = dropped(values, noise, self.dropout)
         for index in linear:
@@ -159,7 +179,9 @@ class Stack:
         n, size, steps, _ = states.shape
         unit, ways, layers = self.one.unit, self.one.ways, len(self.one.layers)
         step = torch.arange(steps, device=self.device)
-        turned = torch.where(step < lengths[..., None], lengths[..., None] - 1 - step, step)  # backward: last word first
+        turned = torch.where(
+            step < lengths[..., None], lengths[..., None] - 1 - step, step
+        )  # backward: last word first
         turn = lambda values: values.gather(2, turned[..., None].expand(-1, -1, -1, values.shape[-1]))  # noqa: E731
         for layer in range(layers):
             states = dropped(states, noise, self.dropout)
@@ -186,8 +208,6 @@ class Stack:
 
     def _transformer(self, states: Tensor, lengths: Tensor, noise: Noise | None) -> Tensor:
         """The mean over the words of each caption, (N, B, E)."""
-        from capbias_core.attackers.networks.scratch import positions
-
         n, size, steps, width = states.shape
         there = torch.arange(steps, device=self.device) < lengths[..., None]  # (N, B, T)
         states = states + positions(states.flatten(0, 1)).to(states.dtype)
@@ -257,29 +277,78 @@ def dropped(values: Tensor, noise: Noise | None, share: int) -> Tensor:
 # training
 
 
+def in_stacks(
+    learners: Sequence[Learner], settings, device: torch.device, precision: str, tick: Progress
+) -> Iterator[Learner]:
+    """The trained networks, in order: in stacks of neighbours with equally many batches, as many as fit the device. If
+    a stack runs out of memory, half as many are tried. Raises CapbiasError if one network alone does not fit."""
+    done, most = 0, len(learners)
+    while done < len(learners):
+        _, alike = next(groupby(learners[done : done + most], lambda learner: learner.batches(settings.batch)))
+        part = list(islice(alike, fitting(learners[done], settings, device)))
+
+        def of_part(share: float, text: str, done=done, size=len(part)) -> None:
+            tick((done + share * size) / len(learners), text)
+
+        try:
+            learn_together(part, settings, device, precision, of_part)
+        except torch.OutOfMemoryError:
+            if len(part) == 1:
+                raise CapbiasError(
+                    f"The memory of {device} does not hold one network and a batch of {settings.batch} captions.",
+                    "Free the memory of the GPU, or choose the device cpu.",
+                ) from None
+            most = len(part) // 2
+            continue
+        finally:
+            torch.cuda.empty_cache()
+        yield from part
+        done += len(part)
+
+
+def fitting(learner: Learner, settings, device: torch.device) -> int:
+    """How many networks like this one the free memory of the device holds, at least 1."""
+    if device.type != "cuda":
+        return sys.maxsize
+    weights = sum(parameter.numel() for parameter in learner.network.parameters())
+    states = 0
+    if isinstance(learner.captions, Tokens):
+        longest = int(learner.captions.lengths.max(initial=1))
+        width = getattr(learner.network, "ways", 1) * settings.hidden
+        states = settings.batch * longest * (settings.embedding + settings.layers * STATES_OF_A_LAYER * width)
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(1, int(SHARE_OF_MEMORY * free / (4 * (COPIES_OF_WEIGHTS * weights + states))))
+
+
 @dataclass(frozen=True)
 class Reads:
-    """Captions of each network on the device. ids: (N, n, W), PAD after the end. lengths: (N, n)."""
+    """Captions of each network on the device."""
 
-    ids: Tensor
-    lengths: Tensor
+    ids: Tensor  # (N, n, W), PAD after the end; (N, n) places of vectors
+    lengths: Tensor  # (N, n)
+    vectors: Tensor | None = None  # (D, d)
 
     @classmethod
-    def of(cls, trainings: Sequence[Training], which: Callable[[Training], np.ndarray], device: torch.device) -> Reads:
+    def of(cls, learners: Sequence[Learner], which: Callable[[Learner], np.ndarray], device: torch.device) -> Reads:
         """Rows of captions, equally many of each network (the last one again where there are fewer)."""
-        rows = [training.copies[which(training)] for training in trainings]
+        rows = [learner.copies[which(learner)] for learner in learners]
         most = max(map(len, rows))
         rows = [np.concatenate([each, np.repeat(each[-1:], most - len(each))]) for each in rows]
-        lengths = np.stack([training.captions.lengths[each] for training, each in zip(trainings, rows, strict=True)])
+        if isinstance(vectors := learners[0].captions, Tensor):
+            places = torch.from_numpy(np.stack(rows)).to(device)
+            return cls(places, torch.ones_like(places), vectors)
+        lengths = np.stack([learner.captions.lengths[each] for learner, each in zip(learners, rows, strict=True)])
         ids = np.full((*lengths.shape, lengths.max(initial=1)), PAD)
-        for number, (training, each) in enumerate(zip(trainings, rows, strict=True)):
+        for number, (learner, each) in enumerate(zip(learners, rows, strict=True)):
             steps = np.arange(ids.shape[2])
-            places = training.captions.start[each][:, None] + np.minimum(steps, lengths[number][:, None] - 1)
-            ids[number] = np.where(steps < lengths[number][:, None], training.captions.codes[places], PAD)
+            places = learner.captions.start[each][:, None] + np.minimum(steps, lengths[number][:, None] - 1)
+            ids[number] = np.where(steps < lengths[number][:, None], learner.captions.codes[places], PAD)
         return cls(torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device))
 
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """The captions at (N, B) rows, as few columns as they need."""
+        """The captions at (N, B) rows with their lengths, as few columns as they need; or their vectors."""
+        if self.vectors is not None:
+            return self.vectors[self.ids.gather(1, rows)], torch.ones_like(rows)
         lengths = self.lengths.gather(1, rows)
         longest = int(lengths.max())
         if longest > EXACT_LENGTHS:
@@ -306,9 +375,9 @@ class Steps:
         given = (ids, lengths, answers, weight)
         if not ids.is_cuda:
             return self._train(*given)
-        if ids.shape[2] not in self.graphs:
-            self.graphs[ids.shape[2]] = self._captured([part.clone() for part in given])
-        graph, places, losses = self.graphs[ids.shape[2]]
+        if ids.shape not in self.graphs:
+            self.graphs[ids.shape] = self._captured([part.clone() for part in given])
+        graph, places, losses = self.graphs[ids.shape]
         for place, part in zip(places, given, strict=True):
             place.copy_(part)
         graph.replay()
@@ -319,7 +388,8 @@ class Steps:
         losses = (losses * weight).sum(dim=1)
         losses.sum().backward()
         with torch.no_grad():
-            self.stack.parameters["words.weight"].grad[:, PAD] = 0  # as nn.Embedding's padding
+            if (words := self.stack.parameters.get("words.weight")) is not None:
+                words.grad[:, PAD] = 0  # as nn.Embedding's padding
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=False)
         return losses.detach()
@@ -357,39 +427,39 @@ def stacked_losses(logits: Tensor, answers: Tensor) -> Tensor:
     return functional.cross_entropy(logits.transpose(1, 2), answers.long(), reduction="none")
 
 
-def learn_together(trainings: Sequence[Training], settings, device: torch.device, precision: str, tick: Progress) -> None:
+def learn_together(learners: Sequence[Learner], settings, device: torch.device, precision: str, tick: Progress) -> None:
     """Train the networks in place; each then has the weights of its best epoch. Raises torch.OutOfMemoryError if they
     do not fit the device; the networks are as before then.
 
     settings: of their attacker. All have the same shape, but for their vocabularies, and train on equally many
     batches.
     """
-    stack = Stack([training.network for training in trainings], device, torch.bfloat16 if precision == "bf16" else None)
-    kept = Reads.of(trainings, lambda training: training.kept, device)
-    sizes = torch.tensor([len(training.kept) for training in trainings], device=device)
-    answers = _answers(trainings, lambda training: training.kept, device)
-    aside = bool(len(trainings[0].aside))
-    scored = Reads.of(trainings, lambda training: training.aside, device) if aside else None
-    truth = _answers(trainings, lambda training: training.aside, device) if aside else None
-    asides = torch.tensor([len(training.aside) for training in trainings], device=device)
-    seeds = [child_seed(training.seed, FIT, DROP) for training in trainings]
+    stack = Stack([learner.network for learner in learners], device, torch.bfloat16 if precision == BF16 else None)
+    kept = Reads.of(learners, lambda learner: learner.kept, device)
+    sizes = torch.tensor([len(learner.kept) for learner in learners], device=device)
+    answers = _answers(learners, lambda learner: learner.kept, device)
+    aside = bool(len(learners[0].aside))
+    scored = Reads.of(learners, lambda learner: learner.aside, device) if aside else None
+    truth = _answers(learners, lambda learner: learner.aside, device) if aside else None
+    asides = torch.tensor([len(learner.aside) for learner in learners], device=device)
+    seeds = [child_seed(learner.seed, FIT, DROP) for learner in learners]
     steps = Steps(stack, settings, torch.tensor(np.array(seeds, dtype=np.uint64).view(np.int64), device=device))
-    orders = [np.random.default_rng(child_seed(training.seed, FIT, ORDER)) for training in trainings]
+    orders = [np.random.default_rng(child_seed(learner.seed, FIT, ORDER)) for learner in learners]
     most, size = kept.ids.shape[1], settings.batch
     batches = math.ceil(most / size)
     lengths = kept.lengths.cpu().numpy()
     best = {name: value.detach().clone() for name, value in stack.parameters.items()}
-    lowest = torch.full((len(trainings),), math.inf, device=device)
+    lowest = torch.full((len(learners),), math.inf, device=device)
     chosen, going = torch.zeros_like(sizes), torch.ones_like(sizes, dtype=torch.bool)
     with matmul_precision(precision):
         for epoch in range(settings.epochs):
-            places = np.zeros((len(trainings), batches * size), dtype=np.int64)
+            places = np.zeros((len(learners), batches * size), dtype=np.int64)
             weight = np.zeros(places.shape, dtype=np.float32)
-            for number, (training, rng) in enumerate(zip(trainings, orders, strict=True)):
-                n = len(training.kept)
+            for number, (learner, rng) in enumerate(zip(learners, orders, strict=True)):
+                n = len(learner.kept)
                 order = np.lexsort((rng.random(n), lengths[number, :n]))  # similar lengths together, ties at random
                 places[number, :n], weight[number, :n] = order, 1
-            rows = torch.from_numpy(places.reshape(len(trainings), batches, size)).to(device)
+            rows = torch.from_numpy(places.reshape(len(learners), batches, size)).to(device)
             share = torch.from_numpy(weight.reshape(rows.shape)).to(device)
             share = share / share.sum(dim=2, keepdim=True).clamp(min=1)
             visits = np.random.default_rng(child_seed(epoch, FIT, ORDER)).permutation(batches)
@@ -412,9 +482,9 @@ def learn_together(trainings: Sequence[Training], settings, device: torch.device
     stack.give_back(best if aside else {name: value.detach() for name, value in stack.parameters.items()})
 
 
-def _answers(trainings: Sequence[Training], which: Callable[[Training], np.ndarray], device: torch.device) -> Tensor:
+def _answers(learners: Sequence[Learner], which: Callable[[Learner], np.ndarray], device: torch.device) -> Tensor:
     """(N, n) labels or (N, n, L) of task words, 0 where a network has fewer captions."""
-    labels = [np.asarray(training.labels)[which(training)] for training in trainings]
+    labels = [np.asarray(learner.labels)[which(learner)] for learner in learners]
     most = max(map(len, labels))
     padded = [np.pad(each, ((0, most - len(each)), *[(0, 0)] * (each.ndim - 1))) for each in labels]
     return torch.from_numpy(np.stack(padded).astype(np.int64)).to(device)
@@ -439,27 +509,11 @@ def _parts(n: int, stack: Stack) -> Iterator[Tensor]:
         yield torch.arange(start, min(start + SCORED, n), device=stack.device).expand(len(stack.networks), -1)
 
 
-def logits_together(
-    networks: Sequence[nn.Module], captions: Sequence[Tokens], device: torch.device, precision: str
-) -> list[np.ndarray]:
-    """(n, C) logits of each trained network on its captions, which have its ids."""
-    trainings = [
-        Training(network, read, np.arange(len(read)), np.zeros(len(read)), np.arange(len(read)), np.zeros(0), 0)
-        for network, read in zip(networks, captions, strict=True)
-    ]
-    stack = Stack(networks, device, torch.bfloat16 if precision == "bf16" else None)
-    reads = Reads.of(trainings, lambda training: training.kept, device)
-    with torch.no_grad(), matmul_precision(precision):
-        read = [stack.logits(*reads.batch(rows)).double().cpu() for rows in _parts(reads.ids.shape[1], stack)]
-    logits = torch.cat(read, dim=1).numpy() if read else np.zeros((len(networks), 0, width_of(networks[0].head)))
-    return [logits[number, : len(each)] for number, each in enumerate(captions)]
-
-
 @contextmanager
 def matmul_precision(precision: str) -> Iterator[None]:
     """Products in TF32 within the block, where asked for; as they were after it."""
     before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"
+    torch.backends.cuda.matmul.allow_tf32 = precision != FP32
     try:
         yield
     finally:
