@@ -114,20 +114,20 @@ class Try:
             start_new_session=True,
         )
 
-    def tokens(self) -> set[str]:
-        """Of runs that were begun."""
+    def begun(self) -> set[tuple[str, float]]:
+        """Runs that were begun, with the time."""
         if not (self.home / "capbias.sqlite").exists():
             return set()
         with closing(sqlite3.connect(self.home / "capbias.sqlite", timeout=60)) as db:
             try:
-                return {row[0] for row in db.execute("SELECT token FROM runs WHERE started IS NOT NULL")}
+                return set(db.execute("SELECT run_id, started FROM runs WHERE started IS NOT NULL"))
             except sqlite3.OperationalError:  # it is being made
                 return set()
 
-    def went_on(self, before: set[str]) -> None:
+    def went_on(self, before: set) -> None:
         """Wait until a run was begun that was not begun before."""
         end = time.monotonic() + PATIENCE
-        while not self.tokens() - before:
+        while not self.begun() - before:
             assert time.monotonic() < end, "no run goes on"
             time.sleep(0.01)
 
@@ -152,7 +152,7 @@ def kill(kind: Callable, own: Try, draw: random.Random) -> tuple[float, float]:
     """Kill once, ask again, and say what came of it; returns the seconds until a run went on, and all were finished."""
     started = time.monotonic()
     with kind(own, draw) as (ended, ask):
-        before = own.tokens()
+        before = own.begun()
         began = time.monotonic()
         with ask(own):
             own.went_on(before)
@@ -198,7 +198,7 @@ def worker(own: Try, draw: random.Random) -> Iterator:
     process = own.start()
     own.a_moment(draw)
     for child in psutil.Process(process.pid).children(recursive=True):
-        if "capbias_core.runs.local_workers" in child.cmdline():
+        if "capbias_core.worker" in child.cmdline():
             child.kill()
     yield f"exit {process.wait(PATIENCE)}", by_command
 

@@ -7,8 +7,8 @@ first captioner; ours trains every captioner and seed together. LIC_M means some
 
 It needs PyTorch, numpy, pandas and scikit-learn. FOLDER holds annotations/attributes.csv and results/CAPTIONER.json.
 
-    python benchmarks/lstm_against_loop.py --data FOLDER --captioners sat --seeds 2 --epochs 4
-    python benchmarks/lstm_against_loop.py --data FOLDER --captioners all --seeds 10 --loop-seeds 1
+    python -m benchmarks.lstm_against_loop --data FOLDER --captioners sat --seeds 2 --epochs 4
+    python -m benchmarks.lstm_against_loop --data FOLDER --captioners all --seeds 10 --loop-seeds 1
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,17 +27,12 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from capbias_core.attackers.base import Training, probabilities  # noqa: E402
-from capbias_core.attackers.device import DEVICES, choose_device  # noqa: E402
-from capbias_core.attackers.networks.scratch import LSTM_BI  # noqa: E402
-from capbias_core.attributes import get_attribute  # noqa: E402
-from capbias_core.prepare import Tokens, balanced_split  # noqa: E402
-from capbias_core.types import (
-    Split,  # noqa: E402
-    silent,  # noqa: E402
-)
+from capbias_core.attackers.base import Training, probabilities
+from capbias_core.attackers.device import DEVICES, choose_device
+from capbias_core.attackers.networks.scratch import LSTM_BI
+from capbias_core.attributes import get_attribute
+from capbias_core.prepare import Tokens, balanced_split
+from capbias_core.types import Split, silent
 
 Value = TypeVar("Value")
 SEVEN = ("att2in", "fc", "nic", "oscar", "sat", "transformer", "updn")

@@ -24,9 +24,10 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attributes import get_attribute
-from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
+from capbias_core.question import Question
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.ingest import File, ingest, read_frame
 from capbias_core.workspace.store import Workspace
@@ -48,7 +49,7 @@ def others(folder: Path) -> None:
 
 def scored(folder: Path, metrics: tuple[str, ...], references: str = "", words: bool = False) -> None:
     kept = workspace(folder)
-    request = Request(COLLECTION, ("model",), "labels", "gender", metrics, references, seeds=SEEDS, words=words)
+    request = Question(COLLECTION, ("model",), "labels", "gender", metrics, references, seeds=SEEDS, words=words)
     for spec in plan(kept, request):
         if words == (spec.measure == "caption_scores"):
             outcome = run_one(kept, spec, lambda share, text: None)
@@ -59,7 +60,7 @@ def scored(folder: Path, metrics: tuple[str, ...], references: str = "", words: 
 def kept_runs(folder: Path) -> None:
     """What the pages below show: LIC_M, scores and words of the captions."""
     engine = Engine(workspace(folder).folder)
-    request = Request(COLLECTION, ("model",), "labels", "gender", ("LIC_M",), "human", seeds=SEEDS, words=True)
+    request = Question(COLLECTION, ("model",), "labels", "gender", ("LIC_M",), "human", seeds=SEEDS, words=True)
     ended = engine.wait(engine.submit(plan(engine.workspace, request), COLLECTION))
     assert {run.status for run in ended} == {"finished"}
     engine.close()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -15,52 +13,32 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Ranking
-from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
+from capbias_core.attackers import attacker_entry
+from capbias_core.attributes import attribute_folder
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.lic import ABOUT_EQUAL
-from capbias_core.measures.protocols import protocol_metrics, protocol_settings
-from capbias_core.measures.registry import (
-    METRICS,
-    alike_with_references,
-    check_choices,
-    expand_metrics,
-    is_metric,
-    measure_of,
-    needs_references,
-    protocol_notes,
-)
+from capbias_core.measures.registry import METRICS, alike_with_references, is_metric, measure_of, protocol_notes
 from capbias_core.measures.registry import metric as metric_named
-from capbias_core.runs.engine import Engine, execute
-from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, Request, forget_without, plan, useful
+from capbias_core.question import Question, Source
+from capbias_core.runs.engine import Engine
+from capbias_core.runs.inputs import Tell, resolve
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, forget_without, plan, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
-from capbias_core.runs.run import add_later_metrics
+from capbias_core.runs.run import add_later_metrics, run_in_memory
 from capbias_core.typed import typed
-from capbias_core.types import A_TO_T, T_TO_A, counted, left_out_lines
-from capbias_core.views.encoders import plan_sweep
+from capbias_core.types import counted, left_out_lines
 from capbias_core.views.results import attribute_of_run, object_rows, ranking
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import lettered, scores_table, to_text
 from capbias_core.views.word_comparison import words_of_set
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.custom_attributes import attribute_folder
+from capbias_core.worker import execute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
-from capbias_core.workspace.inputs import (
-    CONSTANT,
-    Inputs,
-    ResolvedInputs,
-    Source,
-    Tell,
-    caption_files,
-    named_columns,
-    resolve,
-    source_file,
-    temporary_workspace,
-)
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
+from capbias_core.workspace.vectors import CONSTANT
 
-DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 FINISHED = "finished"
@@ -70,7 +48,7 @@ COMPARED = ("captioner", "human", "difference", "low", "high", "significant")  #
 OF_WORDS = (PER_CAPTION, WORDS_COMPARED)
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
-Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
+Compute = Callable[[Any, Sequence[RunSpec], str], list[RunRow]]
 
 
 # what comes back
@@ -295,99 +273,59 @@ def score(
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
-    whatever is given are names of what that collection holds. workers: runs that need torch go to worker processes.
+    whatever is given are names of what that collection holds. workers: runs of a workspace that need torch go to
+    worker processes.
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
-    for name, value, hint in (
-        ("attribute", attribute, str),
-        ("protocol", protocol, str),
-        ("words", words, bool),
-        ("alignment", alignment, str),
-        ("delta", delta, float | None),
-        ("attribute_column", attribute_column, str),
-        ("values", values, tuple[str, ...]),
-        ("mapping", mapping or {}, dict[str, str | None]),
-        ("several", several, str),
-        ("image_id_column", image_id_column, str),
-        ("caption_column", caption_column, str | tuple[str, ...]),
-        ("reference_column", reference_column, str | tuple[str, ...]),
-        ("captioner_column", captioner_column, str),
-        ("sets", sets, str),
-        ("per_object", per_object, bool),
-        ("collection", collection, str),
-        ("workers", workers, bool),
-    ):
-        typed(name, value, hint, "", name)
+    typed("workers", workers, bool, "", "workers")
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
-    asked = ScoreRequest(
-        metrics=_several(metrics),
-        attackers=_several(attacker),
+    if workers and not workspace:
+        raise CapbiasError("Worker processes read a workspace.", "Name its folder with workspace=.", "workers")
+    places = {"photographs": photographs, "people": people}
+    question = Question.of(
+        stored=names,
+        captions=captions,
+        labels=labels,
+        attribute=attribute,
+        references=references,
+        objects=objects,
+        collection=collection or DEFAULT_COLLECTION,
+        metrics=metrics,
+        attacker=attacker,
         seeds=seeds,
         protocol=protocol,
-        choices=choices,
+        options=choices | {name: value for name, value in places.items() if value is not None},
+        words=words,
         per_object=per_object,
-        rank_by=tuple(rank_by) if isinstance(rank_by, list | tuple) else (rank_by, ""),
+        rank_by=(rank_by, "") if isinstance(rank_by, str) else rank_by,
+        alignment=alignment,
+        vectors=vectors,
+        delta=delta,
+        attribute_column=attribute_column,
+        values=values,
+        mapping=mapping,
+        several=several,
+        image_id_column=image_id_column,
+        caption_column=caption_column,
+        reference_column=reference_column,
+        captioner_column=captioner_column,
+        rows=rows,
+        sets=sets,
     )
-    common = {
-        "photographs": photographs,
-        "people": people,
-        "alignment": alignment,
-        "vectors": vectors,
-        "delta": delta,
-        "own_attributes": attribute_folder(typed_path(workspace)) if workspace else None,
-    }
-    if not attribute:
-        raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
-    if names:
-        named = {CAPTIONS: _several(captions or ()), REFERENCES: references, OBJECTS: objects}
-        given = Inputs(attribute, names=named, **common)
-    else:
-        columns = named_columns(
-            image_id_column=image_id_column,
-            caption_column=caption_column,
-            reference_column=reference_column,
-            captioner_column=captioner_column,
-            rows=rows,
-        )
-        files = caption_files(captions, columns=columns, sets=sets)
-        for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
-            files += [source_file(source, kind, columns=columns, several=several)] if source is not None else []
-        given = Inputs(
-            attribute,
-            files,
-            attribute_column=attribute_column,
-            values=tuple(values),
-            overrides={attribute: dict(mapping)} if mapping else {},
-            **common,
-        )
-    compute, collection = run_on_workers if workers else run_here, str(collection or DEFAULT_COLLECTION)
-    asked.check()
-    with nullcontext(Workspace(workspace)) if workspace else temporary_workspace() as store:
-        lines: list[str] = []
-        kept = resolve(store, collection, given, lines.append)
-        report = measured(store, kept, asked, compute)
-        if report.table.empty:
-            raise nothing_measured(report)
-        report = replace(report, notes=(*lines, *report.notes))
-        later = partial(words_of, kept=kept, asked=asked, compute=compute)
-        if words:
-            return replace(report, compute_words=partial(pd.DataFrame, later(store)))
-        # What words are computed from, so that they can be once the workspace is gone.
-        items = [item for item in store.items(collection=collection) if item.kind in (CAPTIONS, LABELS, REFERENCES)]
-        held = [(item, store.frame(item.hash)) for item in items] if not workspace else []
-
-    def computed_again() -> pd.DataFrame:
-        if workspace:
-            return later(Workspace(workspace))
-        with temporary_workspace() as store:
-            for item, frame in held:
-                store.keep(item.kind, item.name, frame, item.collection, item.source, item.details)
-            return later(store)
-
-    return replace(report, compute_words=computed_again)
+    store: Workspace = Workspace(workspace) if workspace else MemoryWorkspace()
+    compute = run_on_workers if workers else run_here if workspace else run_in_memory
+    lines: list[str] = []
+    folder = attribute_folder(typed_path(workspace)) if workspace else None
+    question = resolve(store, question, lines.append, own_attributes=folder)
+    report = measured(store, question, compute)
+    if report.table.empty:
+        raise nothing_measured(report)
+    words_later = partial(words_of, store, question, compute)
+    report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
+    return replace(report, compute_words=partial(pd.DataFrame, words_later())) if words else report
 
 
 def compare(
@@ -430,100 +368,29 @@ def compare(
     return Comparison(f"{metric} {direction}".strip(), table, report.pairs, report)
 
 
-def _several(given: str | os.PathLike | Iterable) -> tuple:
-    if not isinstance(given, str | os.PathLike | Iterable):
-        raise CapbiasError(f"{given!r} is neither a name nor a list of names.")
-    return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
-
-
 # how it is measured; the command line comes here too
 
 
-@dataclass(frozen=True)
-class ScoreRequest:
-    """What is asked of inputs, whatever they are. protocol: the paper whose settings fill what is not given. choices:
-    fields of measures' options. rank_by: metric and direction, ('', '') for the one that answers."""
-
-    metrics: tuple[str, ...] = ()
-    attackers: tuple[str, ...] = ()
-    seeds: int | None = None
-    protocol: str = ""
-    choices: Mapping[str, Any] = field(default_factory=dict)
-    per_object: bool = False
-    rank_by: tuple[str, ...] = ("", "")
-
-    def __post_init__(self) -> None:
-        settings = protocol_settings(self.protocol)
-        attacker = settings.pop("attacker", DEFAULT_ATTACKER)
-        seeds = settings.pop("seeds", None)
-        filled = {
-            "metrics": self.metrics or protocol_metrics(self.protocol, DEFAULT_METRICS),
-            "attackers": self.attackers or (attacker,),
-            "seeds": seeds if self.seeds is None else self.seeds,
-            "choices": settings | dict(self.choices),
-        }
-        for name, value in filled.items():
-            object.__setattr__(self, name, value)
-
-    def check(self) -> None:
-        """Raises CapbiasError for a metric or choice that is not known or not allowed, before anything is read."""
-        metrics = expand_metrics(self.metrics)
-        seeds = {} if self.seeds is None else {"seeds": self.seeds}
-        check_choices(seeds | dict(self.choices))
-        if len(self.rank_by) != 2 or not all(isinstance(part, str) for part in self.rank_by):
-            raise CapbiasError(f"rank_by must be a metric, or a metric and its direction, not {self.rank_by!r}.")
-        name, direction = self.rank_by
-        if name and metric_named(name).name not in metrics:
-            asked = ", ".join(map(str, self.metrics))
-            raise CapbiasError(f"rank_by names {name}, but metrics asks for {asked} only.", f"Add {name} to metrics.")
-        if name and not metric_named(name).reads:
-            raise CapbiasError(
-                f"Captioners cannot be ranked by {name}, which is no mean over images and has no p.",
-                "Compare its values, or rank by another metric.",
-            )
-        if direction not in ("", A_TO_T, T_TO_A):
-            raise unknown_name("direction", direction, (A_TO_T, T_TO_A))
-
-    def of(self, kept: ResolvedInputs, words: bool = False) -> Request:
-        """The request to plan. Human captions are left out if neither words nor a metric need them."""
-        names = expand_metrics(self.metrics)
-        choices = {name: value for name, value in self.choices.items() if name != "merge_masks"}
-        return Request(
-            collection=kept.collection,
-            captions=kept.captions,
-            table=kept.table,
-            attribute=kept.attribute,
-            metrics=names,
-            references=kept.references if words or any(map(needs_references, names)) else "",
-            attacker=self.attackers[0],
-            seeds=self.seeds,
-            merge_masks=self.choices.get("merge_masks", False),
-            words=words,
-            objects=kept.objects,
-            options=choices | kept.options,
-        )
-
-
-def measured(
-    workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, compute: Compute, tell: Tell = lambda line: None
-) -> Report:
-    """Plan what was asked for, compute it, and report on it. tell: gets a line on each thing that cannot be had."""
-    request = asked.of(kept)
-    sweep = plan_sweep(workspace, request, asked.attackers)
-    refused = [f"{name} left out: {error}" for name, error in sweep.refused.items()]
-    specs, reasons = useful(sweep.specs, request)
+def measured(workspace: Workspace, question: Question, compute: Compute, tell: Tell = lambda line: None) -> Report:
+    """Plan a question about stored items, compute it, and report on it. tell: gets a line on each thing that cannot be
+    had."""
+    request = question.to_plan()
+    errors: dict[str, CapbiasError] = {}
+    planned = plan(workspace, request, errors)
+    refused = [f"{name} left out: {error}" for name, error in errors.items()]
+    specs, reasons = useful(planned, request)
     left_out = {name: lack.text for lack, names in reasons.items() for name in names}
     for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
     run_ids = [spec.run_id for spec in specs]
     add_later_metrics(workspace, workspace.runs_of(run_ids).values())
     forget_without(workspace, specs, request.metrics)
-    rows = compute(workspace, specs, kept.collection)
+    rows = compute(workspace, specs, question.collection)
     finished = [row for row in rows if row.status == FINISHED]
     frame = workspace.results(run_ids)
-    by_object = [object_rows(workspace, row) for row in finished] if asked.per_object else []
+    by_object = [object_rows(workspace, row) for row in finished] if question.per_object else []
     whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
-    encoders = list(dict.fromkeys(spec.attacker for spec in sweep.specs))
+    encoders = list(dict.fromkeys(spec.attacker for spec in planned))
     table = ordered(whole, request.captions, request.metrics, encoders)
     lost = {}  # metrics that could be had from the inputs, and have no value all the same
     for name in request.metrics:
@@ -532,7 +399,7 @@ def measured(
             why = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
             lost[name] = " ".join(dict.fromkeys(filter(None, why))) or "its runs gave no value"
     failed = failures(rows)
-    asked_for = {name.casefold() for name in asked.metrics}
+    asked_for = {name.casefold() for name in question.metrics}
     told = {  # LIC at equal length, which lic stands for too, needs no warning where lengths are equal
         name: why for name, why in lost.items() if why != ABOUT_EQUAL or name.casefold() in asked_for
     }
@@ -548,14 +415,17 @@ def measured(
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
-        notes=(*protocol_notes(table, asked.protocol), *named_notes(notes)),
+        notes=(*protocol_notes(table, question.options.get("protocol", "")), *named_notes(notes)),
     )
     if table.empty:
         return report
-    about, sentence = _sentence(workspace, frame, table, kept, first)
+    about, sentence = _sentence(workspace, frame, table, question.collection, first)
     report = replace(report, sentence=sentence, about=about)
     metrics = list(dict.fromkeys(table["metric"]))
-    name, direction = metric_named(asked.rank_by[0]).name if asked.rank_by[0] else leading(metrics), asked.rank_by[1]
+    name, direction = (
+        metric_named(question.rank_by[0]).name if question.rank_by[0] else leading(metrics),
+        question.rank_by[1],
+    )
     ranked = _ranked_rows(table, name, direction, first)
     if direction and ranked.empty and name in metrics:
         return replace(report, refused=(*report.refused, f"Not ranked: {name} has no direction {direction} here."))
@@ -603,10 +473,10 @@ def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str =
 
 
 def _sentence(
-    workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, kept: ResolvedInputs, encoder: str
+    workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, collection: str, encoder: str
 ) -> tuple[str, str]:
     """The captioner that answers first by this encoder (views/sentence.py) and its answer; else its first number."""
-    answer = headline(workspace, kept.collection, frame[frame["encoder"] == encoder])
+    answer = headline(workspace, collection, frame[frame["encoder"] == encoder])
     if answer:
         # What further attackers say of it: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`
         metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
@@ -631,15 +501,15 @@ def leading(names: Sequence[str]) -> str:
     return next((name for name in names if METRICS[name].gap_of == first), first)
 
 
-def words_of(workspace: Workspace, kept: ResolvedInputs, asked: ScoreRequest, compute: Compute) -> pd.DataFrame:
+def words_of(workspace: Workspace, question: Question, compute: Compute) -> pd.DataFrame:
     """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
     beside what it adds there."""
     specs = [
         spec
-        for spec in plan(workspace, asked.of(kept, words=True))
-        if spec.measure == WORDS_COMPARED or (spec.measure == PER_CAPTION and spec.model in kept.captions)
+        for spec in plan(workspace, replace(question.to_plan(words=True), attacker=question.attacker[:1]))
+        if spec.measure == WORDS_COMPARED or (spec.measure == PER_CAPTION and spec.model in question.captions)
     ]
-    rows = compute(workspace, specs, kept.collection)
+    rows = compute(workspace, specs, question.collection)
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
     by_measure = {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in OF_WORDS}
@@ -673,16 +543,11 @@ def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) ->
     workspace.note_asked([spec.run_id for spec in specs], collection)
     while True:
         for spec in specs:
-            token = uuid.uuid4().hex
-            if spec.run_id not in ours and workspace.enqueue(spec, collection, token):
+            if spec.run_id not in ours and workspace.enqueue(spec, collection):
                 ours.add(spec.run_id)
-                try:
-                    execute(str(workspace.folder), spec.run_id, token)
-                except BaseException:
-                    workspace.end_here(spec.run_id, "cancelled", "cancelled", token)
-                    raise
+                execute(str(workspace.folder), spec.run_id)
         rows = list(workspace.runs_of([spec.run_id for spec in specs]).values())
-        if all(row.status == FINISHED or row.run_id in ours for row in rows):
+        if all(row.status == FINISHED or (row.run_id in ours and row.status not in ACTIVE) for row in rows):
             return rows
         time.sleep(WAIT_SECONDS)
 

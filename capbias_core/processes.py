@@ -4,18 +4,24 @@ even if their process was killed; and a limit on threads."""
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import uuid
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from capbias_core.errors import CapbiasError
 from capbias_core.resources import PACKAGE
 
 PROC = Path("/proc")
+T = TypeVar("T")
 
 
 def python(*arguments: str, **environment: str) -> tuple[list[str], dict[str, str]]:
@@ -26,6 +32,19 @@ def python(*arguments: str, **environment: str) -> tuple[list[str], dict[str, st
         paths.insert(0, str(PACKAGE.parent))
     fixed = {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
     return [sys.executable, *arguments], {**os.environ, **fixed, **environment}
+
+
+def compute_apart(call: Callable[[], T], **environment: str) -> T:
+    """What a call of a module's function returns, from a process that may import torch. Raises CapbiasError as the call
+    does, and if the process ends early. environment: further variables."""
+    command, variables = python("-m", "capbias_core.processes", **environment)
+    done = subprocess.run(command, env=variables, input=pickle.dumps(call), stdout=subprocess.PIPE)
+    if done.returncode:
+        raise CapbiasError("The process that computed this ended early.", "Try again.")
+    result, error = pickle.loads(done.stdout)
+    if error:
+        raise error
+    return result
 
 
 def current_folder() -> str:
@@ -46,6 +65,13 @@ def temporary_folder() -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)  # another account's stays
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-" if prefix else "capbias-") as folder:
         yield Path(folder)
+
+
+def scratch_folder(holder: object) -> Path:
+    """A folder that does not exist yet, and is removed with its holder."""
+    folder = Path(tempfile.gettempdir()) / f"{_prefix()}{os.getpid()}-{uuid.uuid4().hex}"
+    weakref.finalize(holder, shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @cache
@@ -72,3 +98,14 @@ def _libraries():
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()  # takes 50 ms
+
+
+if __name__ == "__main__":  # as `compute_apart` starts it
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    try:
+        answer = pickle.load(sys.stdin.buffer)(), None
+    except CapbiasError as error:
+        answer = None, error
+    with output:
+        pickle.dump(answer, output)

@@ -14,10 +14,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
+from capbias_core.question import Question
 from capbias_core.runs.demo import SCORED, demo_request
-from capbias_core.runs.plan import PER_CAPTION, Request, plan
-from capbias_core.runs.run import execute
+from capbias_core.runs.plan import PER_CAPTION, plan
 from capbias_core.types import left_out_lines
+from capbias_core.worker import execute
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
@@ -31,11 +32,11 @@ CAPTIONS = ("amplifier", "faithful")  # the second repeats the bias of the human
 def slow_runs(workspace: Workspace) -> list[RunSpec]:
     """The runs that come finished with the demo. workspace: with the demo data."""
     asked = replace(demo_request(), words=False, seeds=SEEDS)
-    scored = Request(DEMO, CAPTIONS, "labels", "gender", (), attacker=NETWORK, words=True)
+    scored = Question(DEMO, CAPTIONS, "labels", "gender", (), attacker=(NETWORK,), words=True)
     return [
         *(spec for spec in plan(workspace, scored) if spec.measure == PER_CAPTION),
         *plan(workspace, replace(asked, metrics=("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba"))),
-        *(spec for name in ENCODERS for spec in plan(workspace, replace(asked, metrics=("lic",), attacker=name))),
+        *(spec for name in ENCODERS for spec in plan(workspace, replace(asked, metrics=("lic",), attacker=(name,)))),
     ]
 
 
@@ -43,8 +44,8 @@ def write(workspace: Workspace, path: Path = SCORED) -> None:
     """Compute these runs unless they are finished, and write their results and evidence as a zip."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for spec in slow_runs(workspace):
-            if workspace.enqueue(spec, DEMO, "demo"):
-                execute(str(workspace.folder), spec.run_id, "demo")
+            if workspace.enqueue(spec, DEMO):
+                execute(str(workspace.folder), spec.run_id)
             run = workspace.get_run(spec.run_id)
             if run.status != "finished":
                 raise CapbiasError(f"The run of {spec.model} {run.status}: {run.message}.")

@@ -87,7 +87,7 @@ def save_llava(folder: Path) -> Path:
 
 
 def save_talker(folder: Path) -> Path:
-    """One that is in no table: it talks, in conversations of its own form, and takes the states of two layers."""
+    """A kind without a preset: it talks, with a chat template, and reads the states of two layers."""
     template = (
         "{% for own in messages %}user : {% for part in own['content'] %}"
         "{{ '<image>' if part['type'] == 'image' else part['text'] }}{% endfor %} assistant :{% endfor %}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.read import read_file
 from capbias_core.workspace.ingest import File, preview, store, with_mapping
 from capbias_core.workspace.store import Item, Workspace

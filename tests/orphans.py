@@ -6,9 +6,14 @@ import sqlite3
 from contextlib import closing
 
 from capbias_core.workspace.catalogue import this_process
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.store import RunRow, Workspace
 
 ELSEWHERE = "another-host 00000000-0000-4000-8000-000000000000 4026531836 4242 4242"
+
+
+def any_run(_: RunRow) -> bool:
+    """For `claim`."""
+    return True
 
 
 def ended() -> str:

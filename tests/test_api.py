@@ -397,7 +397,7 @@ def test_networks_train_in_this_process_too(tmp_path, monkeypatch):
     def refuse(*_args, **_more):
         raise AssertionError("a worker process")
 
-    monkeypatch.setattr("capbias_core.runs.engine.torch_executor", refuse)
+    monkeypatch.setattr("capbias_core.runs.engine.wake_workers", refuse)
     both = {"metrics": ["LIC_M"], "attacker": ["ngram", "rnn"], "device": "cpu", **KNOWN, "seeds": 1}
     report = capbias.score(CAPTIONS, workspace=tmp_path / "w", **both)
     assert report["LIC_M", "rnn"].row["device"] == "cpu"
@@ -426,7 +426,7 @@ def test_ctrl_c_ends_the_run_that_is_under_way(tmp_path, monkeypatch):
     def stop(*_args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("capbias_core.runs.run.run_one", stop)
+    monkeypatch.setattr("capbias_core.worker.run_one", stop)
     with pytest.raises(KeyboardInterrupt):
         capbias.score(CAPTIONS, metrics=["sc"], workspace=tmp_path / "w", **KNOWN)
     assert [run.status for run in Workspace(tmp_path / "w").runs()] == ["cancelled"]

@@ -22,6 +22,7 @@ ROWS = (
     (
         "types",
         "errors",
+        "kinds",
         "toml",
         "attributes",
         "databases",
@@ -37,7 +38,8 @@ ROWS = (
     ("aggregate",),
     ("workspace",),
     ("measures",),
-    ("runs",),
+    ("question",),
+    ("runs", "worker"),
     ("views",),
     ("bundle",),
     ("cli", "api", "__main__", "__init__"),

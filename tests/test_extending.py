@@ -45,7 +45,7 @@ from capbias_core import cli
 from capbias_core.attackers import ATTACKERS, load_attacker
 from capbias_core.attackers.base import Training
 from capbias_core.load.read import parse
-from capbias_core.load.tables import captions
+from capbias_core.load.account import captions
 from capbias_core.types import silent
 from capbias_core.workspace.store import Workspace
 

@@ -7,7 +7,6 @@ from capbias_core.aggregate.estimate import (
     REFITS,
     Estimate,
     estimates_of,
-    intervals,
     of_groups,
     provisional,
     quotient,
@@ -31,10 +30,11 @@ from capbias_core.aggregate.metric import (
     zero,
 )
 from capbias_core.aggregate.ranking import Pair, Ranking, rank
-from capbias_core.aggregate.rows import Columns, RunFacts, result_rows
+from capbias_core.aggregate.rows import FEWEST, Columns, RunFacts, object_rows, result_rows
 
 __all__ = [
     "DIFFERENCE",
+    "FEWEST",
     "HIGHER_SHARE",
     "IMAGES",
     "LOTUS",
@@ -57,8 +57,8 @@ __all__ = [
     "RunFacts",
     "by_name",
     "estimates_of",
-    "intervals",
     "no_neutral",
+    "object_rows",
     "of_groups",
     "provisional",
     "quotient",

@@ -27,7 +27,8 @@ class Counts:
     alike, dense or sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one
     that counts with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing
     was trained. constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off
-    besides (measures/bias_amplification.py).
+    besides (measures/bias_amplification.py). objects: names of L objects; a column has the same numbers beside each of
+    them as a column of (rows, L * W), `beside_objects`, and how many captions that are, `captions_beside_objects`.
     """
 
     images: tuple[str, ...]
@@ -37,6 +38,7 @@ class Counts:
     seed: np.ndarray | None = None
     training: int = 0
     constants: Mapping[str, float] = field(default_factory=dict)
+    objects: tuple[str, ...] = ()
 
     @classmethod
     def by_image(cls, images: Iterable[str], label: np.ndarray, columns: Mapping[str, Block], **more) -> Counts:
@@ -167,7 +169,7 @@ class Counts:
     def save(self) -> bytes:
         """The bytes of an npz file; `load` reads them back."""
         about = {"images": self.images, "training": self.training, "constants": dict(self.constants)}
-        about["seeded"] = self.seed is not None
+        about |= {"seeded": self.seed is not None, "objects": self.objects}
         rows = {"label": self.label, "image": self.image, "seed": np.zeros(0) if self.seed is None else self.seed}
         return to_npz(about, **rows, **{f"column {name}": column for name, column in self.columns.items()})
 
@@ -178,7 +180,18 @@ class Counts:
         label, image, seed = (arrays.pop(name) for name in ("label", "image", "seed"))
         columns = {name.removeprefix("column "): column for name, column in arrays.items()}
         seed = seed if about["seeded"] else None
-        return cls(tuple(about["images"]), label, columns, image, seed, about["training"], about["constants"])
+        objects = tuple(about.get("objects", ()))
+        return cls(tuple(about["images"]), label, columns, image, seed, about["training"], about["constants"], objects)
+
+
+def beside_objects(column: str) -> str:
+    """The name of the column with the same numbers beside each object."""
+    return f"{column} beside objects"
+
+
+def captions_beside_objects(column: str) -> str:
+    """The name of the column that counts the captions beside each object."""
+    return f"{column} captions beside objects"
 
 
 def unlabelled(images: Sequence[str]) -> np.ndarray:

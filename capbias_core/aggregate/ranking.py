@@ -28,7 +28,7 @@ from capbias_core.aggregate.resampling import (
 
 ALPHA = 0.05
 ALIKE = 0.8  # training images over training images
-# With fewer shared images the p values below tell captioners drawn alike apart too often (docs/statistics.md).
+# With fewer shared images the p values below separate captioners drawn alike too often (docs/statistics.md).
 LEAST_SHARED = 30
 BY_SEED = "differences within each seed, t test with the corrected resampled variance, Holm over all pairs"
 BY_BOOTSTRAP = "differences on the same images, t test with the bootstrap over images, Holm over all pairs"
@@ -102,9 +102,9 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     indices = sorted(compared)
     corrected = holm(np.array([compared[pair][-1] for pair in indices]))
     pairs = tuple(
-        Pair(names[i], names[j], there[0] - there[1], low, high, float(p), there)
+        Pair(names[i], names[j], values[0] - values[1], low, high, float(p), values)
         for (i, j), p in zip(indices, corrected, strict=True)
-        for there, low, high, _ in [compared[i, j]]
+        for values, low, high, _ in [compared[i, j]]
     )
     images = {
         name: item.n_images + (item.refits.training if item.refits is not None else 0)
@@ -113,8 +113,8 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     if not pairs:
         return Ranking(dict.fromkeys(names, ""), (), images=images)
     ordered = sorted(names, key=lambda name: estimates[name].value)
-    found_letters = _letters(ordered, pairs, images)
-    letters = {name: found_letters[name] for name in names}
+    by_name = _letters(ordered, pairs, images)
+    letters = {name: by_name[name] for name in names}
     seeds = [len(item.refits.seeds) for item in captioners if item.refits is not None]
     provisional = "given these trained attackers: provisional" if seeds and not refitted else ""
     if refitted and min(seeds) < LEAST_SEEDS:
@@ -125,7 +125,7 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
 
 
 def _comparable(captioners: list[Estimate]) -> Iterator[tuple[list[int], list[tuple[int, int]]]]:
-    """Captioners by their places, with the pairs of them to compare on the images that these captioners share.
+    """Captioners by their indices, with the pairs of them to compare on the images that these captioners share.
     Captioners with the same images are worked on together."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for index, item in enumerate(captioners):
@@ -153,13 +153,13 @@ def _by_seed(captioners: list[Estimate]):
     """Values of captioners over the seeds that all have, and what compares two of them: interval and p."""
     refits = [item.refits for item in captioners if item.refits is not None]
     seeds = sorted(set.intersection(*(set(item.seeds) for item in refits)))
-    places = [[item.seeds.index(seed) for seed in seeds] for item in refits]
-    columns = _shared_places(captioners)
+    rows_of = [[item.seeds.index(seed) for seed in seeds] for item in refits]
+    columns = _shared_images(captioners)
     both = np.logical_and.reduce(
-        [item.held_out[np.ix_(rows, images)] for item, rows, images in zip(refits, places, columns, strict=True)]
+        [item.held_out[np.ix_(rows, images)] for item, rows, images in zip(refits, rows_of, columns, strict=True)]
     )
     by_seed = []
-    for item, refit, rows, images in zip(captioners, refits, places, columns, strict=True):
+    for item, refit, rows, images in zip(captioners, refits, rows_of, columns, strict=True):
         kept = np.zeros_like(refit.held_out)
         kept[np.ix_(rows, images)] = both
         by_seed.append(item.shown(refit.by_seed(kept)[rows]))
@@ -178,8 +178,7 @@ def _by_seed(captioners: list[Estimate]):
 
 def _by_bootstrap(captioners: list[Estimate]):
     """The same from draws of images, the same ones for all captioners."""
-    places = _shared_places(captioners)
-    sums = [item.sums[rows] for item, rows in zip(captioners, places, strict=True)]
+    sums = [item.sums[rows] for item, rows in zip(captioners, _shared_images(captioners), strict=True)]
     stacked = csr_array(hstack(sums)) if issparse(sums[0]) else np.hstack(sums)
     drawn = np.split(resampled_sums(stacked, BOOTSTRAP_SEED), np.cumsum([part.shape[1] for part in sums])[:-1], axis=1)
     draws = np.column_stack([item.shown(part) for item, part in zip(captioners, drawn, strict=True)])
@@ -195,7 +194,8 @@ def _by_bootstrap(captioners: list[Estimate]):
     return values, compare
 
 
-def _shared_places(captioners: list[Estimate]) -> list[list[int]]:
+def _shared_images(captioners: list[Estimate]) -> list[list[int]]:
+    """Of each captioner the indices of the images that all have."""
     shared = sorted(set.intersection(*(set(item.images) for item in captioners)))
     positions = [{image: index for index, image in enumerate(item.images)} for item in captioners]
     return [[position[image] for image in shared] for position in positions]
@@ -217,9 +217,8 @@ def _p_value(value: float, draws: np.ndarray, images: int) -> float:
 
 
 def _letters(names: list[str], pairs: Sequence[Pair], images: Mapping[str, int]) -> dict[str, str]:
-    """Letters by name. Names that are linked by comparisons have letters of their own; the most of them the small ones,
-    or of equally many those of most images. Two of these that are not compared with each other are not shown to differ,
-    so they may share a letter."""
+    """Letters by name, a set of letters for each group of names that comparisons link: small ones for the largest
+    group, or of equally large ones that with most images. Two of a group that are not compared may share a letter."""
     index_of = {name: index for index, name in enumerate(names)}
     linked = coo_array(
         (np.ones(len(pairs)), ([index_of[pair.first] for pair in pairs], [index_of[pair.second] for pair in pairs])),
@@ -246,7 +245,7 @@ def compact_letters(
     """Letters by name, the first letters for the first names: two names share a letter unless they are apart.
 
     Insert and absorb (Piepho, Journal of Computational and Graphical Statistics 13, 2004). apart: pairs of names. mark:
-    stands behind each letter.
+    ends each letter.
 
     >>> compact_letters(["low", "between", "high"], [("low", "high")])
     {'low': 'a', 'between': 'ab', 'high': 'b'}

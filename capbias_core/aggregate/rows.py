@@ -1,4 +1,4 @@
-"""Rows of the results table from counts: of the whole set, of each direction, of groups and of gaps between them."""
+"""Rows of the results table from counts: of the whole set, of directions, groups, gaps and objects."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from capbias_core.aggregate.counts import Counts
-from capbias_core.aggregate.estimate import INCONCLUSIVE, Estimate, estimates_of, intervals, of_groups, verdict
+from capbias_core.aggregate.counts import Counts, beside_objects, captions_beside_objects
+from capbias_core.aggregate.estimate import (
+    IMAGES,
+    INCONCLUSIVE,
+    NEUTRAL,
+    Estimate,
+    estimates_of,
+    intervals,
+    of_groups,
+    verdict,
+)
 from capbias_core.aggregate.metric import Metric, by_name
-from capbias_core.aggregate.resampling import LEAST_SEEDS
+from capbias_core.aggregate.resampling import LEAST_SEEDS, column_intervals
 from capbias_core.types import Result
 
+FEWEST = 10  # captions, for an interval of an object
 ROUNDING = 1e-9  # of the scale, by which a value may pass the end of its range
 
 # Columns of rows by metric, '' for any other metric: `method` (what they depend on), `n` if it is not the captions
@@ -56,6 +66,36 @@ def result_rows(
         if metric.judged_by:
             about["verdict"] = _verdict(metric, limits, estimate, which)
         made.append(_row(metric, estimate, limits[name, which], run, about))
+    return made
+
+
+def object_rows(metrics: Iterable[Metric], counts: Counts, run: RunFacts, columns: Columns) -> list[Result]:
+    """A row for each metric, direction and object that a caption has, most captions first; none if nothing was counted
+    beside objects. There is no interval for an object of fewer than FEWEST captions, for which a bootstrap says too
+    little of chance."""
+    by_column: dict[str, list[Metric]] = {}
+    for metric in metrics:
+        for name in metric.reads:
+            if beside_objects(name) in counts.columns:
+                by_column.setdefault(name, []).append(metric)
+    made = []
+    for column, those in by_column.items():
+        captions = np.asarray(counts.columns[captions_beside_objects(column)].sum(axis=0)).astype(int)
+        formulas = {metric.name: (metric.of, metric.interval == "share") for metric in those}
+        found = column_intervals(counts.columns[beside_objects(column)], len(counts.objects), formulas)
+        for name, (value, low, high) in found.items():
+            about = {**run.columns, **columns[name]}
+            how = "95% Wilson interval over images" if formulas[name][1] else "95% image bootstrap, 1000 draws"
+            about["method"] = "; ".join(filter(None, [about["method"], how, run.protocol(())]))
+            for which, direction in zip(range(value.shape[-1]), (*run.values, NEUTRAL), strict=False):
+                for number in np.argsort(-captions, kind="stable"):
+                    n, limits = int(captions[number]), (low[number, which], high[number, which])
+                    known = n >= FEWEST and np.isfinite(limits[0])
+                    about |= {"object": counts.objects[number], "n": n, "interval": IMAGES if known else ""}
+                    about["ci_low"], about["ci_high"] = map(float, limits) if known else (None, None)
+                    if n:
+                        shown = float(value[number, which])
+                        made.append(Result(run.attribute, metric=name, direction=direction, value=shown, **about))
     return made
 
 

@@ -1,9 +1,9 @@
 """The linear attacker: logistic regression on the 1- and 2-grams of a masked caption.
 
 Logistic regression with an L2 penalty (C = 0.05) on binary 1- and 2-grams that occur in at least two training
-captions. On COCO it orders captioners as the BiLSTM of LIC does (Pearson 0.96), in about 0.1 s a seed; it is a
-preview beside the papers' protocol, not in its place. Its logit is a sum over n-grams, so word contributions are
-exact; the weight of a 2-gram is shared equally by its two words.
+captions. On COCO it orders captioners as the BiLSTM of LIC does (Pearson 0.96), in about 0.1 s per seed. It is a
+preview, not the papers' protocol. Its logit is a sum over n-grams, so word contributions are exact; the two words of a
+2-gram share its weight equally.
 """
 
 from __future__ import annotations

@@ -134,15 +134,20 @@ def _checked(data: dict, source: str) -> Attribute:
     )
 
 
+def attribute_folder(workspace: Path) -> Path:
+    """The folder for users' attributes in the folder of a workspace; it need not exist."""
+    return workspace / "attributes"
+
+
 @dataclass(frozen=True)
 class AttributeFile:
-    """A TOML file of an attribute. attribute: None if it cannot be used; fault says why."""
+    """A TOML file of an attribute."""
 
     name: str
     path: Path
     shipped: bool
-    attribute: Attribute | None
-    fault: CapbiasError | None = None
+    attribute: Attribute | None  # None if the file cannot be used
+    fault: CapbiasError | None = None  # why it cannot be used
 
 
 @cache

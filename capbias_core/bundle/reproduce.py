@@ -17,18 +17,19 @@ from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_
 from capbias_core.bundle.manifest import MOST_BYTES as MOST_OF_FILE
 from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import SOURCES, kind_name
 from capbias_core.load.files import unpacked_tree
-from capbias_core.load.parsed import CAPTIONS, LABELS, MOST_COLUMNS, MOST_ROWS, OBJECTS, REFERENCES
+from capbias_core.load.parsed import MOST_COLUMNS, MOST_ROWS
 from capbias_core.prepare import derive_labels
+from capbias_core.runs.inputs import Tell
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, parse_plan
 from capbias_core.types import RESULT_COLUMNS, Derivation
 from capbias_core.workspace.ingest import File, Held, preview
-from capbias_core.workspace.inputs import Tell
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash, kind_name
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
 
 # The columns that identify and name a row, and the columns that are compared.
 KEYS = ("model", "metric", "direction", "encoder", "attribute", *ORIGINS)
@@ -39,8 +40,6 @@ TOLERANCE = 1e-6
 MOST_CANDIDATES = 5_000
 MOST_BYTES = 1_000_000_000  # of a table in a bundle, by its own account
 
-# Kinds of items that come from files; the others are made.
-FROM_FILES = (CAPTIONS, REFERENCES, LABELS, OBJECTS)
 
 Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
@@ -154,7 +153,7 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
                 images[item["kind"]] = images.get(item["kind"], frozenset()) | frozenset(frame["image_id"])
         for file in files:
             missing = [item for item in wanted.values() if not (join and DERIVED in item["details"])]
-            for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in FROM_FILES):
+            for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in SOURCES.values()):
                 frame = preview([File(file, kind)], Held(images))[0].frame
                 digest = content_hash(frame) if frame is not None else ""
                 if frame is not None and digest in wanted:
@@ -199,7 +198,7 @@ def reproduce(
     if missing := [item for item in stored if item["content"] not in frames]:
         named = ", ".join(f"{kind_name(item['kind'])} {item['name']} (content {item['content']})" for item in missing)
         hint = "Name the unchanged files that these were read from."
-        if hidden := sorted({item["kind"] for item in missing} - set(FROM_FILES)):
+        if hidden := sorted({item["kind"] for item in missing} - set(SOURCES.values())):
             hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}."
         raise CapbiasError(f"The bundle lacks {named}.", hint, "data")
     for item in stored:
@@ -213,7 +212,7 @@ def reproduce(
         workspace.keep(item["kind"], item["name"], frame, collection, "bundle", item["details"], digest)
     specs: dict[str, RunSpec] = {}
     reasons: list[str] = []
-    for request in bundle.plan.requests:
+    for request in bundle.plan.questions:
         try:
             specs |= {spec.run_id: spec for spec in plan(workspace, request)}
         except CapbiasError as error:

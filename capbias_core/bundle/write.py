@@ -29,9 +29,11 @@ from capbias_core.aggregate.comparison import unlearned_note
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, PLAN, ROWS, TABLES
 from capbias_core.bundle.report import Chart, ReportParts, page_charts, report_cell, report_html
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import SOURCES, kind_name
 from capbias_core.measures.registry import METRICS
-from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.plan_file import KINDS, LabelColumn, PlanFile, attribute_text, plan_text, requests_of
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
+from capbias_core.runs.plan_file import LabelColumn, PlanFile, attribute_text, plan_text, questions_of
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import counted
 from capbias_core.views.charts import chart_series, interval_svg, part_svg
@@ -48,6 +50,7 @@ from capbias_core.views.sentence import (
     variants_warning,
 )
 from capbias_core.views.tables import in_blocks, scores_table, shown_letters, to_csv, to_json
+from capbias_core.workspace.ingest import File
 from capbias_core.workspace.labels import DERIVED, is_derived
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
@@ -55,7 +58,6 @@ from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, 
 REPORT = "report.html"
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "pyarrow")
 OF_NETWORKS = ("torch", "transformers", "sentence-transformers")
-SECTIONS = {kind: section for section, kind in KINDS.items()}
 
 
 def write_bundle(
@@ -69,14 +71,11 @@ def write_bundle(
     runs = [run for run in runs if run.run_id in set(rows["run_id"])]
     if not runs:
         raise CapbiasError(f"The collection {collection} has no results to export.", "Score it first.")
-    requests = requests_of(workspace, collection, [run.spec for run in runs], rows["metric"].unique())
+    requests = questions_of(workspace, collection, [run.spec for run in runs], rows["metric"].unique())
     items = _items(workspace, collection, runs)
     names: dict[tuple[str, str], str] = {}  # each item's file; two names that would be one file get a number
     for item in items:
-        base, taken = (
-            f"data/{SECTIONS.get(item.kind, item.kind)}-{_slug(item.name)}",
-            {name.lower() for name in names.values()},
-        )
+        base, taken = (f"data/{kind_name(item.kind)}-{_slug(item.name)}", {name.lower() for name in names.values()})
         tries = (f"{base}{number}.parquet" for number in ("", *(f"-{number}" for number in range(2, 10_000))))
         names[item.kind, item.name] = next(name for name in tries if name.lower() not in taken)
     written = plan_text(_plan(collection, items, names, requests, runs))
@@ -164,13 +163,14 @@ def _plan(
     collection: str,
     items: Sequence[Item],
     names: dict[tuple[str, str], str],
-    requests: Sequence[Request],
+    requests: Sequence[Question],
     runs: Sequence[RunRow],
 ) -> PlanFile:
-    files: dict[str, dict[str, str]] = {section: {} for section in KINDS}
-    for item in items:
-        if item.kind in SECTIONS:
-            files[SECTIONS[item.kind]][item.name] = names[item.kind, item.name]
+    files = [
+        File(names[item.kind, item.name], item.kind, item.name, trained=item.details.get("trained_on_references"))
+        for item in items
+        if item.kind in SOURCES.values()
+    ]
     tables = {item.hash: item.name for item in items if item.kind == "attributes"}
     columns = {}
     for run in runs:
@@ -178,9 +178,7 @@ def _plan(
         mapping = {raw: value for raw, value in labels["mapping"].items() if value is not None}
         table = tables.get(labels["table"], "")
         columns[attribute.name] = LabelColumn(_attribute_file(attribute.name), table, labels["column"], mapping)
-    details = {item.name: item.details.get("trained_on_references") for item in items if item.kind == "captions"}
-    trained = {name: answer for name, answer in details.items() if answer is not None}
-    return PlanFile(collection, files, tuple(requests), columns, trained)
+    return PlanFile(collection, tuple(files), tuple(requests), columns)
 
 
 def versions(networks: bool) -> dict[str, str]:

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
-from capbias_core.api import ScoreRequest
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
 from capbias_core.cli.inputs import (
@@ -23,12 +22,14 @@ from capbias_core.cli.inputs import (
     flag,
     given,
     inputs,
+    option_flag,
 )
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
+from capbias_core.question import Question
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, plan
 from capbias_core.views import captions as caption_views
 from capbias_core.views import word_comparison
@@ -56,7 +57,7 @@ and Holm's correction.""",
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Explained:
     """What to explain: the whole set, one image or any caption."""
 
     image: Annotated[str | None, flag("the words of one image's caption", "ID", WHAT)] = None
@@ -81,10 +82,8 @@ class Question:
 def explain(
     *,
     flags: Annotated[InputFlags, Flags],
-    references: Annotated[
-        str | None, flag("human captions to compare words with; with --collection, their name", "FILE", HUMAN)
-    ] = None,
-    question: Annotated[Question, Flags] = Question(),
+    references: Annotated[str | None, option_flag("references", Question, HUMAN)] = None,
+    question: Annotated[Explained, Flags] = Explained(),
     training: Annotated[Training, Flags] = UNTRAINED,
 ) -> int:
     """Show the words that carry the bias, and the effect of edits."""
@@ -92,14 +91,16 @@ def explain(
     attacker = chosen.get("attacker", DEFAULT_ATTACKER)
     _check(question, attacker)
     edits = [(word, new) for word, replacements in map(parse_edit, question.words or ()) for new in replacements]
-    with inputs(flags, references=references) as (workspace, resolved):
+    options = {name: value for name, value in chosen.items() if name != "attacker"}
+    asked = flags.question(
+        references=references, metrics="error", attacker=attacker, seeds=1, options=options, words=True
+    )
+    with inputs(flags, asked) as (workspace, resolved):
         if len(resolved.captions) != 1:
             raise CapbiasError(
                 f"explain takes one captioner, and here are {len(resolved.captions)}.", "Name one with --captions."
             )
-        choices = {name: value for name, value in chosen.items() if name != "attacker"}
-        asked = ScoreRequest(("error",), (attacker,), 1, choices=choices).of(resolved, words=True)
-        planned = plan(workspace, asked)
+        planned = plan(workspace, resolved)
         spec = next(spec for spec in planned if spec.measure == PER_CAPTION)
         image = None if question.image is None else _image(question.image, workspace, spec)
         _check_words(dict.fromkeys(word for word, _ in edits), workspace, spec)
@@ -115,7 +116,7 @@ def explain(
     return code
 
 
-def _check(question: Question, attacker: str) -> None:
+def _check(question: Explained, attacker: str) -> None:
     """Raises CapbiasError for a wrong question, before an attacker is trained for it."""
     if question.format not in FORMATS:
         raise unknown_name("--format", question.format, FORMATS)
@@ -168,7 +169,7 @@ def _check_words(words: Collection[str], workspace: Workspace, spec: RunSpec) ->
 
 
 def _answer(
-    question: Question,
+    question: Explained,
     image: str | None,
     edits: list[tuple[str, str]],
     workspace: Workspace,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from typing import Annotated
 
 from capbias_core.api import ordered
@@ -23,13 +22,13 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.run import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_file, write_output
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.processes import temporary_folder
 from capbias_core.types import counted
 from capbias_core.views import results
 from capbias_core.views.latex import to_latex
 from capbias_core.views.tables import to_csv, to_json
-from capbias_core.workspace.inputs import checked_path, temporary_workspace
 from capbias_core.workspace.store import Workspace
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
@@ -121,8 +120,8 @@ def run(
         read = read_bundle(checked_path(bundle), folder / "bundle")
         frames = find_data(read, map(checked_path, data or ()), say)
         say(f"{counted(len(read.items), 'input')} with the content that the bundle names")
-        with nullcontext(Workspace(workspace)) if workspace else temporary_workspace() as store:
-            compared = reproduce(store, read, frames, run_all, tolerance)
+        store = Workspace(workspace or folder / "workspace")
+        compared = reproduce(store, read, frames, run_all, tolerance)
     for reason in compared.reasons:
         say(f"error: {reason}")
     for name, (before, here) in compared.versions.items():

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.attributes import known_attributes
+from capbias_core.attributes import get_attribute
 from capbias_core.cli.inputs import (
     ANSWER,
     FILES,
@@ -30,14 +31,12 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_output
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
+from capbias_core.kinds import BOXES, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
-from capbias_core.load.parsed import BOXES, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import find_pictures
-from capbias_core.load.read import parse
-from capbias_core.load.report import PHOTOGRAPHS
+from capbias_core.load.places import checked_path
 from capbias_core.load.tables import kept_name
-from capbias_core.load.tables import regions as regions_of
 from capbias_core.measures.photographs import DETECT as MEASURE
 from capbias_core.measures.photographs import (
     MASKED,
@@ -48,22 +47,16 @@ from capbias_core.measures.photographs import (
     departures_in,
 )
 from capbias_core.runs.artifact_runs import coco_results, named_after, plan_artifact, plan_captioning, plan_masking
+from capbias_core.runs.inputs import looked_at, warn
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import BOX_COLUMNS, CONDITIONS, Table, counted
-from capbias_core.vision.masking import OF_OBJECTS, MaskRule, regions_to_drop
+from capbias_core.types import BOX_COLUMNS, CONDITIONS, counted
+from capbias_core.vision.masking import OF_OBJECTS
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame, read_part, store
-from capbias_core.workspace.inputs import checked_path, looked_at, temporary_workspace, warn
-from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.masked_photographs import labelled_boxes, made_here, masked_names
+from capbias_core.workspace.masked_photographs import made_here, masked_names
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option
-from capbias_core.workspace.photographs import (
-    ORIGINALS,
-    frozen_photographs,
-    masked_so,
-    photograph_files,
-    resolve_person_regions,
-)
+from capbias_core.workspace.photographs import ORIGINALS, frozen_photographs, masked_so, photograph_files
 from capbias_core.workspace.store import Item, Workspace
 
 LABELLED = "labelled"  # the name of the boxes of labelled people in a workspace of files
@@ -277,7 +270,7 @@ def caption(
         raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
     options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": flags.name})
     output = checked_output(flags.output)
-    with opened(flags.workspace) if flags.collection else temporary_workspace() as workspace:
+    with opened(flags.workspace) if flags.collection else nullcontext(MemoryWorkspace()) as workspace:
         if flags.collection:
             collection = known_collection(workspace, flags.collection)
             folder = flags.photographs or masked_so(workspace, collection, flags.condition)
@@ -302,7 +295,7 @@ def caption(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Masking(choices_of(MaskOptions, "fill", "fraction", "whose", "labelled", "only_masked", group=HOW)):
+class Masking(choices_of(MaskOptions, "fraction", "labelled", "only_masked", group=HOW)):
     """Choices of masking."""
 
 
@@ -322,12 +315,7 @@ class MaskFlags(ImageFlags):
     attribute: Annotated[
         str | None, flag("object, both: the attribute, such as gender, by which objects are ranked", "NAME", INPUTS)
     ] = None
-    regions: Annotated[
-        str | None, flag("print which regions of this table (image_id, x1, y1, x2, y2) to drop", "FILE", INPUTS)
-    ] = None
-    output: Annotated[
-        str | None, flag("folder for the masked photographs (with --regions: a file)", "FOLDER", ANSWER)
-    ] = None
+    output: Annotated[str | None, flag("folder for the masked photographs", "FOLDER", ANSWER)] = None
     condition: Annotated[
         list[str],
         flag(f"one or more of: {', '.join(MASKED)}; with several, --output gets a folder for each", "CONDITION", HOW),
@@ -348,22 +336,19 @@ class MaskFlags(ImageFlags):
     --condition object both --references captions.json --attribute gender \\
     --output masked/
   capbias images mask --collection coco --condition segment
-  capbias images mask --regions regions.csv --boxes boxes.csv --condition box
 
 Conditions: part (the upper half, or --fraction, of the person's outline), segment (the outline), box (its bounding
 box), object (the object in the photograph most associated with one value of --attribute in the human captions, or one
 of --object), both (person and object). Without such an object the photograph stays unchanged (object) or hides the
-person only (both), as in LIC; --only-masked leaves it out. Masked photographs are PNG files, exact outside the mask;
+person only (both), as in LIC; --only-masked leaves it out. Masked photographs are PNG files, grey in the mask;
 the CSV gives the share of hidden pixels. Originals are never overwritten. Photographs without a person, with another
-size than their outlines, or unreadable, are left out and listed. --regions masks nothing: it prints the regions of
-which boxes around the hidden parts cover more than half, which a captioner on region features must not read (LIC,
-appendix A.3).""",
+size than their outlines, or unreadable, are left out and listed.""",
     app,
 ).default
 def mask(
     *images: PhotographArgs, flags: Annotated[MaskFlags, Flags], choices: Annotated[Masking, Flags] = Masking()
 ) -> int:
-    """Hide people or objects, or list the regions to drop."""
+    """Hide people or objects in grey."""
     flags = replace(flags, condition=list(dict.fromkeys(flags.condition)))
     options = MaskOptions.read(given(choices, MaskOptions) | {"name": flags.name})
     _check_mask(images, flags, options)
@@ -375,30 +360,24 @@ def mask(
                 people=flags.people or None,
                 photographs=flags.photographs or None,
             )
-            if flags.regions:
-                return _print_regions(workspace, collection, flags, options)
             code, items = _mask_all(workspace, collection, flags, options)
             for item in items:
                 say(f"stored: photographs {item.name} in the collection {collection}")
             return code
-    with temporary_workspace() as workspace:
-        if not flags.regions:
-            originals = _store_photographs(workspace, images)
-            _check_output(originals, workspace, flags)
-        kind, name = (BOXES, "boxes") if flags.boxes else (SEGMENTS, "segments")
-        files = [(options.labelled, BOXES, LABELLED), (flags.instances or flags.boxes, kind, name)]
-        for path, kind_of, called in files:
-            if path:
-                part = read_part(Path(str(path)), kind_of, called)
-                store(workspace, FILES, [part])
-                warn([part.report] if part.report else [], say)
-        labelled = LABELLED if options.labelled else None
-        options = options.with_(departures=_departures(flags), people=name, labelled=labelled)
-        if flags.regions:
-            return _print_regions(workspace, FILES, flags, options)
-        code, items = _mask_all(workspace, FILES, flags, options)
-        if items:
-            write_output(csv_text(_copy_masked(workspace, items, flags)), None)
+    workspace = MemoryWorkspace()
+    _check_output(_store_photographs(workspace, images), workspace, flags)
+    kind, name = (BOXES, "boxes") if flags.boxes else (SEGMENTS, "segments")
+    files = [(options.labelled, BOXES, LABELLED), (flags.instances or flags.boxes, kind, name)]
+    for path, kind_of, called in files:
+        if path:
+            part = read_part(Path(str(path)), kind_of, called)
+            store(workspace, FILES, [part])
+            warn([part.report] if part.report else [], say)
+    labelled = LABELLED if options.labelled else None
+    options = options.with_(departures=_departures(flags), people=name, labelled=labelled)
+    code, items = _mask_all(workspace, FILES, flags, options)
+    if items:
+        write_output(csv_text(_copy_masked(workspace, items, flags)), None)
     return code
 
 
@@ -414,8 +393,8 @@ def _check_mask(images: Sequence[str], flags: MaskFlags, options: MaskOptions) -
             f"{stray} and --collection exclude each other.", "Name the outlines of a collection with --people."
         )
     _check_stray(flags, "photographs", "people", "name", "workspace")
-    if options.only_masked and (flags.regions or not set(flags.condition) & set(OF_OBJECTS)):
-        raise CapbiasError("--only-masked needs the condition object or both, and no --regions.", "Leave it out.")
+    if options.only_masked and not set(flags.condition) & set(OF_OBJECTS):
+        raise CapbiasError("--only-masked needs the condition object or both.", "Leave it out.")
     if flags.name and len(flags.condition) > 1:
         raise CapbiasError("--name fits one condition only.", "Leave it out, or name one condition.")
     if not flags.collection and len(files) != 1:
@@ -423,7 +402,7 @@ def _check_mask(images: Sequence[str], flags: MaskFlags, options: MaskOptions) -
             "images mask needs either --instances or --boxes, a file with the outlines or boxes of people.",
             "Name COCO's instances, or boxes from images detect.",
         )
-    if not (flags.collection or flags.regions or (images and flags.output)):
+    if not (flags.collection or (images and flags.output)):
         lacks = "a folder for the results in --output" if images else "photographs"
         raise CapbiasError(f"images mask needs {lacks}.", "See capbias images mask --help.")
 
@@ -456,15 +435,13 @@ def _departures(flags: MaskFlags, workspace: Workspace | None = None, collection
     elif not flags.references:
         return None
     else:
-        known = known_attributes(own_folder(flags.workspace))
-        if flags.attribute not in known:
-            raise unknown_name("attribute", flags.attribute, known)
-        if not known[flags.attribute].names_values:
+        attribute = get_attribute(flags.attribute, own_folder(flags.workspace))
+        if not attribute.names_values:
             raise CapbiasError(
                 f"Captions do not name {flags.attribute}, so its objects need labels.",
                 "Import captions and labels and use --collection, or name the objects with --object.",
             )
-        objects = departures(read_frame(flags.references, REFERENCES), known[flags.attribute])
+        objects = departures(read_frame(flags.references, REFERENCES), attribute)
     first = ", ".join(f"{name} {value:.2f}" for name, value in list(objects.items())[:5])
     say(f"{len(objects)} objects by their departure from the share of a value in human captions: {first}, ...")
     return objects
@@ -504,39 +481,3 @@ def _copy_masked(workspace: Workspace, items: list[Item], flags: MaskFlags) -> p
         ) from None
     say(f"written: {counted(len(rows), 'photograph')} into {flags.output}")
     return pd.DataFrame(rows, columns=["image_id", "condition", "file", "hidden"])
-
-
-def _read_regions(path: Path) -> Table:  # in a process that imports it by name
-    return regions_of(parse(path))
-
-
-def _print_regions(workspace: Workspace, collection: str, flags: MaskFlags, options: MaskOptions) -> int:
-    """Write the regions to drop as CSV, a row each."""
-    for condition in flags.condition:
-        if condition in OF_OBJECTS and not options.departures:
-            raise CapbiasError(
-                f"The condition {condition} needs the objects that may be hidden.",
-                "Name --object, or --references and --attribute.",
-            )
-    output, path = checked_output(flags.output), typed_path(flags.regions or "")
-    table = within_limits(path.name, _read_regions, path)
-    if table.problem_count:
-        first = table.problems[0]
-        say(f"warning: {first.file}: {counted(table.problem_count, 'row')} left out; the first at {first}")
-    people = workspace.frame(resolve_person_regions(workspace, collection, options.people)["item"])
-    by_image, chosen = dict(list(people.groupby("image_id"))), {}
-    if isinstance(options.labelled, str) and options.labelled:
-        chosen = labelled_boxes(workspace, workspace.item(BOXES, options.labelled, collection).hash)
-    regions, tables = table.frame, []
-    known = regions[regions["image_id"].isin(set(by_image))]
-    for condition in flags.condition:
-        rule = MaskRule(condition, whose=options.whose, departures=options.departures or {})
-        for image, rows in known.groupby("image_id", sort=False):
-            drop = regions_to_drop(rows, by_image[image], rule, chosen.get(image))
-            tables.append(rows[drop].assign(condition=condition))
-    if lost := regions["image_id"].nunique() - known["image_id"].nunique():
-        say(f"warning: no outline or box for {counted(lost, 'image')}, all of whose regions are kept")
-    dropped = pd.concat(tables) if tables else regions.iloc[:0].assign(condition="")
-    write_output(csv_text(dropped), output)
-    say(f"{counted(len(dropped), 'region')} to drop, of {len(regions):,} under {', '.join(flags.condition)}")
-    return DONE

@@ -29,11 +29,13 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.terminal import DONE, error_text, say, show, show_table
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, SEGMENTS, VECTORS, kind_name
+from capbias_core.kinds import PHOTOGRAPHS as IMAGES
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
-from capbias_core.load.report import PHOTOGRAPHS as IMAGES
 from capbias_core.processes import temporary_folder
+from capbias_core.question import COLUMNS, named_columns
+from capbias_core.runs.inputs import warn
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import (
@@ -46,14 +48,12 @@ from capbias_core.workspace.ingest import (
     store,
     with_mapping,
 )
-from capbias_core.workspace.inputs import OF_COLUMNS, named_columns, warn
 from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
-from capbias_core.workspace.store import Workspace, checked_name, kind_name, suggested_name
-from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
+from capbias_core.workspace.store import Workspace, checked_name, suggested_name
+from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 
-KINDS = (CAPTIONS, REFERENCES, LABELS, OBJECTS, SEGMENTS, VECTORS, IMAGES)
-KIND_NAMES = {kind_name(kind): kind for kind in KINDS}
+KIND_NAMES = {kind.argument: name for name, kind in KINDS.items() if name != BOXES}
 TRAINED = {"yes": True, "no": False}
 # Flags that apply to one kind.
 FOR_KIND = {
@@ -158,7 +158,7 @@ def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, col
         None,
         kind=flags.kind,
         name=checked_name(flags.name) if flags.name else "",
-        columns=named_columns(**{name: getattr(flags, name) for name in OF_COLUMNS}),
+        columns=named_columns(**{name: getattr(flags, name) for name in (*COLUMNS, "rows")}),
         sets=flags.sets,
         several=flags.several,
         trained=TRAINED.get(flags.trained_on_references or ""),

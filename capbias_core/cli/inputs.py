@@ -16,32 +16,21 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from capbias_core.attributes import known_attributes
+from capbias_core.attributes import attribute_folder, known_attributes
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.account import SAMPLES, SETS, WHOLE
 from capbias_core.load.labels import RULES
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.measures.base import Measure
-from capbias_core.measures.options import Attacked, Option, Options, Seeded
-from capbias_core.processes import temporary_folder
+from capbias_core.measures.options import Attacked, Described, Option, Options, Seeded
+from capbias_core.question import COLUMNS, Question
+from capbias_core.runs.inputs import resolve
+from capbias_core.runs.inputs import workspace_at as opened
 from capbias_core.typed import fields_of
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.custom_attributes import attribute_folder
 from capbias_core.workspace.derived import derivable
-from capbias_core.workspace.ingest import File, expand
-from capbias_core.workspace.inputs import (
-    OF_COLUMNS,
-    Inputs,
-    ResolvedInputs,
-    caption_files,
-    named_columns,
-    resolve,
-    source_file,
-    temporary_workspace,
-)
-from capbias_core.workspace.inputs import workspace_at as opened
 from capbias_core.workspace.labels import mapping_overrides
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.store import Workspace, default_folder
 
 INPUTS = Group("Inputs", sort_key=1)
@@ -80,15 +69,15 @@ OutputFlag = Annotated[str | None, flag("where to write the CSV (default: stdout
 # flags of measures
 
 
-def option_flag(name: str, options: type[Options], group: Group | None = None) -> Parameter:
-    """The flag for one choice of a measure."""
+def option_flag(name: str, options: type[Described], group: Group | None = None) -> Parameter:
+    """The flag for a field."""
     about, kind = options.about()[name], _kind(name, options)
     metavar = about.metavar or ("|".join(about.known) if about.known else {int: "N", float: "NUMBER"}.get(kind, "NAME"))
     text = _help(about, getattr(options, name, None))
-    return flag(text, None if kind is bool else metavar, group, name=about.flag)
+    return flag(text, None if kind is bool else metavar, group, name=about.flag or flag_name(name))
 
 
-def _kind(name: str, options: type[Options]) -> Any:
+def _kind(name: str, options: type[Described]) -> Any:
     """The type of what a user gives for a choice; a choice that may name a stored item takes its name."""
     hint = fields_of(options)[name]
     if get_origin(hint) is tuple:
@@ -109,12 +98,12 @@ def _help(about: Option, default: Any) -> str:
     return about.help + (f" ({'; '.join(notes)})" if notes else "")
 
 
-def choices_of(options: type[Options], *names: str, group: Group | None = None) -> type:
-    """A class whose fields are the flags of these choices, None if they are not given."""
+def choices_of(options: type[Described], *names: str, group: Group | None = None) -> type:
+    """A class whose fields are the flags of these fields, None if they are not given."""
     return _choices([(name, options, group) for name in names])
 
 
-def _choices(flags: Iterable[tuple[str, type[Options], Group | None]]) -> type:
+def _choices(flags: Iterable[tuple[str, type[Described], Group | None]]) -> type:
     rows = [
         (name, Annotated[_kind(name, options) | None, option_flag(name, options, group)], field(default=None))
         for name, options, group in flags
@@ -173,7 +162,7 @@ def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
 # inputs
 
 
-FILES = "files"  # the collection of files that are read into a temporary workspace
+FILES = "files"  # the collection of files that are kept in memory
 SETS_FLAG = flag(
     f"what several captions of an image are; {WHOLE}: each text is one caption (default: {SAMPLES}, or asked)",
     "|".join(SETS),
@@ -192,22 +181,15 @@ CaptionerFlag = Annotated[
     str, flag("the column that names the captioner of a row (default: by its values)", "COLUMN", INPUTS)
 ]
 RowsFlag = Annotated[Columns, flag("read only the rows with this value, such as language=en", "COLUMN=VALUE", INPUTS)]
-ATTRIBUTE_HELP = f"{', '.join(known_attributes())}, an attribute of the workspace, a TOML file, or a column"
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputFlags:
+class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", "values", group=INPUTS)):
     """The flags of commands that read captions with labels."""
 
-    captions: Annotated[
-        list[str] | None, flag("files of captions; with --collection, names (default: all)", "FILE", INPUTS)
-    ] = None
-    labels: Annotated[str | None, flag("a table of labels, or its name in the collection", "FILE", INPUTS)] = None
-    attribute: Annotated[str, flag(ATTRIBUTE_HELP, "NAME", INPUTS)]
-    attribute_column: Annotated[str, flag("the column of labels (default: detected)", "COLUMN", INPUTS)] = ""
+    attribute: Annotated[str, option_flag("attribute", Question, INPUTS)]
     map: Annotated[list[str] | None, MAP_FLAG] = None
     several: Annotated[str, SEVERAL_FLAG] = ""
-    values: Annotated[list[str] | None, flag("labels of a column to compare (default: all)", "LABEL", INPUTS)] = None
     image_id_column: ImageIdFlag = ""
     caption_column: CaptionFlag = None
     reference_column: ReferenceFlag = None
@@ -216,75 +198,59 @@ class InputFlags:
     collection: Annotated[str | None, flag("use a workspace's collection, and names for files", "NAME", INPUTS)] = None
     workspace: WorkspaceFlag = None
 
-    @property
-    def columns(self) -> dict[str, str]:
-        """What was said of columns and rows, by role."""
-        return named_columns(**{name: getattr(self, name) for name in OF_COLUMNS})
+    def question(self, files: Sequence[str] = (), **more: Any) -> Question:
+        """What is asked with these flags. files: their kinds are detected. more: arguments of `Question.of`. Raises
+        CapbiasError if flags of files and of a collection are mixed, or neither is given."""
+        self._check_form(bool(files), more)
+        asked = {name: value for name, value in vars(self).items() if name not in ("map", "workspace", "collection")}
+        labels = mapping_overrides(self.map or ())
+        return Question.of(
+            stored=bool(self.collection),
+            collection=self.collection or FILES,
+            files=files,
+            mapping={raw: value for mapping in labels.values() for raw, value in mapping.items()},
+            **asked | more,
+        )
+
+    def _check_form(self, files: bool, more: dict[str, Any]) -> None:
+        if self.collection and files:
+            raise CapbiasError(
+                "Files cannot be combined with --collection.", "Import the files first, or leave one out."
+            )
+        if self.collection:
+            of_files = (*COLUMNS, "rows", "attribute_column", "values", "map", "several")
+            stray = [flag_name(name) for name in of_files if getattr(self, name)]
+            stray += ["--sets"] if more.get("sets") else []
+            if stray:
+                raise CapbiasError(f"{', '.join(stray)} only applies to files.", "Leave it out.")
+        elif (
+            self.workspace
+            and self.attribute not in known_attributes(own_folder(self.workspace)).keys() - known_attributes()
+        ):
+            raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")
+        derived = derivable(self.attribute, own_folder(self.workspace, of_files=True)) and more.get("references")
+        if not (self.collection or files or self.labels or derived or self.captions):
+            raise CapbiasError("There is nothing to read.", "Name files, or a collection with --collection.")
+        photographs = more.get("options", {}).get("photographs")
+        if more.get("weights") and (self.collection or more.get("objects") or not photographs):
+            raise CapbiasError(
+                "--weights needs --photographs and files, and --objects replaces it.",
+                "Leave one out, or run images detect --collection first.",
+            )
 
 
 @contextmanager
-def inputs(
-    flags: InputFlags,
-    tell=say,
-    files: Sequence[str] = (),
-    references: str | None = None,
-    objects: str | None = None,
-    sets: str = "",
-    **more: Any,
-) -> Iterator[tuple[Workspace, ResolvedInputs]]:
-    """A workspace and the names of the inputs in it: of a collection, or of files in a workspace that is removed.
-
-    files: whose kinds are detected. more: further fields of Inputs. tell: receives each line for the user.
-    """
-    _check_form(flags, bool(files), references, objects, sets, more)
-    folder = own_folder(flags.workspace, of_files=not flags.collection)
-    common = {"attribute": flags.attribute, "own_attributes": folder, **more}
-    if flags.collection:
-        named = {CAPTIONS: tuple(flags.captions or ()), LABELS: flags.labels, REFERENCES: references, OBJECTS: objects}
+def inputs(flags: InputFlags, question: Question, tell=say) -> Iterator[tuple[Workspace, Question]]:
+    """A workspace and the question with the names of its inputs: of a collection, or of files, which are kept in
+    memory. tell: receives each line for the user."""
+    folder = own_folder(flags.workspace, of_files=bool(question.files))
+    if not question.files:
         with opened(flags.workspace) as workspace:
-            yield workspace, resolve(workspace, flags.collection, Inputs(names=named, **common), tell)
+            yield workspace, resolve(workspace, question, tell, own_attributes=folder)
         return
-    with temporary_workspace() as workspace, ticking() as tick, temporary_folder() as unpacked:
-        about = {"columns": flags.columns, "sets": sets, "several": flags.several}
-        given = [File(path, **about) for path in expand(files, unpacked, tell)]
-        given += caption_files(flags.captions, **about) if flags.captions else []
-        for source, kind in ((flags.labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
-            given += [source_file(source, kind, columns=flags.columns, several=flags.several)] if source else []
-        read = Inputs(
-            files=given,
-            attribute_column=flags.attribute_column,
-            values=tuple(flags.values or ()),
-            overrides=mapping_overrides(flags.map or ()),
-            **common,
-        )
-        yield workspace, resolve(workspace, FILES, read, tell, tick)
-
-
-def _check_form(
-    flags: InputFlags, files: bool, references: str | None, objects: str | None, sets: str, more: dict[str, Any]
-) -> None:
-    """Raises CapbiasError if flags of files and of a collection are mixed, or neither is given."""
-    if flags.collection and files:
-        raise CapbiasError("Files cannot be combined with --collection.", "Import the files first, or leave one out.")
-    if flags.collection:
-        of_files = (*OF_COLUMNS, "attribute_column", "values", "map", "several")
-        stray = [flag_name(name) for name in of_files if getattr(flags, name)]
-        stray += ["--sets"] if sets else []
-        if stray:
-            raise CapbiasError(f"{', '.join(stray)} only applies to files.", "Leave it out.")
-    elif (
-        flags.workspace
-        and flags.attribute not in known_attributes(own_folder(flags.workspace)).keys() - known_attributes()
-    ):
-        raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")
-    derived = derivable(flags.attribute, own_folder(flags.workspace, of_files=True))
-    if not (flags.collection or files or flags.labels or (derived and references) or flags.captions):
-        raise CapbiasError("There is nothing to read.", "Name files, or a collection with --collection.")
-    if more.get("weights") and (flags.collection or objects or not more.get("photographs")):
-        raise CapbiasError(
-            "--weights needs --photographs and files, and --objects replaces it.",
-            "Leave one out, or run images detect --collection first.",
-        )
+    workspace = MemoryWorkspace()
+    with ticking() as tick:
+        yield workspace, resolve(workspace, question, tell, tick, folder)
 
 
 def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:

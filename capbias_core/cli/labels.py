@@ -7,7 +7,7 @@ from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.attributes import attribute_files, known_attributes, read_attribute, shipped_files
+from capbias_core.attributes import attribute_files, known_attributes, name_taken, read_attribute, shipped_files
 from capbias_core.cli.inputs import (
     HOW,
     INPUTS,
@@ -21,13 +21,11 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.parsed import REFERENCES
+from capbias_core.kinds import REFERENCES
 from capbias_core.prepare import with_rule
 from capbias_core.types import WITHOUT_ORDER
 from capbias_core.views import labels as label_views
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.custom_attributes import check as check_text
-from capbias_core.workspace.custom_attributes import trial
 from capbias_core.workspace.derived import cross, derivable, derive, keep_crossed, keep_derived
 from capbias_core.workspace.store import checked_name
 
@@ -202,16 +200,14 @@ def _check_file(file: Path, collection: str | None, folder: str | None) -> int:
     """What a TOML file holds, and what its words match in the captions of a collection."""
     attribute = read_attribute(file)
     show_table(pd.DataFrame(label_views.attribute_lines(attribute), columns=["", ""]))
-    if file.resolve() not in {shipped.path.resolve() for shipped in shipped_files()}:
-        try:
-            check_text(file.read_text(encoding="utf-8"))
-        except CapbiasError as error:
-            say(f"note: it works as a file, but a workspace cannot store it: {error}")
+    shipped = {known.name.lower(): known.path.resolve() for known in shipped_files()}
+    if shipped.get(attribute.name.lower(), file.resolve()) != file.resolve():
+        say(f"note: it works as a file, but not in a workspace: {name_taken(attribute.name, file.name)}")
     if collection:
         with opened(folder) as store:
             known_collection(store, collection)
             items = [item for item in store.items(collection=collection) if item.kind in ("captions", "references")]
-            tried = [(item, trial(store, item, attribute)) for item in reversed(items)]
+            tried = [(item, label_views.trial(store, item, attribute)) for item in reversed(items)]
         for item, words in tried:
             show(f"\n{item.kind} {item.name}: words found: {label_views.words_text(words)}")
             show_table(pd.DataFrame([label_views.trial_row(words)]))

@@ -17,19 +17,22 @@ from capbias_core.api import failures, ordered
 from capbias_core.cli.inputs import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag, known_collection, opened
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_table
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import kind_name
+from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.plan import left_out, plan, useful
 from capbias_core.runs.plan_file import keep_plan, read_plan
+from capbias_core.runs.run import run_in_memory
 from capbias_core.types import counted
 from capbias_core.views.sentence import cost_text, duration, named_notes, number, run_text
 from capbias_core.views.tables import scores_table, to_csv
 from capbias_core.workspace.ingest import DEMO
-from capbias_core.workspace.inputs import checked_path
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import ACTIVE, STATUSES, RunRow, Workspace, kind_name
+from capbias_core.workspace.store import ACTIVE, STATUSES, RunRow, Workspace
 
 BETWEEN_LINES = 60.0
 
@@ -43,9 +46,14 @@ def run_all(
     """Run what is not finished yet, and wait for all. If it is stopped, the runs that were started here are cancelled.
 
     stopped: gets what stopped it; the runs are then returned as they are. Without it a stop is raised.
-    Runs of another process are waited for, and started here if that process dies. Afterwards nothing of this process
-    uses the workspace, so that its folder may go.
+    Runs of another process are waited for, and started here if that process dies. Runs of a workspace in memory are
+    computed in this process.
     """
+    if isinstance(workspace, MemoryWorkspace):
+        to_come = expected(workspace, specs)
+        say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come.seconds, to_come.learned)}")
+        with Shown(to_come) as shown:
+            return run_in_memory(workspace, specs, collection, shown, stopped)
     engine = Engine(workspace.folder)
     started: set[str] = set()
     todo = list(specs)

@@ -13,7 +13,7 @@ from typing import Annotated
 import pandas as pd
 from cyclopts import Group
 
-from capbias_core.api import DEFAULT_METRICS, Report, ScoreRequest, measured
+from capbias_core.api import Report, measured
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.cli.inputs import (
     ANSWER,
@@ -23,11 +23,13 @@ from capbias_core.cli.inputs import (
     WHAT,
     Flags,
     InputFlags,
+    choices_of,
     command,
     flag,
     given,
     inputs,
     measure_choices,
+    option_flag,
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.run import run_all
@@ -36,11 +38,10 @@ from capbias_core.cli.views import views
 from capbias_core.errors import flag_name, unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
-from capbias_core.prepare.align import DELTA
+from capbias_core.question import DEFAULT_METRICS, Question
 from capbias_core.views import tables
 from capbias_core.views.sentence import decimals, told_apart
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.inputs import ALIGNMENTS, CONSTANT, ResolvedInputs
 from capbias_core.workspace.store import suggested_name
 
 FORMATS = {
@@ -64,32 +65,14 @@ app.group_commands = Group("Views", sort_key=0)
 app.command(views, name="*")
 
 
+OF_HUMAN = choices_of(Question, "references", "alignment", "vectors", "delta", group=HUMAN)
+
+
 @dataclass(frozen=True, kw_only=True)
-class FurtherInputs:
+class FurtherInputs(choices_of(Question, "objects", "weights", group=INPUTS), OF_HUMAN):
     """Inputs of `score` besides captions and labels."""
 
-    references: Annotated[str | None, flag("human captions; with --collection, their name", "FILE", HUMAN)] = None
-    alignment: Annotated[
-        str,
-        flag(
-            "replacement of human words that the captioner never uses: <unk>, or the nearest word (default: constant)",
-            "|".join(ALIGNMENTS),
-            HUMAN,
-        ),
-    ] = CONSTANT
-    vectors: Annotated[
-        str | None, flag("GloVe, word2vec or fastText, for contextual alignment; or a name", "FILE", HUMAN)
-    ] = None
-    delta: Annotated[
-        float | None, flag(f"cosine distance below which a word is near (default: {DELTA})", "DISTANCE", HUMAN)
-    ] = None
-    objects: Annotated[
-        str | None, flag("COCO instances, or a table image_id, objects (cat|dog); or a name", "FILE", INPUTS)
-    ] = None
     sets: Annotated[str, SETS_FLAG] = ""
-    weights: Annotated[
-        str | None, flag("find objects on --photographs with this detector (file or name)", "FILE", INPUTS)
-    ] = None
 
 
 OF_INPUTS = ("photographs", "people")
@@ -125,7 +108,7 @@ def score(
             WHAT,
         ),
     ] = None,
-    per_object: Annotated[bool, flag("also a row for each object", group=WHAT)] = False,
+    per_object: Annotated[bool, option_flag("per_object", Question, WHAT)] = False,
     further: Annotated[FurtherInputs, Flags] = FurtherInputs(),
     attacker: Annotated[
         list[str] | None,
@@ -145,31 +128,30 @@ def score(
 ) -> int:
     """Score captions: LIC, leakage, ratio, error and more, with intervals."""
     chosen = given(choices)
-    asked = ScoreRequest(
-        metrics=tuple(metric or ()),
-        attackers=tuple(attacker or ()),
+    question = flags.question(
+        files,
+        metrics=metric,
+        attacker=attacker,
         seeds=chosen.pop("seeds", None),
         protocol=protocol or "",
-        choices={name: value for name, value in chosen.items() if name not in OF_INPUTS},
+        options=chosen,
         per_object=per_object,
+        **vars(further),
     )
-    asked.check()
     if format and format not in FORMATS:
         raise unknown_name("--format", format, FORMATS)
     by_name = "json" if output and Path(output).suffix.lower() == ".json" else "csv"
     path, written = checked_output(output), format or ("table" if on_terminal() and not output else by_name)
-    more = {name: value for name, value in chosen.items() if name in OF_INPUTS}
-    more |= vars(further)
     lines, stops = list[str](), list[KeyboardInterrupt]()
     tell = lines.append if on_terminal() else say  # on a terminal the lines follow the answer
     compute = partial(run_all, stopped=stops.append)  # what had finished is written then
     try:
-        with inputs(flags, tell, files, **more) as (workspace, resolved):
-            report = measured(workspace, resolved, asked, compute, tell)
+        with inputs(flags, question, tell) as (workspace, resolved):
+            report = measured(workspace, resolved, compute, tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             tell(line)
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
-            _show(report, asked.metrics)
+            _show(report, question.metrics)
     finally:
         later = ("read", "note", "labels", "dropped")
         for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(later)):
@@ -220,13 +202,13 @@ def _tables(frame: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
 
 
 def _next_command(
-    flags: InputFlags, files: Sequence[str], resolved: ResolvedInputs, references: str | None, report: Report
+    flags: InputFlags, files: Sequence[str], resolved: Question, references: str | None, report: Report
 ) -> str:
     """The command that shows the words of the captioner in the answer; '' if it would not find the files."""
     captions, labels = report.about, flags.labels
     if not flags.collection:
         by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
-        captions, labels = by_name.get(captions, ""), labels or by_name.get(resolved.table, "")
+        captions, labels = by_name.get(captions, ""), labels or by_name.get(resolved.labels, "")
         references = references or by_name.get(resolved.references, "")
         if not (typed_path(captions).is_file() and typed_path(labels).is_file()):
             return ""

@@ -38,7 +38,7 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_output, write_table
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.parsed import CAPTIONS, LABELS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.load.read import read_texts
 from capbias_core.load.vectors import read_vectors
@@ -49,8 +49,9 @@ from capbias_core.prepare import Tokens
 from capbias_core.prepare.align import neighbours
 from capbias_core.prepare.java import has_java
 from capbias_core.prepare.text import cut_text
+from capbias_core.question import Question, caption_files
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
-from capbias_core.runs.plan import Lack, Request, lacking_model, left_out, plan
+from capbias_core.runs.plan import Lack, lacking_model, left_out, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, SUPPORT_COLUMNS, counted
 from capbias_core.views import groups
@@ -68,10 +69,10 @@ from capbias_core.views.texts import keywords_by_models, nearest_objects, text_r
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
-from capbias_core.workspace.inputs import caption_files, check_delta
 from capbias_core.workspace.labels import dropped_line, labels_for, resolve_attribute, table_with
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.spec import attribute_from
+from capbias_core.workspace.vectors import check_delta
 
 views = App()  # score.py adds its commands to `score`
 
@@ -243,7 +244,7 @@ def lengths(
                 say(f"note: {name}: {', '.join(missing)} cut no caption and have no rows.")
         table = table_with(store.items("attributes", collection), attribute).name
         more = {"attacker": attacker, "seeds": drawn(seeds)}
-        specs = plan(store, Request(collection, (*captioner, *sets), table, attribute, ("lic",), references, **more))
+        specs = plan(store, Question(collection, (*captioner, *sets), table, attribute, ("lic",), references, **more))
         runs = run_all(store, specs, collection)
         rows = by_length(store, collection, store.results({spec.run_id for spec in specs}))
     write_output(csv_text(rows), path)
@@ -468,7 +469,7 @@ DEFAULT_TEXT_METRICS = ("cooccurrence",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextChoices(measure_choices(OF_TEXTS, left_out=("objects_from", "object_sources", "object_votes"))):
+class TextChoices(measure_choices(OF_TEXTS, left_out=("objects_from",))):
     """Choices of measures that read texts."""
 
 

@@ -1,4 +1,4 @@
-"""The account of a file: which column has which role, what its rows are, and what cannot be told without the user.
+"""The captions of a file, and the account of it: which column has which role, what its rows are, and what to ask.
 
 Content decides the kind of a column. A name decides its role only if no other column has the same kind of content. If
 more than one assignment fits, a `Question` says so, and nothing is read until it is answered.
@@ -9,16 +9,30 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
+import pandas as pd
+
 from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import IMAGE_NAME, PICTURE, short
-from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, listed, literal, plain_name, usual_column
-from capbias_core.types import counted
+from capbias_core.kinds import CAPTIONS, REFERENCES
+from capbias_core.load.clean import clean_captions
+from capbias_core.load.ids import IMAGE_NAME, PICTURE, UNSTORABLE, described, normalise_image_id, short
+from capbias_core.load.parsed import (
+    IMAGE_IDS,
+    KEPT_PROBLEMS,
+    MOST_CHARACTERS,
+    Parsed,
+    RowErrors,
+    listed,
+    literal,
+    plain_name,
+    usual_column,
+)
+from capbias_core.types import CAPTION_COLUMNS, Table, counted
 
 # What a column holds.
 TEXT, REPEATED, TEXTS, TOKENS, SCORED = "texts", "few different texts", "lists of texts", "lists of words", "candidates"
@@ -61,35 +75,31 @@ LIST_OF_TEXT = re.compile(r"\s*[\[(]\s*(?:[bu]?['\"]|[\[(])")
 QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 FENCE = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 FUNCTION_WORDS = re.compile(r"(?:an?|the|of|in|on|with|and|to|at|is|are)", re.IGNORECASE)
+MARKS = {"\n": "line breaks", "\t": "tabs"}  # how a message names a separator
+# What a column holds -> what was done with its cells.
+DONE = {TOKENS: "words joined", SCORED: "of several candidates the one with the best score"}
+SHOWN_PROMPTS = 8
 SEPARATORS = ("###", "##", "||", "|", "<sep>", "[SEP]", "</s>", "\n", "\t", ";", " // ", " / ", "#", "~")
 
 
 # what is shown, and what is asked
 
 
-@dataclass(frozen=True)
-class Account:
-    """What became of each field and row. fields: column, role, what it holds. rows: read rows per image and how they
-    differ, as a sentence."""
-
-    fields: tuple[tuple[str, str, str], ...]
-    rows: str
-
-    def lines(self) -> list[tuple[str, str]]:
-        """(label, text): the columns of each role, and the captions per image; shown alike everywhere."""
-        by_role: dict[str, list[str]] = {}
-        for name, role, note in self.fields:
-            by_role.setdefault(role, []).append(f"{short(name)} ({note})" if note else short(name))
-        return [*((role, ", ".join(names)) for role, names in by_role.items()), ("Captions per image", self.rows)]
+def account_lines(fields: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
+    """(role, its columns), shown alike everywhere. fields: column, role, and what was done with it or ''."""
+    by_role: dict[str, list[str]] = {}
+    for name, role, note in fields:
+        by_role.setdefault(role, []).append(f"{short(name)} ({note})" if note else short(name))
+    return tuple((role, ", ".join(names)) for role, names in by_role.items())
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a file leaves open. message: a sentence. boxes: label -> option -> arguments that answer it (`argument`,
-    value); every box needs an answer."""
+    """What a file leaves open."""
 
     message: str
     hint: str
+    # (label, options) of each choice to make; an option is (label, the arguments with values that stand for it).
     boxes: tuple[tuple[str, tuple[tuple[str, tuple[tuple[str, str], ...]], ...]], ...]
 
 
@@ -111,15 +121,14 @@ def question_of(error: CapbiasError) -> Question | None:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user said about a file; columns that it lacks are ignored. captions, references: of a model, of people.
-    rows: column -> the value of the rows to read. sets: one of SETS, '' if not given."""
+    """What the user said about a file; columns that it lacks are ignored."""
 
     image_id: str = ""
-    captions: tuple[str, ...] = ()
-    references: tuple[str, ...] = ()
-    captioner: str = ""
-    rows: Mapping[str, str] = field(default_factory=dict)
-    sets: str = ""
+    captions: tuple[str, ...] = ()  # columns of a model's captions
+    references: tuple[str, ...] = ()  # columns of human captions
+    captioner: str = ""  # the column that names the captioner
+    rows: Mapping[str, str] = field(default_factory=dict)  # column -> the value of the rows to read
+    sets: str = ""  # one of SETS, '' if not given
 
     @classmethod
     def of(cls, given: Mapping[str, Any], parsed: Parsed) -> Choices:
@@ -127,10 +136,13 @@ class Choices:
         names = tuple(parsed.columns)
 
         def several(role: str) -> tuple[str, ...]:
-            value = given.get(role) or ()
-            asked = (value,) if isinstance(value, str) else tuple(value)
-            within = [name for own in asked for name in ([own] if own in names else _fields_of(parsed, own))]
-            return tuple(dict.fromkeys(within))
+            """The columns of a role; of a column of JSON, its fields that hold texts."""
+            value, columns = given.get(role) or (), {}
+            for name in (value,) if isinstance(value, str) else value:
+                fields = [each for each in names if each.startswith(f"{name}.")]
+                texts = [each for each in fields if content(parsed.columns[each]) in TEXTUAL]
+                columns |= dict.fromkeys([name] if name in names else texts)
+            return tuple(columns)
 
         rows = {name: str(value) for name, value in (given.get("rows") or {}).items() if name in names}
         one = {role: name for role in ("image_id", "captioner") if (name := given.get(role)) in names}
@@ -139,16 +151,11 @@ class Choices:
         )
 
 
-def _fields_of(parsed: Parsed, name: str) -> list[str]:
-    """The columns of texts that were fields of a column of JSON; () if there are none or several."""
-    return [own for own in parsed.columns if own.startswith(f"{name}.") and content(parsed.columns[own]) in TEXTUAL]
-
-
 @dataclass(frozen=True)
 class Roles:
-    """The columns of a file by role. kind: CAPTIONS, REFERENCES, or '' if it holds no captions."""
+    """The columns of a file by role."""
 
-    kind: str
+    kind: str  # CAPTIONS, REFERENCES, or '' if it holds no captions
     image_id: str = ""
     captions: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
@@ -258,13 +265,15 @@ def best_first(values: Sequence) -> bool:
     """Whether numbers without a name may be scores: not if the first candidate always has the lowest."""
     lists = [[part for part in as_list(cell) or [] if not isinstance(part, Mapping)] for cell in _sample(values)]
     scores = [[pair[0] for pair in map(_scored, parts) if pair] for parts in lists]
-    several = [own for own in scores if len(set(own)) > 1]
-    return not several or any(own[0] > min(own) for own in several)
+    several = [numbers for numbers in scores if len(set(numbers)) > 1]
+    return not several or any(numbers[0] > min(numbers) for numbers in several)
 
 
 def texts_of(cell: Any, holds: str, separator: str = "") -> Any:
     """The texts of a cell of a column, or the cell as it is if it has none. holds: what the column holds. Of candidates
     with scores, the best one."""
+    if holds == TEXT and not separator:
+        return cell
     value = as_list(cell)
     if value is None:
         pieces = [piece.strip() for piece in cell.split(separator)] if separator and isinstance(cell, str) else [cell]
@@ -416,14 +425,6 @@ def _which_columns(parsed: Parsed, names: Sequence[str], kind: str) -> Question:
     return Question(message, "Say which hold captions of a model, and which human captions.", tuple(boxes))
 
 
-def which_samples(parsed: Parsed, name: str, separator: str) -> Question:
-    """Whether texts of a model that hold a separator are several captions."""
-    mark = {"\n": "line breaks", "\t": "tabs"}.get(separator, separator)
-    options = (("samples of one set", (("sets", SAMPLES),)), ("one caption each", (("sets", WHOLE),)))
-    message = f"Nearly all texts in {short(name)} of {parsed.file} look like several captions, separated by {mark}."
-    return Question(message, "Say what they are.", ((f"The texts in {short(name)} are", options),))
-
-
 def _which_kind(parsed: Parsed, why: str, columns: Sequence[str] = ()) -> Question:
     """columns: numbered ones, each of which may be a captioner's."""
     named = tuple(("caption_column", name) for name in columns)
@@ -441,18 +442,23 @@ def _which_kind(parsed: Parsed, why: str, columns: Sequence[str] = ()) -> Questi
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows are read and how those of an image differ. keep: indices of the rows, None for all. captioner: the
-    column whose values are captioners, '' without one. differ: column -> what it tells apart in rows of an image."""
+    """Which rows are read and how those of an image differ."""
 
-    keep: Sequence[int] | None = None
-    captioner: str = ""
-    differ: Mapping[str, str] = field(default_factory=dict)
+    keep: Sequence[int] | None = None  # indices of the rows, None for all
+    captioner: str = ""  # the column whose values are captioners
+    differ: Mapping[str, str] = field(default_factory=dict)  # column -> what its values mean in the rows of an image
 
 
-def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
-    """How the rows of an image differ. told: whether the user said what the file is. Raises Ambiguous if it is open
-    what they are."""
-    keep = _kept_rows(parsed, chosen.rows) if chosen.rows else None
+def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, kind_given: bool) -> Rows:
+    """How the rows of an image differ. kind_given: whether the user said what the file is. Raises Ambiguous if it is
+    open what they are."""
+    keep: list[int] | None = None
+    if chosen.rows:
+        fits = [[str(value) == text for value in parsed.columns[name]] for name, text in chosen.rows.items()]
+        keep = [index for index, row in enumerate(zip(*fits, strict=True)) if all(row)]
+        if not keep:
+            text = _wanted_rows(chosen)
+            raise CapbiasError(f"{parsed.file} has no row where {text}.", "Check the column and its value.", "rows")
 
     def cells(name: str) -> list[str]:
         values = parsed.columns[name]
@@ -464,8 +470,8 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
     free = [name for name in parsed.columns if name not in taken]
     values = {name: cells(name) for name in free} if _repeated(groups) else {}
     differ = {name: _role_in_rows(name, column) for name, column in values.items() if _differs(groups, column)}
-    own = {name for name, column in values.items() if len(set(column)) == len(column)}  # a value of its own in each row
-    differ = {name: role for name, role in differ.items() if name not in own or role in ("region", "score")}
+    unique = {name for name, column in values.items() if len(set(column)) == len(column)}  # such as IDs of rows
+    differ = {name: role for name, role in differ.items() if name not in unique or role in ("region", "score")}
     captioner = chosen.captioner
     if roles.kind != REFERENCES and not captioner:
         captioner = _captioner(
@@ -487,20 +493,16 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, told: bool) -> Rows:
         raise Ambiguous(_which_rows(parsed, {name: differ[name] for name in open_columns}, values))
     sampled = any(SAMPLE_NAME.fullmatch(plain_name(name)) for name in differ)
     single = len(roles.captions) == 1 and not roles.references
-    if not (told or parsed.kind or chosen.sets or captioner or sampled) and single:
-        lists = [_number_of(cell) for name in roles.captions for cell in _sample(parsed.columns[name])]
-        if 2 * len(_repeated(groups)) > len(set(groups)) or 2 * sum(number > 1 for number in lists) > len(lists):
+    if not (kind_given or parsed.kind or chosen.sets or captioner or sampled) and single:
+        texts = [texts_of(cell, content([cell])) for cell in _sample(parsed.columns[roles.captions[0]])]
+        several = [isinstance(cell, list) and len(cell) > 1 for cell in texts]
+        if 2 * len(_repeated(groups)) > len(set(groups)) or 2 * sum(several) > len(several):
             raise Ambiguous(_which_kind(parsed, "has several captions per image"))
     return Rows(keep, captioner, differ)
 
 
-def _kept_rows(parsed: Parsed, wanted: Mapping[str, str]) -> list[int]:
-    columns = [[str(value) == text for value in parsed.columns[name]] for name, text in wanted.items()]
-    keep = [index for index, fits in enumerate(zip(*columns, strict=True)) if all(fits)]
-    if not keep:
-        text = " and ".join(f"{short(name)} is {short(value)}" for name, value in wanted.items())
-        raise CapbiasError(f"{parsed.file} has no row where {text}.", "Check the column and its value.", "rows")
-    return keep
+def _wanted_rows(chosen: Choices) -> str:
+    return " and ".join(f"{short(name)} is {short(value)}" for name, value in chosen.rows.items())
 
 
 def _repeated(groups: Sequence) -> set:
@@ -543,11 +545,6 @@ def _captioner(groups: Sequence, columns: Mapping[str, Sequence[str]]) -> str:
     return split[0] if numbers == {together} else ""
 
 
-def _number_of(cell: Any) -> int:
-    texts = texts_of(cell, content([cell]))
-    return len(texts) if isinstance(texts, list) else 1
-
-
 def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, Sequence[str]]) -> Question:
     boxes, shown = [], []
     for name, role in differ.items():
@@ -566,31 +563,33 @@ def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, 
     return Question(message, hint, tuple(boxes))
 
 
-def account_of(
+def _account(
     parsed: Parsed,
     roles: Roles,
     rows: Rows,
     per_image: Mapping[int, int],
     equal: int,
     notes: Mapping[str, str],
-    second: bool = False,
-) -> Account:
-    """The account of a file that was read, or of the human captions beside a model's (second). per_image: captions of
-    an image -> images. equal: captions that repeat another of their image. notes: column -> what was done with it."""
+    second: bool,
+) -> tuple[tuple[str, str], ...]:
+    """What became of each column, and the captions per image.
+
+    per_image: captions of an image -> images.
+    equal: captions that repeat another of their image.
+    notes: column -> what was done with it.
+    second: of human captions beside a model's.
+    """
     titles = {roles.image_id: "Image ID", roles.prompt: "Prompt", rows.captioner: "Captioner"}
     titles |= dict.fromkeys(roles.captions, "Captions") | dict.fromkeys(roles.references, "Human captions")
     order = ("Image ID", "Captions", "Human captions", "Captioner", "Sample", "Prompt", "Not used")
     fields = []
     for name, values in parsed.columns.items():
         role = titles.get(name) or ("Sample" if rows.differ.get(name) == "sample" else "Not used")
-        different = set(map(str, _sample(values)))
-        note = notes.get(name, "")
-        if role == "Prompt" or (role == "Not used" and len(different) == 1 < len(values)):
-            note = (
-                "the same in every row"
-                if len(different) == 1
-                else counted(len(set(map(str, values))), "different text")
-            )
+        same, note = len(set(map(str, _sample(values)))) == 1, notes.get(name, "")
+        if same and (role == "Prompt" or (role == "Not used" and len(values) > 1)):
+            note = "the same in every row"
+        elif role == "Prompt":
+            note = counted(len(set(map(str, values))), "different text")
         fields.append((name, role, note))
     fields += [(name, "Not used", "") for name in parsed.left_out]
     fields = [each for each in fields if not second or each[1] == "Human captions"]
@@ -603,4 +602,163 @@ def account_of(
         text += f"; rows differ in {', '.join(map(short, rows.differ))}"
     if equal:
         text += f"; {equal:,} equal to another of their image, which count too"
-    return Account(tuple(fields), text)
+    return (*account_lines(fields), ("Captions per image", text))
+
+
+# captions
+
+
+def captions(parsed: Parsed, given: Mapping[str, Any] = {}, human: bool = False) -> Table:
+    """The captions of a file of one kind: image_id, caption_index, caption. given: as for `Choices.of`. human: those of
+    people. Raises Ambiguous if it is open which they are, and CapbiasError if none is usable."""
+    chosen = Choices.of(given, parsed)
+    roles = roles_of(parsed, chosen, REFERENCES if human else CAPTIONS)
+    return captions_table(parsed, roles, rows_of(parsed, roles, chosen, True), chosen, human)
+
+
+def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, human: bool) -> Table:
+    """The captions in the columns of a role. Table.sets names the captioner of each, if there are several: the column,
+    the value of the column of captioners, or both."""
+    names = roles.references if human else roles.captions
+    columns = {name: _how_to_read(parsed, name, human, chosen.sets) for name in names}
+    ids, by_column = parsed.columns[roles.image_id], len(names) > 1 and not human and chosen.sets != SAMPLES
+    captioners = parsed.columns[rows.captioner] if rows.captioner and not human else None
+    faults, images, texts, indices, sets = parsed.faults.copy(), [], [], [], []
+    for index in range(len(ids)) if rows.keep is None else rows.keep:
+        try:
+            image = normalise_image_id(ids[index])
+        except ValueError as error:
+            faults.add(parsed.numbers[index], str(error))
+            continue
+        of_row = str(captioners[index]) if captioners else ""
+        for name, (holds, separator) in columns.items():
+            value = texts_of(parsed.columns[name][index], holds, separator)
+            whole = isinstance(value, list) and (holds in (TEXTS, SHORT) or separator)
+            for text in (value or [""]) if whole else (value,):
+                if fault := caption_fault(text):
+                    faults.add(parsed.numbers[index], fault)
+                    continue
+                images.append(image)
+                texts.append(text)
+                indices.append(index)
+                sets.append(f"{of_row} {name}".strip() if by_column else of_row)
+    cleaned = clean_captions(texts)
+    frame = pd.DataFrame({"image_id": images, "caption": cleaned.texts, "set": sets, "row": indices}, dtype=object)
+    frame = frame[frame["caption"].notna()].reset_index(drop=True)
+    if frame.empty:
+        raise parsed.unusable(faults, ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items()))
+    frame = frame.astype({"image_id": "str", "caption": "str", "set": "str"})
+    groups = frame.groupby(["set", "image_id"], sort=False)
+    frame["caption_index"] = groups.cumcount()
+    sizes = groups.size().rename("size").reset_index()
+    sizes = sizes.drop_duplicates(["size", "image_id"])["size"].value_counts().to_dict()  # images, of any captioner
+    equal = int(frame.duplicated(["set", "image_id", "caption"]).sum())
+    prompts, notes = (), parsed.notes
+    if roles.prompt and not human:
+        asked = [parsed.columns[roles.prompt][index] for index in frame["row"]]
+        prompts = tuple(text.strip() if isinstance(text, str) and not caption_fault(text) else "" for text in asked)
+        counts = Counter(prompts)
+        prompts = prompts if len(counts) > 1 else ()
+        if prompts:
+            shown = [f"{short(text) or '(none)'} ({number:,})" for text, number in counts.items()][:SHOWN_PROMPTS]
+            more = "; …" if len(counts) > SHOWN_PROMPTS else ""
+            notes += (f"{counted(len(counts), 'prompt')}: {'; '.join(shown)}{more}",)
+    if rows.keep is not None:
+        notes += (f"{len(rows.keep):,} of {counted(len(ids), 'row')} read, those where {_wanted_rows(chosen)}",)
+    done = {name: DONE.get(holds, "") for name, (holds, _) in columns.items()}
+    for name, (_, separator) in columns.items():
+        if separator:
+            done[name] = f"split at {MARKS.get(separator, separator)}"
+    return Table(
+        frame[list(CAPTION_COLUMNS)],
+        parsed.rows,
+        empty=len(texts) - len(frame),
+        problems=tuple(faults.first),
+        problem_count=faults.count,
+        notes=notes,
+        prompts=prompts,
+        sets=tuple(frame["set"]) if captioners or by_column else (),
+        account=_account(parsed, roles, rows, sizes, equal, done, second=human and bool(roles.captions)),
+        cleaned=cleaned.counts,
+        warnings=cleaned.warnings,
+    )
+
+
+def _how_to_read(parsed: Parsed, name: str, human: bool, sets: str) -> tuple[str, str]:
+    """What a column of captions holds, and what separates several captions in a cell. Raises Ambiguous if it is open
+    what they are, and CapbiasError if it is open which candidate is the best."""
+    values = parsed.columns[name]
+    holds = content(values)
+    if holds == SCORED and not best_first(values):
+        raise CapbiasError(
+            f"In {short(name)} of {parsed.file} the first candidate has the lowest number, which may be a loss.",
+            "Write the candidate to read alone.",
+            "caption_column",
+        )
+    separator = separator_of(values) if holds in (TEXT, REPEATED, OTHER) else ""
+    if not separator or human:
+        return holds, separator
+    if separator != "\n" and not sets:
+        options = (("samples of one set", (("sets", SAMPLES),)), ("one caption each", (("sets", WHOLE),)))
+        mark = MARKS.get(separator, separator)
+        message = f"Nearly all texts in {short(name)} of {parsed.file} look like several captions, separated by {mark}."
+        raise Ambiguous(Question(message, "Say what they are.", ((f"The texts in {short(name)} are", options),)))
+    return holds, separator if sets in (SAMPLES, EACH) else ""
+
+
+def caption_fault(caption: object) -> str:
+    """Why a raw caption cannot be used, or ''."""
+    if isinstance(caption, str) and caption.isascii() and "\0" not in caption and len(caption) <= MOST_CHARACTERS:
+        return ""  # nearly all, quickly
+    if caption is None or caption != caption:
+        return "there is no caption (null)"
+    if not isinstance(caption, str):
+        return f"the caption is {described(caption)}, not text"
+    if len(caption) > MOST_CHARACTERS:
+        return f"the caption has {len(caption):,} characters; at most {MOST_CHARACTERS:,} are read"
+    return "the caption holds a NUL character or half a surrogate pair" if UNSTORABLE.search(caption) else ""
+
+
+def with_images(table: Table, human: pd.DataFrame, known: pd.DataFrame, file: str) -> Table:
+    """Captions by row as captions by image: a row is the image with the same human captions.
+
+    table: captions by row. human: their human captions by row. known: human captions with image IDs. A row is the image
+    that has most of its human captions, and more than half of them, ignoring case and outer space; a tie gives no
+    image, unless one is the row itself. If each row is itself, nothing changes. A row without an image is left out and
+    counted. Raises CapbiasError if no row has one.
+    """
+    with_text = defaultdict(set)  # text -> image IDs
+    for text, image in zip(known["caption"].str.strip().str.casefold(), known["image_id"], strict=True):
+        with_text[text].add(image)
+    by_row = {}
+    for row, texts in human["caption"].str.strip().str.casefold().groupby(human["image_id"], sort=False):
+        votes = Counter(image for text in texts for image in with_text.get(text, ()))
+        most = max(votes.values(), default=0)
+        best = [image for image, number in votes.items() if number == most and number * 2 > len(texts)]
+        if len(best) == 1 or row in best:
+            by_row[row] = row if row in best else best[0]
+    if all(row == image for row, image in by_row.items()) and len(by_row) == human["image_id"].nunique():
+        return table
+    images = table.frame["image_id"].map(by_row)
+    lost, faults = images.isna(), RowErrors(file, "record")
+    for index in lost.to_numpy().nonzero()[0]:
+        faults.add(int(index) + 1, f"no loaded image has the human captions of {table.frame['image_id'].iloc[index]}")
+    if lost.all():
+        raise CapbiasError(
+            f"The rows of {file} have no image IDs, and no loaded image has its human captions.",
+            "Load it without other human captions, or into another collection: it holds human captions itself.",
+        )
+    frame = table.frame.assign(image_id=images)[~lost].reset_index(drop=True)
+    frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
+    note = (
+        f"{counted(len(frame), 'caption')} got the image ID of the loaded human captions; not found: {faults.count:,}"
+    )
+    return replace(
+        table,
+        frame=frame,
+        problems=(*table.problems, *faults.first)[:KEPT_PROBLEMS],
+        problem_count=table.problem_count + faults.count,
+        notes=(*table.notes, note),
+        prompts=tuple(prompt for prompt, out in zip(table.prompts, lost, strict=False) if not out),
+        sets=tuple(name for name, out in zip(table.sets, lost, strict=False) if not out),
+    )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -38,22 +38,20 @@ WARN, REFUSE = "warn", "refuse"
 
 
 class Check(NamedTuple):
-    """What a caption may hold. pattern: in RE2's syntax, matches all such captions; also: whether one of them is meant.
-    warn, refuse: the share of captions from which it is said, and from which they are not scored. sentence: follows
-    `3 of 20 captions`."""
+    """What a caption may hold."""
 
     name: str
-    pattern: str
-    also: Callable[[str], object] | None
-    warn: float
-    refuse: float
-    sentence: str
+    pattern: str  # in RE2's syntax; matches all such captions
+    also: Callable[[str], object] | None  # whether a caption that matches is meant
+    warn: float  # the share of captions from which there is a warning
+    refuse: float  # the share of captions from which they are not scored
+    sentence: str  # follows `3 of 20 captions`
 
     def find(self, texts: list[str], array: pa.Array | None = None) -> np.ndarray:
         """(n,) booleans: which captions hold it. array: the texts, if they are one already."""
         hits = matches(texts, self.pattern, array) if self.pattern else np.ones(len(texts), dtype=bool)
         if self.also:
-            hits[hits] = [bool(self.also(texts[place])) for place in np.flatnonzero(hits)]
+            hits[hits] = [bool(self.also(texts[index])) for index in np.flatnonzero(hits)]
         return hits
 
 
@@ -66,8 +64,8 @@ def arrow(texts: Sequence[str | None]) -> pa.Array:
 
 def matches(texts: Sequence[str | None], pattern: str, array: pa.Array | None = None) -> np.ndarray:
     """(n,) booleans: which texts match a pattern in RE2's syntax."""
-    found = pc.match_substring_regex(arrow(texts) if array is None else array, pattern)
-    return found.fill_null(False).to_numpy(zero_copy_only=False)
+    hits = pc.match_substring_regex(arrow(texts) if array is None else array, pattern)
+    return hits.fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def repeats(text: str) -> bool:
@@ -77,16 +75,16 @@ def repeats(text: str) -> bool:
         return False
     words, text = text.lower().split(), text.lower()
     sentences = [part.strip() for part in re.split(r"[.!?\n]+", text) if part.count(" ") > 2]
-    places: dict[tuple[str, ...], int] = {}
-    for place in range(len(words) - 2):
-        three = tuple(words[place : place + 3])
-        first = places.setdefault(three, place)
-        period = place - first
-        if period and words[first:place] == words[place : place + period]:
+    last: dict[tuple[str, ...], int] = {}  # three words -> where they began last
+    for index in range(len(words) - 2):
+        three = tuple(words[index : index + 3])
+        first = last.get(three, index)
+        period = index - first
+        if period and words[first:index] == words[index : index + period]:
             run = period if period > 2 else 3 * period
-            if words[first : first + run] == words[place : place + run] and place + run <= len(words):
+            if words[first : first + run] == words[index : index + run] and index + run <= len(words):
                 return True
-        places[three] = place
+        last[three] = index
     return len(set(sentences)) < len(sentences)
 
 
@@ -155,12 +153,12 @@ CHECKS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found. count: captions. text: a sentence. effect: WARN, REFUSE, or '' if too few captions."""
+    """The result of a check."""
 
     name: str
-    count: int
-    text: str
-    effect: str = WARN
+    count: int  # captions
+    text: str  # a sentence
+    effect: str = WARN  # WARN, REFUSE, or '' if too few captions are concerned
 
 
 def quoted(text: str) -> str:
@@ -168,44 +166,41 @@ def quoted(text: str) -> str:
     return f"“{text}”" if len(text) <= 60 else f"“{text[:60]}…”"
 
 
-def refuse(found: Sequence[Finding], title: str) -> None:
+def refuse(results: Sequence[Finding], title: str) -> None:
     """Raises CapbiasError with the first finding that does not let captions be scored. title: of the captions."""
-    for each in found:
+    for each in results:
         if each.effect == REFUSE:
             raise CapbiasError(f"{title}: {each.text}", "Correct the file, and the rows or columns that were read.")
 
 
 def text_findings(texts: list[str], times: np.ndarray) -> list[Finding]:
     """What captions hold, from the captions alone. texts: different ones. times: how often each occurs."""
-    total = int(times.sum())
-    found, array = [], arrow(texts)
+    return list(_text_findings(texts, times)) if len(texts) else []
+
+
+def _text_findings(texts: list[str], times: np.ndarray) -> Iterator[Finding]:
+    total, array = int(times.sum()), arrow(texts)
     for check in CHECKS:
         hit = check.find(texts, array)
         if number := int(times[hit].sum()):
             share = number / total
             effect = REFUSE if share >= check.refuse and number >= FEWEST else WARN if share >= check.warn else ""
             example = quoted(texts[int(hit.argmax())])
-            found.append(_of(check.name, number, total, f"{check.sentence}: {example}", effect))
-    return [*found, *_together(texts, times, total)] if total else []
+            yield _of(check.name, number, total, f"{check.sentence}: {example}", effect)
+    for end, name, verb in ((False, "shared beginning", "begin"), (True, "shared ending", "end")):
+        for text, number in shared_texts(texts, times, end, 0.9)[:1]:
+            yield _of(name, number, total, f"{verb} with {quoted(text)}, which stays")
+    most = int(times.max())
+    if len(texts) == 1 < total or most >= max(FEWEST, 0.05 * total):  # the most frequent of real captioners has 1 to 3%
+        text = quoted(texts[int(times.argmax())])
+        yield _of("identical", most, total, f"are the same: {text}. Check for failed generations")
+    without = int(times[~matches(texts, _COMMON)].sum())
+    if total >= FEWEST and without >= total / 2:
+        yield _of("no English word", without, total, "have no common English word. Check language and column")
 
 
 def _of(name: str, number: int, total: int, sentence: str, effect: str = WARN) -> Finding:
     return Finding(name, number, f"{number:,} of {total:,} captions {sentence}.", effect)
-
-
-def _together(texts: list[str], times: np.ndarray, total: int) -> list[Finding]:
-    found = []
-    for end, name, verb in ((False, "shared beginning", "begin"), (True, "shared ending", "end")):
-        for text, number in shared_texts(texts, times, end, 0.9)[:1]:
-            found.append(_of(name, number, total, f"{verb} with {quoted(text)}, which stays"))
-    most = int(times.max())
-    if len(texts) == 1 < total or most >= max(FEWEST, 0.05 * total):  # the most frequent of real captioners has 1 to 3%
-        text = quoted(texts[int(times.argmax())])
-        found.append(_of("identical", most, total, f"are the same: {text}. Check for failed generations"))
-    without = int(times[~matches(texts, _COMMON)].sum())
-    if total >= FEWEST and without >= total / 2:
-        found.append(_of("no English word", without, total, "have no common English word. Check language and column"))
-    return found
 
 
 def shared_texts(texts: Sequence[str], times: np.ndarray, end: bool, share: float) -> list[tuple[str, int]]:
@@ -219,8 +214,8 @@ def shared_texts(texts: Sequence[str], times: np.ndarray, end: bool, share: floa
     for words, _ in [pair for pair in starts.most_common(5) if pair[1] >= share * len(sample)]:
         group = [text for text in sample if holds(text, words)]
         middle = group[len(group) // 2]
-        places = [match.start() if end else match.end() for match in re.finditer(r"\s+(?=\S)", middle)][:60]
-        longer = [middle[place:] if end else middle[:place] for place in (reversed(places) if end else places)]
+        cuts = [match.start() if end else match.end() for match in re.finditer(r"\s+(?=\S)", middle)][:60]
+        longer = [middle[cut:] if end else middle[:cut] for cut in (reversed(cuts) if end else cuts)]
         for more in longer:
             if len(more) > len(words):
                 if sum(holds(text, more) for text in group) < 0.9 * len(group):
@@ -246,69 +241,70 @@ def findings(
 
     captions, references: image_id and caption. labels: image ID -> value; only captions with a label count.
     """
+    captions = captions.astype(object)  # in which pandas finds texts much quicker than in Arrow's strings
     if labels is not None:
         captions = captions[captions["image_id"].isin(labels.index)]
     which, different = pd.factorize(captions["caption"])
     texts, times = list(different), np.bincount(which, minlength=len(different))
-    found = [each for each in text_findings(texts, times) if each.effect == REFUSE]
+    results = [each for each in text_findings(texts, times) if each.effect == REFUSE]
     if references is not None:
-        found += _of_references(captions, references)
-        images = references["image_id"].drop_duplicates()
+        human = pd.DataFrame(references, dtype=object)
+        results += _of_references(captions, human)
+        images = human["image_id"].drop_duplicates()
         images = images[images.isin(captions["image_id"])].sample(frac=1, random_state=0)[:SAMPLE]
-        references = references[references["image_id"].isin(images)]
-        human = references["caption"].value_counts(sort=False)
-        for each in text_findings(list(human.index), human.to_numpy()):
-            found += [Finding(each.name, each.count, f"Human captions: {each.text}", REFUSE)] * (each.effect == REFUSE)
-    found += _of_words(captions, attribute, labels, references)
+        human = human[human["image_id"].isin(images)]
+        references = human
+        counts = human["caption"].value_counts(sort=False)
+        for each in text_findings(list(counts.index), counts.to_numpy()):
+            if each.effect == REFUSE:
+                results.append(replace(each, text=f"Human captions: {each.text}"))
+    if attribute.names_values and not captions.empty:
+        results += _of_words(captions, attribute, labels, references)
     if labels is not None:
         value = captions["image_id"].map(labels)
         for check in CHECKS:
-            found += _by_group(check, pd.Series(check.find(texts)[which], index=captions.index), value)
-    return found
+            results += _by_group(check, pd.Series(check.find(texts)[which], index=captions.index), value)
+    return results
 
 
-def _by_group(check: Check, hit: pd.Series, value: pd.Series) -> list[Finding]:
+def _by_group(check: Check, hit: pd.Series, value: pd.Series) -> Iterator[Finding]:
     """A sentence if the groups differ in a check by more than chance."""
     table = pd.crosstab(value, hit)
     if table.shape[0] < 2 or table.shape[1] < 2 or table[True].sum() < 10 or chi2_contingency(table)[1] > GAP_P:
-        return []
+        return
     shares = (table[True] / table.sum(axis=1)).sort_values(ascending=False)
     of = ", ".join(f"{group} {share:.1%} ({table[True][group]:,})" for group, share in shares.items())
     more = f", {shares.iloc[0] / shares.iloc[-1]:.1f} times as often" if shares.iloc[-1] else ""
     sentence = check.sentence.partition(",")[0].partition(".")[0]
-    return [Finding(check.name, int(table[True].sum()), f"Captions that {sentence}: {of}{more}.")]
+    yield Finding(check.name, int(table[True].sum()), f"Captions that {sentence}: {of}{more}.")
 
 
 def _of_words(
     captions: pd.DataFrame, attribute: Attribute, labels: pd.Series | None, references: pd.DataFrame | None
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """Whether captions name values, deny them, agree with the labels, and hold words that are not masked."""
-    if not attribute.names_values or captions.empty:
-        return []
-    tokens, total, found = Tokens.of(captions["caption"]), len(captions), []
+    tokens, total = Tokens.of(captions["caption"]), len(captions)
     named = tokens.naming(attribute.value_words).toarray() > 0
     one = named.sum(axis=1) == 1
     if one.mean() < 0.2:
         shares = ", ".join(f"{value} {n:,}" for value, n in zip(attribute.values, named[one].sum(axis=0), strict=True))
-        found.append(
-            _of("value named", int(one.sum()), total, f"name exactly one value of {attribute.name} ({shares})")
-        )
-    denied = np.flatnonzero(tokens.denied(attribute.masked_words))
-    rows = np.unique(tokens.caption[denied])
+        sentence = f"name exactly one value of {attribute.name} ({shares})"
+        yield _of("value named", int(one.sum()), total, sentence)
+    rows = np.unique(tokens.caption[np.flatnonzero(tokens.denied(attribute.masked_words))])
     if len(rows) >= max(1, 0.001 * total):
         example = quoted(captions["caption"].iloc[rows[0]])
-        what = f"deny a value, which does not count as naming it: {example}"
-        found.append(_of("denied values", len(rows), total, what))
-    found += _revealing(tokens, attribute, None if labels is None else captions["image_id"].map(labels).to_numpy())
+        yield _of("denied values", len(rows), total, f"deny a value, which does not count as naming it: {example}")
+    value = None if labels is None else captions["image_id"].map(labels).to_numpy()
+    yield from _revealing(tokens, attribute, value)
     if labels is None or attribute.unnamed_values:
-        return found
-    sides = [("captions", captions, named, one)]
+        return
+    sides = [("captions", captions, named)]
     if references is not None:
         human = Tokens.of(references["caption"]).naming(attribute.value_words).toarray() > 0
-        sides.append(("human captions", references, human, human.sum(axis=1) == 1))
-    for side, frame, names, single in sides:
+        sides.append(("human captions", references, human))
+    for side, frame, names in sides:
         codes = pd.Index(attribute.values).get_indexer(frame["image_id"].map(labels))
-        counts = single & (codes >= 0)
+        counts = (names.sum(axis=1) == 1) & (codes >= 0)
         images, y, guess = frame["image_id"][counts].nunique(), codes[counts], names[counts].argmax(axis=1)
         if images < FEWEST_IMAGES:
             continue
@@ -320,8 +316,7 @@ def _of_words(
                 f"{len(y):,} that name one value, chance {chance:.0%}. Check that both are of the same images."
             )
             effect = REFUSE if side != "captions" and _derivable(attribute) else WARN
-            found.append(Finding(f"{side} and labels", len(y), text, effect))
-    return found
+            yield Finding(f"{side} and labels", len(y), text, effect)
 
 
 def _derivable(attribute: Attribute) -> bool:
@@ -337,22 +332,22 @@ def revealing_words(name: str) -> dict[str, str]:
     return {word: value for value, words in table.items() for word in words.split()}
 
 
-def _revealing(tokens: Tokens, attribute: Attribute, value: np.ndarray | None) -> list[Finding]:
+def _revealing(tokens: Tokens, attribute: Attribute, value: np.ndarray | None) -> Iterator[Finding]:
     words = [word for word in revealing_words(attribute.name) if word in tokens.vocabulary]
     words = [word for word in words if word not in attribute.masked_words]
     if not words:
-        return []
+        return
     matrix = tokens.with_any([[word] for word in words]).tocsc()
     counts = np.asarray(matrix.sum(axis=0)).ravel()
     rows = np.unique(matrix.indices)
     if len(rows) < max(1, 0.02 * len(tokens)):
-        return []
+        return
     listed = ", ".join(f"“{words[column]}” {counts[column]:,}" for column in np.argsort(-counts, kind="stable")[:6])
-    groups = (
-        "" if value is None else ", ".join(f"{group} {(value[rows] == group).sum():,}" for group in attribute.values)
-    )
     sentence = f"hold words on people that are neither masked nor counted for {attribute.name}: {listed}"
-    return [_of("revealing words", len(rows), len(tokens), sentence + (f". By label: {groups}" if groups else ""))]
+    if value is not None:
+        groups = ", ".join(f"{group} {(value[rows] == group).sum():,}" for group in attribute.values)
+        sentence += f". By label: {groups}"
+    yield _of("revealing words", len(rows), len(tokens), sentence)
 
 
 _LITTLE = frozenset(
@@ -360,26 +355,27 @@ _LITTLE = frozenset(
 )
 
 
-def _of_references(captions: pd.DataFrame, references: pd.DataFrame) -> list[Finding]:
+def _of_references(captions: pd.DataFrame, references: pd.DataFrame) -> Iterator[Finding]:
     """Whether captions are of the images of the human captions, and whether they are human captions."""
-    plain = _plain(references["caption"])
     shared = captions[captions["image_id"].isin(references["image_id"])]
     if shared["image_id"].nunique() < FEWEST_IMAGES or shared["caption"].nunique() < 10:
-        return []
-    found, total = [], len(shared)
-    human, model = pd.MultiIndex.from_arrays([references["image_id"], plain]), _plain(shared["caption"])
-    own = int(pd.MultiIndex.from_arrays([shared["image_id"], model]).isin(human).sum())
+        return
+    total = len(shared)
+    plain, model = (frame["caption"].str.lower().str.strip(" .\n") for frame in (references, shared))
+    human = pd.MultiIndex.from_arrays([references["image_id"], plain])
+    copied = int(pd.MultiIndex.from_arrays([shared["image_id"], model]).isin(human).sum())
     others = int(model.isin(set(plain)).sum())
-    if own >= 0.25 * total:
-        found.append(_of("human captions", own, total, "are word for word a human caption of their image"))
+    if copied >= 0.25 * total:
+        yield _of("human captions", copied, total, "are word for word a human caption of their image")
     elif others >= 0.6 * total:
-        found.append(_of("human captions", others, total, "are word for word a human caption of some image"))
+        yield _of("human captions", others, total, "are word for word a human caption of some image")
     sample = shared.drop_duplicates("image_id").sample(frac=1, random_state=0)[:SAMPLE]
     by_image = references[references["image_id"].isin(sample["image_id"])].groupby("image_id")["caption"].agg(" ".join)
-    written, said = ([*map(_content, texts)] for texts in (sample["caption"], by_image[sample["image_id"]]))
+    texts = sample["caption"], by_image[sample["image_id"]]
+    written, human_words = ([set(tokenize(text)) - _LITTLE for text in side] for side in texts)
     overlap = [
         np.array([len(a & b) / max(len(a), 1) for a, b in zip(written, side, strict=True)])
-        for side in (said, said[1:] + said[:1])
+        for side in (human_words, human_words[1:] + human_words[:1])
     ]
     more = overlap[0] - overlap[1]
     if more.mean() < CLEARLY * more.std() / np.sqrt(len(more)):
@@ -387,13 +383,4 @@ def _of_references(captions: pd.DataFrame, references: pd.DataFrame) -> list[Fin
             f"The captions share no more words with human captions of their image ({overlap[0].mean():.0%}) than with "
             f"those of another image ({overlap[1].mean():.0%}; {len(more):,} images). Are both of the same images?"
         )
-        found.append(Finding("captions and human captions", len(more), text, REFUSE))
-    return found
-
-
-def _plain(captions: pd.Series) -> pd.Series:
-    return captions.str.lower().str.strip(" .\n")
-
-
-def _content(text: str) -> set[str]:
-    return set(tokenize(text)) - _LITTLE
+        yield Finding("captions and human captions", len(more), text, REFUSE)

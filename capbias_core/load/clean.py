@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 import ftfy
@@ -26,10 +27,6 @@ PROMPT_SHARE = 0.05  # of captions that begin or end with the same question; no 
 
 def _pattern(text: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
     return re.compile(text, flags)
-
-
-def _words(text: str) -> dict[str, None]:
-    return dict.fromkeys(text.split())
 
 
 # reasoning
@@ -241,15 +238,11 @@ def _readable(text: str) -> str:
     return text if [*filter(str.isalpha, plain)] == [*filter(str.isalpha, same)] else plain
 
 
-def _mostly_latin(text: str) -> bool:
-    letters = [letter for letter in text if letter.isalpha()]
-    return 2 * sum(map(bool, map(_LATIN.match, letters))) >= len(letters)
-
-
 def _latin_words(text: str) -> str:
     """Latin letters for those that look like them, in words with Latin letters, and in words that look Latin
     throughout among Latin words."""
-    latin = _mostly_latin(text)
+    letters = [letter for letter in text if letter.isalpha()]
+    latin = 2 * sum(map(bool, map(_LATIN.match, letters))) >= len(letters)
 
     def read(match: re.Match[str]) -> str:
         word = match[0]
@@ -261,17 +254,17 @@ def _latin_words(text: str) -> str:
 
 # wrappings
 
-_KEYS = _words("""
+_KEYS = """
     caption captions image_caption generated_caption predicted_caption description image_description final_answer answer
     alt_text response prediction output outputs result results text generated_text sentence summary content message
     choices candidates parts value
-""")
+"""
 _SPEAKERS = ("assistant", "gpt", "model")
 _FENCED = re.compile(r"```[\w-]*\s(.*?)```", re.DOTALL)
 _TAGGED = _pattern(
     r"<(/?)(?:answer|caption|final_answer|final|response|output|description|conclusion|summary|solution|result)>"
 )
-_CUT_JSON = re.compile(rf"[\[{{\s]{{0,20}}[\"'](?:{'|'.join(_KEYS)})[\"']\s?:\s?[\"']", re.IGNORECASE)
+_CUT_JSON = re.compile(rf"[\[{{\s]{{0,20}}[\"'](?:{'|'.join(_KEYS.split())})[\"']\s?:\s?[\"']", re.IGNORECASE)
 _BOXED = re.compile(r".*\\boxed\{(?:\\text\{)?([^{}]*)\}", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:[nrt]|u([0-9a-fA-F]{4})|([\"'/]))")
 _HTML = _pattern(r"</?(?:p|br|div|span|caption|description|summary|html|body)(?:\s[^<>]{0,200})?/?>")
@@ -320,7 +313,7 @@ def _caption_in(value: Any, levels: int = 8) -> str:
     if not isinstance(value, dict) or not levels:
         return ""
     by_key = {str(key).lower(): inner for key, inner in value.items()}
-    for key in _KEYS:
+    for key in _KEYS.split():
         if key in by_key and (text := _caption_in(by_key[key], levels - 1)):
             return text
     texts = [text.strip() for text in value.values() if isinstance(text, str) and text.strip()]
@@ -353,11 +346,11 @@ _AT_END = _pattern(
 
 # texts without a caption
 
-_MISSING = _words("""
+_MISSING = """
     nan none null nil n_a nat undefined missing not_available not_applicable unavailable no_caption no_answer
     no_response no_output empty empty_string unknown
-""")
-_NOTHING = frozenset(["", *(word.replace("_", "") for word in _MISSING)])
+"""
+_NOTHING = frozenset(["", *(word.replace("_", "") for word in _MISSING.split())])
 _FAILED = (
     r"(?:failed to obtain answer|(?:api )?error(?: code)?\s?:|traceback \(most recent|[\w.]*(?:error|exception)[(:]"
     r"|request timed out|cuda out of memory|https?connectionpool|<[\w.]+ object |tensor\(|array\(|internal server error"
@@ -380,18 +373,13 @@ def _is_name(text: str) -> bool:
 
 
 class Rule(NamedTuple):
-    """One kind of text around or in place of a caption.
-
-    action: "strip" or "drop". trigger: matches all texts that the rule concerns, in the syntax of RE2 and Python.
-    apply: for `strip` the remaining text, for `drop` whether the text is of this kind. sentence: follows
-    `3 of 20 captions`.
-    """
+    """One kind of text around a caption, or in place of one."""
 
     name: str
-    action: str
-    trigger: str
-    apply: Callable[[str], Any]
-    sentence: str
+    action: str  # "strip" or "drop"
+    trigger: str  # matches all texts that the rule concerns, in the syntax of RE2 and Python
+    apply: Callable[[str], Any]  # for `strip` the remaining text, for `drop` whether the text is of this kind
+    sentence: str  # follows `3 of 20 captions`
 
 
 _HAS_THOUGHT = (
@@ -402,7 +390,7 @@ _HAS_PROMPT = (
     r"|provide|give|generate|summari|explain|answer|respond|use|keep|limit|what|who|where|how|which|is|are|can|does|do"
     r"|sure|certainly|of course|absolutely|okay|ok|alright|got it|user|system)[^A-Za-z])"
 )
-_IS_MISSING = rf"^[^A-Za-z]*(?i:{'|'.join(word.replace('_', '[^a-z]?') for word in _MISSING)})?[^A-Za-z]*$"
+_IS_MISSING = rf"^[^A-Za-z]*(?i:{'|'.join(word.replace('_', '[^a-z]?') for word in _MISSING.split())})?[^A-Za-z]*$"
 _HAS_MARKS = r"<|[\[({]\s*[-+\d.]|\[[/A-Za-z]|\]\(|#START#|#END#|(?i:startseq|endseq)"
 # fmt: off
 RULES = (
@@ -431,12 +419,11 @@ RULES = (
 
 @dataclass(frozen=True)
 class Cleaned:
-    """Captions after cleaning. texts: None without a caption. counts: rule or check -> captions that it concerns, if
-    any. warnings: a sentence per rule, and per check whose share is above its threshold."""
+    """Captions after cleaning."""
 
-    texts: list[str | None]
-    counts: dict[str, int]
-    warnings: tuple[str, ...]
+    texts: list[str | None]  # None without a caption
+    counts: dict[str, int]  # rule or check -> captions that it concerns, if any
+    warnings: tuple[str, ...]  # a sentence per rule, and per check whose share is above its threshold
 
 
 def clean_captions(texts: Sequence[object]) -> Cleaned:
@@ -469,21 +456,16 @@ def clean_captions(texts: Sequence[object]) -> Cleaned:
     )
 
 
-def _concerned(captions: Sequence[str | None], indices: Sequence[int]) -> Iterator[tuple[int, list[Rule]]]:
-    """The captions that rules may concern, and the rules. Most captions concern none."""
-    texts = [captions[index] for index in indices]
-    indices = [indices[int(hit)] for hit in np.flatnonzero(matches(texts, "|".join(rule.trigger for rule in RULES)))]
-    texts = [captions[index] for index in indices]
-    hits = [matches(texts, rule.trigger) for rule in RULES]
-    for number, index in enumerate(indices):
-        yield index, [rule for rule, hit in zip(RULES, hits, strict=True) if hit[number]]
-
-
 def _settle(captions: list[str | None], reasons: dict[int, set[str]], indices: Sequence[int]) -> None:
     """Strip and drop captions, in place, until nothing changes."""
+    any_rule = "|".join(rule.trigger for rule in RULES)
     for _ in range(MOST_ROUNDS):
+        hits = np.flatnonzero(matches([captions[index] for index in indices], any_rule))  # none in most captions
+        indices = [indices[int(hit)] for hit in hits]
+        triggered = np.transpose([matches([captions[index] for index in indices], rule.trigger) for rule in RULES])
         changed = []
-        for index, rules in _concerned(captions, indices):
+        for index, concerns in zip(indices, triggered, strict=True):
+            rules = list(compress(RULES, concerns))
             before = text = captions[index] or ""
             for rule in rules:
                 if rule.action == "strip" and (left := rule.apply(text).strip()) != text.strip():

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -63,6 +64,7 @@ def normalise_image_id(value: object) -> str:
     return str(int(number))
 
 
+@lru_cache(100_000)
 def _from_text(text: str) -> str:
     stripped = text.strip()
     if not stripped:
@@ -130,13 +132,11 @@ def described(value: object) -> str:
 
 @dataclass(frozen=True)
 class Joined:
-    """How the image IDs of one file map to those of another. mapping: image ID -> the other file's ID, where they
-    differ. how: a sentence on what they have in common, '' if the IDs are equal. near: two IDs that may mean the same
-    image, as text, if nothing was joined and nothing is equal."""
+    """How the image IDs of one file map to those of another."""
 
-    mapping: dict[str, str] = field(default_factory=dict)
-    how: str = ""
-    near: str = ""
+    mapping: dict[str, str] = field(default_factory=dict)  # image ID -> the other file's ID, if they differ
+    how: str = ""  # a sentence on what they have in common, '' if the IDs are equal
+    near: str = ""  # two IDs that may mean the same image, if no ID is equal and none could be joined
 
 
 def join_ids(
@@ -160,9 +160,7 @@ def join_ids(
     images, known = list(dict.fromkeys(images)), list(dict.fromkeys(known))
     if not images or not known:
         return Joined()
-    here, there = (
-        {image: normalise_image_id(name) for image, name in (by or {}).items()} for by in (names, known_names)
-    )
+    here, there = ({image: normalise_image_id(by[image]) for image in by} for by in (names or {}, known_names or {}))
     least = max(1, LEAST_SHARE * min(len(images), len(known)))
 
     def pairs_by(key: Callable[[str], str], *renamed: Mapping[str, str]) -> dict[str, str]:

@@ -6,20 +6,19 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import OBJECTS, REFERENCES
 from capbias_core.load.account import CAPTION_NAMES, LABELS, TEXTUAL, content
 from capbias_core.load.files import whole_text
 from capbias_core.load.ids import IMAGE_NAME, UNSTORABLE, described, normalise_image_id, short
 from capbias_core.load.parsed import (
     IMAGE_IDS,
-    OBJECTS,
-    REFERENCES,
     SURE_IDS,
     Parsed,
     Reader,
@@ -102,22 +101,20 @@ def parse_json(path: Path) -> Parsed:
             return of_records(path, "json_objects", TITLES["json_objects"], records)
     except (ValueError, RecursionError) as error:
         if not by_line:
-            fault = "lists too deep in one another" if isinstance(error, RecursionError) else str(error)
-            if isinstance(error, json.JSONDecodeError):
-                fault = f"at line {error.lineno}, column {error.colno}: {error.msg}"
-            hint = "Write the file again; it may have been cut off."
-            raise CapbiasError(f"{path.name} holds broken JSON ({fault}).", hint) from None
+            where = f"at line {error.lineno}, column {error.colno}: " if isinstance(error, json.JSONDecodeError) else ""
+            raise CapbiasError(
+                f"{path.name} holds broken JSON ({where}{_fault(error)}).",
+                "Write the file again; it may have been cut off.",
+            ) from None
     faults, numbers, records = RowErrors(path.name, "line"), [], []
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
         try:
             if line.strip():
                 records.append(json.loads(line, object_pairs_hook=_unique))
                 numbers.append(number)
-        except json.JSONDecodeError as error:
-            faults.add(number, f"broken JSON at column {error.colno} ({error.msg})")
         except (ValueError, RecursionError) as error:
-            deep = isinstance(error, RecursionError)
-            faults.add(number, f"broken JSON ({'lists too deep in one another' if deep else error})")
+            where = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+            faults.add(number, f"broken JSON{where} ({_fault(error)})")
     if not names_of(records):
         first = f" (line {faults.first[0].line}: {faults.first[0].message})" if faults.first else ""
         raise CapbiasError(
@@ -125,6 +122,12 @@ def parse_json(path: Path) -> Parsed:
             'Write one object per line, such as {"image_id": 785, "caption": "a woman on skis"}.',
         )
     return of_records(path, "jsonl", TITLES["jsonl"], records, numbers, faults=faults)
+
+
+def _fault(error: ValueError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "lists too deep in one another"
+    return error.msg if isinstance(error, json.JSONDecodeError) else str(error)
 
 
 def document(path: Path, value: Any) -> Parsed:
@@ -140,25 +143,22 @@ def document(path: Path, value: Any) -> Parsed:
             f"{path.name} holds {what}, in which no table is found.",
             'Write a list with one record per row, such as {"image_id": 785, "caption": "a woman on skis"}.',
         )
-    title = table.title or TITLES[table.format]
-    fixed = {"kind": table.kind, "roles": table.roles, "left_out": table.left_out}
-    parsed = of_records(path, table.format, title, table.records, notes=table.notes, **fixed)
     images = value.get("images") if isinstance(value, dict) else None
     names, sizes = {}, {}  # of the images that the file lists
     for record in images if isinstance(images, list) else ():
-        try:
+        with suppress(ValueError, KeyError, TypeError, OverflowError):
             image = normalise_image_id(record["id"])
-        except (ValueError, KeyError, TypeError):
-            continue
-        if isinstance(name := record.get("file_name"), str) and name:
-            names[image] = name
-        try:
+            sizes[image] = (0, 0)
+            if isinstance(name := record.get("file_name"), str) and name:
+                names[image] = name
             height, width = int(record["height"]), int(record["width"])
-        except (ValueError, KeyError, TypeError, OverflowError):
-            height = width = 0
-        sizes[image] = (height, width) if min(height, width) > 0 and height * width <= MOST_PIXELS else (0, 0)
+            if min(height, width) > 0 and height * width <= MOST_PIXELS:
+                sizes[image] = (height, width)
+    title = table.title or TITLES[table.format]
+    more = {"notes": table.notes, "kind": table.kind, "roles": table.roles, "left_out": table.left_out}
+    parsed = of_records(path, table.format, title, table.records, image_names=names, sizes=sizes, **more)
     human = table.format == "coco_captions" and {"id", "image_id", "caption"} <= set(parsed.columns)
-    return replace(parsed, kind=REFERENCES if human else table.kind, image_names=names, sizes=sizes)
+    return replace(parsed, kind=REFERENCES) if human else parsed
 
 
 class Rows(NamedTuple):
@@ -189,9 +189,12 @@ def _find(value: Any, file: str, depth: int = 0) -> Rows | None:
             tables[str(name)] = table
     if not tables:
         return None
-    cells = {key: table.records[:: max(1, len(table.records) // SAMPLE)] for key, table in tables.items()}
-    with_image = {key for key, records in cells.items() if usual_column(names_of(records), IMAGE_IDS)}
-    with_texts = {key for key, records in cells.items() if _hold_texts(records)}
+    with_image, with_texts = set(), set()
+    for key, table in tables.items():
+        rows = [row for row in table.records[:: max(1, len(table.records) // SAMPLE)] if isinstance(row, dict)]
+        with_image |= {key} if usual_column(names_of(rows), IMAGE_IDS) else set()
+        texts = any(content([row.get(name) for row in rows]) in TEXTUAL for name in names_of(rows))
+        with_texts |= {key} if texts else set()
     if len(both := sorted(with_image & with_texts)) > 1:
         raise CapbiasError(
             f"{file} holds texts of images under {listed(both)}.", "Write the one to read into a file of its own."
@@ -208,11 +211,6 @@ def _find(value: Any, file: str, depth: int = 0) -> Rows | None:
     plain = table.format in ("coco_results", "json_records")
     left_out = (*map(str, left_out), *table.left_out)
     return table._replace(format="json_within" if plain else table.format, notes=notes, left_out=left_out)
-
-
-def _hold_texts(records: Sequence) -> bool:
-    rows = [record for record in records if isinstance(record, dict)]
-    return any(content([row.get(name) for row in rows]) in TEXTUAL for name in names_of(rows))
 
 
 def _text_column(texts: list) -> str:
@@ -283,21 +281,18 @@ def _columns(value: dict, file: str) -> Rows | None:
 
 
 def _by_image(value: dict, file: str) -> Rows | None:
-    """Image IDs as keys of captions, labels or records, or of lists of these; also coco-caption's `imgToEval`."""
-    evaluated = value.get("imgToEval")
-    entries = evaluated if isinstance(evaluated, dict) and evaluated else value
-
+    """Image IDs as keys of captions, labels or records, or of lists of these."""
     named = True  # whether each record names its image; columns of equal length name many
-    for record in list(entries.values())[:SAMPLE]:
+    for record in list(value.values())[:SAMPLE]:
         name = usual_column(record, SURE_IDS) if isinstance(record, dict) else None
         named = named and name is not None and isinstance(record[name], str | int)
-    if not entries or (entries is value and not named and not _are_images(list(value))):
+    if not value or not (named or _are_images(list(value))):
         return None
-    if all(isinstance(entry, dict) and len(entry) > 1 and _are_images(list(entry)) for entry in entries.values()):
+    if all(isinstance(entry, dict) and len(entry) > 1 and _are_images(list(entry)) for entry in value.values()):
         return None  # images are a level further down
     parts = [
         (image, part)
-        for image, entry in entries.items()
+        for image, entry in value.items()
         for part in (entry if isinstance(entry, list) and any(isinstance(part, dict) for part in entry) else [entry])
     ]
     plain = [part for _, part in parts if not isinstance(part, dict)]
@@ -315,8 +310,7 @@ def _by_image(value: dict, file: str) -> Rows | None:
             records.append({"image_id": image, column: [part] if lists and isinstance(part, str) else part})
         else:
             records.append(part)
-    beside = tuple(str(name) for name in value if name != "imgToEval") if entries is evaluated else ()
-    return Rows("json_by_image", records, ("rows from imgToEval",) if beside else (), left_out=beside)
+    return Rows("json_by_image", records)
 
 
 def _by_label(value: dict, file: str) -> Rows | None:

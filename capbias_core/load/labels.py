@@ -10,7 +10,7 @@ import pandas as pd
 
 from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, is_unknown, meaning
 from capbias_core.errors import CapbiasError
-from capbias_core.load.account import Account
+from capbias_core.load.account import account_lines
 from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
 from capbias_core.load.parsed import IMAGE_IDS, MOST_COLUMNS, Parsed, chosen_column, listed, usual_column
 from capbias_core.types import Table, counted
@@ -45,7 +45,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     if several and several not in RULES:
         raise CapbiasError(f"There is no rule {several!r} for several rows per image.", f"Use {', '.join(RULES)}.")
     file, names, chosen = parsed.path.name, tuple(parsed.columns), (columns or {}).get("image_id")
-    image_id = chosen_column(file, names, chosen) if chosen else image_column(names)
+    usual = usual_column(names, f"{IMAGE_IDS} image_link image_uri key")
+    image_id = chosen_column(file, names, chosen) if chosen else usual
     labelled = [name for name in names if name != image_id]
     if image_id is None or not labelled:
         raise CapbiasError(
@@ -57,9 +58,8 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
     who = annotator_column(labelled)
     faults, rejected = parsed.faults.copy(), 0
     images: dict[str, list[Labels]] = {}  # image ID -> the labels of its rows, in file order
-    status = parsed.columns[STATUS] if STATUS in parsed.columns else [None] * len(parsed.numbers)
-    raw_rows = zip(*(parsed.columns[name] for name in (image_id, *labelled)), strict=True)
-    for number, state, (raw_id, *raw) in zip(parsed.numbers, status, raw_rows, strict=True):
+    raw_rows = parsed.values(STATUS, image_id, *labelled)
+    for number, (state, raw_id, *raw) in zip(parsed.numbers, raw_rows, strict=True):
         if state == "Rejected":
             rejected += 1
             continue
@@ -69,8 +69,7 @@ def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: st
         except ValueError as error:
             faults.add(number, str(error))
     if not images:
-        first = f" The first problem is at {faults.first[0]}." if faults.first else ""
-        raise CapbiasError(f"No row of {file} has an image ID and a label ({parsed.rows:,} rows).{first}")
+        raise parsed.unusable(faults)
     notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
     if any(len(set(rows)) > 1 for rows in images.values()):
         single, more = _combined(images, labelled, who, several)
@@ -103,16 +102,11 @@ def _account(
         else:
             same = "differs between rows of an image" if labels[0] == MIXED else "the same in every row"
             unused.append((name, "Not used", same if different == 1 else f"{different:,} different"))
-    gone = [name for name in parsed.columns if name != image_id and not any(own.startswith(name) for own in columns)]
+    gone = [name for name in parsed.columns if name != image_id and not any(each.startswith(name) for each in columns)]
     unused += [(name, "Not used", "differs between rows of an image") for name in gone]
     unused += [(name, "Not used", "") for name in parsed.left_out]
     rows = ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(sizes.items())[:8])
-    return (*Account((*fields, *unused), "").lines()[:-1], ("Rows per image", rows))
-
-
-def image_column(names: Sequence[str]) -> str | None:
-    """The column of a table of labels that usually has the image IDs, or None."""
-    return usual_column(names, f"{IMAGE_IDS} image_link image_uri key")
+    return (*account_lines((*fields, *unused)), ("Rows per image", rows))
 
 
 def _combined(

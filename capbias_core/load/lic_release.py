@@ -86,32 +86,21 @@ def _fault_of_opcodes(data: bytes) -> str:
     return f"that ends at byte {last} of {len(data)}" if last + 1 != len(data) else ""
 
 
-def _fault_of_values(value: list | tuple, size: int) -> str:
-    """Types that are not plain, or records that share containers so often that their rows would fill the memory; else
-    ''. Each container is checked once. A value that is not shared takes at least a byte of the file of this size."""
-    waiting: list[Any] = [value]
-    seen = {id(value)}
+def _fault_of_values(value: Any, size: int) -> str:
+    """Types that are not plain, or containers that are shared so often that they would fill the memory; else ''. size:
+    of the file, in which a value that is not shared takes at least a byte."""
+    waiting, values, text = [value], 1, 0
     while waiting:
-        container = waiting.pop()
-        if isinstance(container, dict) and not all(type(key) is str for key in container):
-            return "with keys that are not text"
-        for item in container.values() if isinstance(container, dict) else container:
-            if type(item) not in PLAIN_TYPES:
-                return f"that holds a {type(item).__module__}.{type(item).__name__}"
-            if isinstance(item, (list, tuple, dict)) and id(item) not in seen:
-                seen.add(id(item))
-                waiting.append(item)
-    values = text = 0
-    sizes: dict[int, tuple[int, int]] = {}  # list -> its items, and the characters of the text in it
-    for record in value:
-        for cell in record.values() if isinstance(record, dict) else ():
-            values += 1
-            if not isinstance(cell, (list, tuple)):
-                text += len(cell) if isinstance(cell, str) else 0
-                continue
-            if id(cell) not in sizes:
-                sizes[id(cell)] = len(cell), sum(len(item) for item in cell if isinstance(item, str))
-            values, text = values + sizes[id(cell)][0], text + sizes[id(cell)][1]
+        item = waiting.pop()
+        if type(item) not in PLAIN_TYPES:
+            return f"that holds a {type(item).__module__}.{type(item).__name__}"
+        if isinstance(item, str):
+            text += len(item)
+        elif isinstance(item, list | tuple | dict):
+            if isinstance(item, dict) and not all(type(key) is str for key in item):
+                return "with keys that are not text"
+            waiting += item.values() if isinstance(item, dict) else item
+            values += len(item)
         if values > size or text > MOST_TEXT:
             return "that unfolds to far more than its size"
     return ""

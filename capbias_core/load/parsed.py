@@ -17,9 +17,6 @@ from capbias_core.load.files import head_text
 from capbias_core.load.ids import UNSTORABLE, described, short
 from capbias_core.types import Problem
 
-# What a file may hold.
-CAPTIONS, REFERENCES, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
-SEGMENTS, BOXES = "segments", "boxes"
 KEPT_PROBLEMS = 20
 # Limits, so that a small file that unpacks to much does not fill the memory.
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
@@ -52,30 +49,22 @@ class RowErrors:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The content of a file before its kind is known.
-
-    format: a key such as `coco_results`; title: its name for people. columns: raw values, one per row, in file order.
-    roles: of columns whose meaning the format fixes: image_id, caption, reference, prompt. left_out: fields of the file
-    that no column holds.
-    numbers: line or record number of each row. rows: rows in the file, faulty ones included. notes: sentences on where
-    columns come from. kind: only if the format fixes it. by_rows: images are known only by their row number.
-    image_names: image ID -> file name. sizes: image ID -> (height, width) or (0, 0), if the file lists images.
-    """
+    """The content of a file before its kind is known."""
 
     path: Path
-    format: str
-    title: str
-    columns: Mapping[str, Sequence]
-    numbers: Sequence[int]
-    rows: int
+    format: str  # a key such as `coco_results`
+    title: str  # the name of the format
+    columns: Mapping[str, Sequence]  # raw values, one per row, in file order
+    numbers: Sequence[int]  # line or record number of each row
+    rows: int  # rows in the file, faulty ones included
     faults: RowErrors
-    notes: tuple[str, ...] = ()
-    kind: str = ""
-    by_rows: bool = False
-    image_names: Mapping[str, str] = field(default_factory=dict)
-    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    roles: Mapping[str, str] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences on where columns come from
+    kind: str = ""  # if the format fixes it
+    by_rows: bool = False  # whether images are known only by their row number
+    image_names: Mapping[str, str] = field(default_factory=dict)  # image ID -> file name, if the file lists images
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # image ID -> (height, width), (0, 0) if unknown
+    roles: Mapping[str, str] = field(default_factory=dict)  # column -> image_id, caption, ..., if the format fixes it
+    left_out: tuple[str, ...] = ()  # fields of the file that no column holds
 
     @property
     def file(self) -> str:
@@ -86,18 +75,19 @@ class Parsed:
         nothing = [None] * len(self.numbers)
         return zip(*(self.columns.get(name, nothing) for name in names), strict=True)
 
-    def with_rows(self, rows: Iterable[Sequence[Mapping[str, Any]] | str], names: Sequence[str], **more: Any) -> Parsed:
-        """The same file with other columns. rows: what each row becomes (values by column), or its fault. more: other
-        fields that change."""
-        faults, numbers, values = self.faults.copy(), [], {name: [] for name in names}
+    def with_rows(self, rows: Sequence[Sequence[Mapping[str, Any]] | str], *first: str, **more: Any) -> Parsed:
+        """The same file with other columns. rows: what each row becomes (values by column), or its fault. first:
+        columns that come before others. more: other fields that change."""
+        faults, numbers, parts = self.faults.copy(), [], []
         for number, row in zip(self.numbers, rows, strict=True):
             if isinstance(row, str):
                 faults.add(number, row)
-                continue
-            numbers += [number] * len(row)
-            for name in names:
-                values[name] += [part.get(name) for part in row]
-        return replace(self, columns=values, numbers=numbers, faults=faults, **more)
+            else:
+                numbers += [number] * len(row)
+                parts += row
+        names = checked_names(self.file, names_of([dict.fromkeys(first), *parts]))
+        columns = {name: [part.get(name) for part in parts] for name in names}
+        return replace(self, columns=columns, numbers=numbers, faults=faults, **more)
 
     def unusable(self, faults: RowErrors, note: str = "") -> CapbiasError:
         """The error for a file without a usable row. faults: those of the file and of its rows."""
@@ -129,18 +119,15 @@ class Head:
 
 @dataclass(frozen=True)
 class Reader:
-    """One format. read.py discovers each module of this package that has `READERS`.
-
-    recognises: whether a file is of this format, by its content; the ending settles only what the content leaves open.
-    parse: its content; raises CapbiasError for a broken file. order: readers are asked in this order, 0.5 to 11 for
-    those of capbias; CSV is last. By default a reader follows the binary formats and precedes other text.
-    """
+    """One format. read.py discovers each module of this package that has `READERS`."""
 
     name: str
     title: str
-    recognises: Callable[[Head], bool]
-    parse: Callable[[Path], Parsed]
-    order: float = 2.5  # `Head.text` raises for a file that is not text
+    recognises: Callable[[Head], bool]  # by the content; the ending settles only what the content leaves open
+    parse: Callable[[Path], Parsed]  # raises CapbiasError for a broken file
+    # Readers are asked in this order, those of capbias from 0.5 to 11, CSV last. By default a reader follows the binary
+    # formats, since `Head.text` raises for them, and precedes other text.
+    order: float = 2.5
 
 
 def of_records(

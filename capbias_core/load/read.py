@@ -19,12 +19,15 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, taken_twice
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.account import (
     CAPTION_NAMES,
     TEXTUAL,
     Choices,
     Question,
     Roles,
+    caption_fault,
+    captions_table,
     content,
     question_of,
     roles_of,
@@ -35,12 +38,6 @@ from capbias_core.load.ids import short
 from capbias_core.load.json_files import document
 from capbias_core.load.labels import label_text, labels
 from capbias_core.load.parsed import (
-    BOXES,
-    CAPTIONS,
-    LABELS,
-    OBJECTS,
-    REFERENCES,
-    SEGMENTS,
     Head,
     Parsed,
     Reader,
@@ -52,27 +49,10 @@ from capbias_core.load.parsed import (
     usual_column,
 )
 from capbias_core.load.shapes import refined
-from capbias_core.load.tables import (
-    BOX_NAMES,
-    OBJECT_COLUMNS,
-    boxes,
-    caption_fault,
-    captions_table,
-    is_boxes,
-    objects,
-    segments,
-)
+from capbias_core.load.tables import BOX_NAMES, OBJECT_COLUMNS, boxes, is_boxes, objects, segments
 from capbias_core.processes import temporary_folder
 from capbias_core.types import Table
 
-TITLES = {
-    CAPTIONS: "captions of a model",
-    REFERENCES: "human captions",
-    LABELS: "labels",
-    OBJECTS: "objects in images",
-    SEGMENTS: "outlines of objects",
-    BOXES: "boxes",
-}
 # Columns of boxes in Open Images and COCO, besides class and corners.
 OF_BOXES = "source isoccluded istruncated isgroupof isdepiction isdepictionof isinside isinsideof bbox category_id id"
 BOX_COLUMNS = {"area", "iscrowd", *OF_BOXES.split(), *" ".join(BOX_NAMES.values()).split()}
@@ -190,36 +170,19 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """One thing that a file holds, read as a kind.
+    """One thing that a file holds, read as a kind."""
 
-    kind: as asked for or found, '' if that is open. title: the format. guess: what the content alone says. columns:
-    names to choose from. table: None if the file cannot be read as this kind; `error` says why, and `question` what to
-    ask. second: human captions beside a model's, or outlines beside objects. by_rows: images are known only by their
-    row. image_names: image ID -> file name, if the file lists both. near: two image IDs, here and in another file, that
-    may mean the same image.
-    """
-
-    kind: str
-    title: str = ""
-    guess: str = ""
-    columns: tuple[str, ...] = ()
-    table: Table | None = None
-    error: CapbiasError | None = None
-    question: Question | None = None
-    second: bool = False
-    by_rows: bool = False
-    image_names: Mapping[str, str] = field(default_factory=dict)
-    near: str = ""
-
-
-def kind_of(parsed: Parsed, chosen: Choices | None = None) -> str:
-    """What a file holds by its format and content: CAPTIONS, REFERENCES, LABELS, OBJECTS or BOXES. Raises Ambiguous if
-    that is open."""
-    chosen = chosen or Choices()
-    roles = roles_of(parsed, chosen)
-    if roles.kind:
-        rows_of(parsed, roles, chosen, False)
-    return roles.kind or _kind_without_captions(parsed, roles)
+    kind: str  # as asked for or detected, '' if that is open
+    title: str = ""  # of the format
+    guess: str = ""  # the kind that the content alone suggests
+    columns: tuple[str, ...] = ()  # names to choose from
+    table: Table | None = None  # None if the file cannot be read as this kind
+    error: CapbiasError | None = None  # why it cannot be read
+    question: Question | None = None  # what to ask, if the error is one
+    second: bool = False  # human captions beside a model's, or outlines beside objects
+    by_rows: bool = False  # whether images are known only by their row
+    image_names: Mapping[str, str] = field(default_factory=dict)  # image ID -> file name, if the file lists both
+    near: str = ""  # two image IDs, here and in another file, that may mean the same image
 
 
 def _guess(parsed: Parsed) -> str:
@@ -266,8 +229,12 @@ def readings(
             return replace(empty, kind=kind, error=error, question=question_of(error), second=second)
 
     image = {"image_id": chosen.image_id} if chosen.image_id else {}
-    if kind == BOXES:
-        return [read(kind, lambda: boxes(parsed))]
+    tables: dict[str, Callable[[], Table]] = {
+        LABELS: lambda: labels(parsed, image, several),
+        OBJECTS: lambda: objects(parsed, image),
+        SEGMENTS: lambda: segments(parsed, wanted),
+        BOXES: lambda: boxes(parsed),
+    }
     if kind in ("", CAPTIONS, REFERENCES):
         try:
             roles = roles_of(parsed, chosen, kind)
@@ -276,19 +243,16 @@ def readings(
             return [replace(empty, error=error, question=question_of(error))]
         kind = roles.kind or _kind_without_captions(parsed, roles)
         empty = replace(empty, guess=empty.guess or kind)
+        kind = OBJECTS if kind == BOXES else kind  # boxes are stored as boxes only if the user says so
         if rows:
             table = partial(captions_table, parsed, roles, rows, chosen)
             first = read(kind, partial(table, kind == REFERENCES))
             if kind == REFERENCES or not roles.references or first.table is None:
                 return [first]
             return [first, read(REFERENCES, partial(table, True), second=True)]
-    if kind == LABELS:
-        return [read(kind, lambda: labels(parsed, image, several))]
-    if kind == SEGMENTS:
-        return [read(kind, lambda: segments(parsed, wanted))]
-    first = read(OBJECTS, lambda: objects(parsed, image))
-    outlines = first.table is not None and "segmentation" in parsed.columns
-    second = [read(SEGMENTS, lambda: segments(parsed, wanted), second=True)] if outlines else []
+    first = read(kind, tables[kind])
+    outlines = kind == OBJECTS and first.table is not None and "segmentation" in parsed.columns
+    second = [read(SEGMENTS, tables[SEGMENTS], second=True)] if outlines else []
     return [first, *(reading for reading in second if reading.table is not None)]
 
 

@@ -7,30 +7,26 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.tables import BETWEEN, SURE
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Problem, Table, counted
 
-PHOTOGRAPHS = "images"  # the kind of an item that lists photographs
-
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What a file holds. details: (label, value). warnings: sentences. problems: the first of problem_count. notes:
-    where columns come from. account: what became of each column and row. several: images with more than one caption."""
+    """What a file holds."""
 
     file: str
-    details: tuple[tuple[str, str], ...]
-    warnings: tuple[str, ...]
-    problems: tuple[Problem, ...]
+    details: tuple[tuple[str, str], ...]  # label, value
+    warnings: tuple[str, ...]  # sentences
+    problems: tuple[Problem, ...]  # the first ones
     problem_count: int
-    notes: tuple[str, ...] = ()
-    several: int = 0
-    account: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()  # where columns come from
+    several: int = 0  # images with more than one caption
+    account: tuple[tuple[str, str], ...] = ()  # what became of each column and row
 
     def lines(self) -> list[tuple[str, str]]:
         """(label, value) for a table; the problems last, by line."""
@@ -54,12 +50,10 @@ def report_table(table: Table, kind: str, file: str, known: Mapping[str, Collect
         counts = f"{counted(table.problem_count, 'problem')} in {counted(table.rows, 'row')}"
         warnings.insert(0, f"{counts}: these rows are left out. The first is at {table.problems[0]}.")
     if kind in (CAPTIONS, REFERENCES):
-        by_image = [pd.Series(table.sets, dtype="str"), table.frame["image_id"]] if table.sets else "image_id"
-        per_image = table.frame.groupby(by_image, sort=False).size()
-        several = int((per_image > 1).sum())
+        several = int((table.frame["caption_index"] == 1).sum())
         describe = _captions(table, kind, known, several)
     else:
-        describe = {LABELS: _labels, OBJECTS: _objects, SEGMENTS: _segments}.get(kind, _boxes)(table, known)
+        describe = {LABELS: _labels, OBJECTS: _objects, SEGMENTS: _segments, BOXES: _boxes}[kind](table, known)
     for line in describe:
         details.append(line) if isinstance(line, tuple) else warnings.append(line)
     return ImportReport(
@@ -95,12 +89,12 @@ def _captions(table: Table, kind: str, known: Mapping[str, Collection[str]], sev
     if labelled := known.get(LABELS):
         unknown = _missing(images, labelled)
         examples = ", ".join(unknown[:5] + ["…"] * (len(unknown) > 5))
-        yield "Images with labels", f"{len(images) - len(unknown):,} ({_percent(images, labelled)})"
+        otherwise = "have no label and do not count"
+        yield from _overlap("Images with labels", images, labelled, "has a label", otherwise)
         yield "Unknown image IDs", f"{len(unknown):,} ({examples})" if unknown else "0"
-        yield from _overlap(images, labelled, "has a label", "have no label and do not count")
     if kind == CAPTIONS and (referenced := known.get(REFERENCES)):
-        yield "Images with references", _percent(images, referenced)
-        yield from _overlap(images, referenced, "has references", "have no human captions and count for LIC_M only")
+        otherwise = "have no human captions and count for LIC_M only"
+        yield from _overlap("Images with references", images, referenced, "has references", otherwise)
 
 
 def _labels(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
@@ -116,8 +110,7 @@ def _labels(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
     if not any_label:
         yield f"No column holds labels: each has more than {MOST_LABELS} different values."
     if captioned := sorted(known.get(CAPTIONS, ())):
-        yield "Captioned images with labels", _percent(captioned, images)
-        yield from _overlap(captioned, images, "with a caption is in this file")
+        yield from _overlap("Captioned images with labels", captioned, images, "with a caption is in this file")
 
 
 def _objects(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
@@ -130,8 +123,8 @@ def _objects(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
     yield "Images by category", ", ".join(shown[:MOST_LABELS] + ["…"] * (len(shown) > MOST_LABELS))
     yield "Crowds (each counts as the object)", f"{table.crowds:,}"
     if labelled := sorted(known.get(LABELS, ())):
-        yield "Labelled images in the file", _percent(labelled, images)
-        yield from _overlap(labelled, images, "with a label is in this file", "have labels and are not in this file")
+        what, otherwise = "with a label is in this file", "have labels and are not in this file"
+        yield from _overlap("Labelled images in the file", labelled, images, what, otherwise)
 
 
 def _boxes(table: Table, _known: Mapping[str, Collection[str]]) -> Iterator:
@@ -151,8 +144,8 @@ def _segments(table: Table, known: Mapping[str, Collection[str]]) -> Iterator:
         size = f"The file does not give the size of {counted(without_size, 'image')}"
         yield f"{size}: whether outlines fit is checked when they are used."
     if photographs := sorted(known.get(PHOTOGRAPHS, ())):
-        yield "Photographs with outlines", _percent(photographs, images)
-        yield from _overlap(photographs, images, "of a photograph is in this file", "have a photograph and no outline")
+        what, otherwise = "of a photograph is in this file", "have a photograph and no outline"
+        yield from _overlap("Photographs with outlines", photographs, images, what, otherwise)
 
 
 def _missing(images: Sequence[str], known: Collection[str]) -> list[str]:
@@ -160,15 +153,16 @@ def _missing(images: Sequence[str], known: Collection[str]) -> list[str]:
     return [image for image in images if image not in known]
 
 
-def _percent(images: Sequence[str], known: Collection[str]) -> str:
-    return f"{100.0 * (1 - len(_missing(images, known)) / max(len(images), 1)):.1f}%"
-
-
-def _overlap(images: Sequence[str], known: Collection[str], what: str, otherwise: str = "") -> Iterator[str]:
-    """A warning with the likely reason if nothing is in common, and one in the words `otherwise` for less than half."""
+def _overlap(
+    label: str, images: Sequence[str], known: Collection[str], what: str, otherwise: str = ""
+) -> Iterator[tuple[str, str] | str]:
+    """How many images are known. A warning with the likely reason if none is, and one in the words `otherwise` if less
+    than half are."""
     missing = _missing(images, known)
-    if len(missing) == len(images):
+    found = len(images) - len(missing)
+    yield label, f"{found:,} ({found / max(len(images), 1):.1%})"
+    if not found:
         here, there = ", ".join(images[:2]), ", ".join(sorted(known)[:2]) or "none"
         yield f"No image ID {what}: the IDs may come from another data set ({here}; {there})."
-    elif otherwise and len(missing) * 2 > len(images):
+    elif otherwise and found * 2 < len(images):
         yield f"{len(missing):,} of {counted(len(images), 'image')} {otherwise}."

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from capbias_core.attributes.labels import is_about_labeller
+from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.load.account import FENCE, NEARLY_ALL, is_missing, is_sentence
 from capbias_core.load.ids import described, short
-from capbias_core.load.parsed import CAPTIONS, IMAGE_IDS, REFERENCES, Parsed, literal, usual_column
+from capbias_core.load.parsed import IMAGE_IDS, Parsed, literal, usual_column
 from capbias_core.load.tabular import coco_names
 from capbias_core.types import counted
 
@@ -35,8 +36,8 @@ def refined(parsed: Parsed) -> Parsed:
     return next((plain for shape in SHAPES if (plain := shape(parsed))), parsed)
 
 
-def _dicts(column: Sequence | None) -> list[dict]:
-    return [value for value in (column or [])[:SAMPLE] if isinstance(value, dict)]
+def _dicts(column: Sequence) -> list[dict]:
+    return [value for value in column[:SAMPLE] if isinstance(value, dict)]
 
 
 def _lmms_eval(parsed: Parsed) -> Parsed | None:
@@ -45,12 +46,10 @@ def _lmms_eval(parsed: Parsed) -> Parsed | None:
     Beside it are the caption (pred) and the human ones (answer); in metrics of objects such as CHAIR these are words,
     and the caption is in filtered_resps or resps.
     """
-    if "doc_id" not in parsed.columns:
-        return None
     metrics = [name for name, column in parsed.columns.items() if any("image_id" in value for value in _dicts(column))]
-    if not metrics:
+    if "doc_id" not in parsed.columns or not metrics:
         return None
-    rows, used, words, with_human = [], {}, False, False
+    rows, used, words = [], {}, False
     for filtered, answers, prompt, *values in parsed.values("filtered_resps", "resps", "input", *metrics):
         by_metric = [(name, value) for name, value in zip(metrics, values, strict=True) if isinstance(value, dict)]
         by_metric.sort(key=lambda pair: not isinstance(pair[1].get("pred"), str))
@@ -61,34 +60,25 @@ def _lmms_eval(parsed: Parsed) -> Parsed | None:
         caption, human = value.get("pred"), value.get("answer")
         if not isinstance(caption, str):
             caption, human, words = _first_text(filtered) or _first_text(answers), None, True
-        if not (isinstance(human, list) and any(map(is_sentence, human))):
-            human = None
         used[metric] = None
-        with_human = with_human or bool(human)
+        people = {HUMAN: human} if isinstance(human, list) and any(map(is_sentence, human)) else {}
         prompt = prompt if isinstance(prompt, str) else None
-        rows.append([{"image_id": value.get("image_id"), "caption": caption, HUMAN: human, PROMPT: prompt}])
+        rows.append([{"image_id": value.get("image_id"), "caption": caption, **people, PROMPT: prompt}])
     source = "captions from filtered_resps, since pred and answer list objects" if words else "captions from pred"
     note = f"image IDs from {', '.join(used)}; {source}"
-    names = ("image_id", "caption", *((HUMAN,) if with_human else ()), PROMPT)
     sources = ("filtered_resps", "resps") if words else ()
-    return _rows(parsed, rows, names, (*used, *sources, "input"), "lmms_eval", "lmms-eval samples (JSON Lines)", note)
+    return _fixed(parsed, rows, (*used, *sources, "input"), "lmms_eval", "lmms-eval samples (JSON Lines)", note)
 
 
-def _rows(
-    parsed: Parsed,
-    rows: list,
-    names: Sequence[str],
-    used: Collection[str],
-    format: str,
-    title: str,
-    *notes: str,
-    **more,
+def _fixed(
+    parsed: Parsed, rows: list, used: Collection[str], format: str, title: str, *notes: str, **more: Any
 ) -> Parsed:
     """What a format fixes: its columns have roles. used: columns of the file that the rows are made of."""
-    left_out = tuple(name for name in parsed.columns if name not in used and name not in names)
-    roles = {name: ROLES[name] for name in names if name in ROLES}
-    given = {"format": format, "title": title, "notes": notes, "roles": roles, "left_out": left_out, "kind": CAPTIONS}
-    return parsed.with_rows(rows, names, **given, **more)
+    more |= {"format": format, "title": title, "notes": notes, "kind": CAPTIONS}
+    plain = parsed.with_rows(rows, "image_id", "caption", **more)
+    roles = {name: ROLES[name] for name in plain.columns if name in ROLES}
+    left_out = tuple(name for name in parsed.columns if name not in used and name not in plain.columns)
+    return replace(plain, roles=roles, left_out=left_out)
 
 
 def _first_text(value: Any) -> str | None:
@@ -107,11 +97,11 @@ def _vlmevalkit(parsed: Parsed) -> Parsed | None:
             caption = None
         if isinstance(human, str) and human.lstrip().startswith("["):
             human = literal(human.strip())
-        rows.append([{"image_id": f"{ROW}{index}".strip(), "caption": caption, HUMAN: human, PROMPT: prompt}])
-    names = ("image_id", "caption", HUMAN, *((PROMPT,) if "question" in parsed.columns else ()))
+        asked = {PROMPT: prompt} if "question" in parsed.columns else {}
+        rows.append([{"image_id": f"{ROW}{index}".strip(), "caption": caption, HUMAN: human, **asked}])
     note = "the file has no image IDs: each image is known by its row until human captions with IDs identify it"
     used = ("index", "answer", "prediction", "question")
-    return _rows(parsed, rows, names, used, "vlmevalkit", "VLMEvalKit predictions", note, by_rows=True)
+    return _fixed(parsed, rows, used, "vlmevalkit", "VLMEvalKit predictions", note, by_rows=True)
 
 
 # Columns of a batch's requests and answers.
@@ -126,7 +116,9 @@ BATCHES = (
 
 def _batch(parsed: Parsed) -> Parsed | None:
     """The output of a batch API: OpenAI's and those like it, Anthropic's, Gemini's, Vertex's and Bedrock's."""
-    pair = next((pair for pair in BATCHES if pair[0] in parsed.columns and _dicts(parsed.columns.get(pair[1]))), None)
+    pair = next(
+        (pair for pair in BATCHES if pair[0] in parsed.columns and _dicts(parsed.columns.get(pair[1], ()))), None
+    )
     if pair is None:
         return None
     rows, failed = [], 0
@@ -141,7 +133,7 @@ def _batch(parsed: Parsed) -> Parsed | None:
     notes = (f"image IDs from {pair[0]}, captions from {pair[1]}",)
     if failed:
         notes += (f"{counted(failed, 'request')} of {len(rows):,} failed",)
-    return _rows(parsed, rows, ("image_id", "caption"), (*pair, "error"), "batch", "Batch API output", *notes)
+    return _fixed(parsed, rows, (*pair, "error"), "batch", "Batch API output", *notes)
 
 
 def _answers(value: Any) -> list[str]:
@@ -210,12 +202,11 @@ def _conversations(parsed: Parsed) -> Parsed | None:
         row = dict(zip(others, values, strict=True))
         name = row.pop(image, None) if image else None
         name = name[0] if isinstance(name, list) and name else name
-        rows.append([{**row, "image_id": name or _image_in(turns), "caption": texts[answers[0]][1], PROMPT: prompt}])
+        rows.append([{"image_id": name or _image_in(turns), "caption": texts[answers[0]][1], PROMPT: prompt, **row}])
     notes = (f"captions are the model's first turn in {column}",)
     if longer:
         notes += (f"later turns of {counted(longer, 'conversation')} left out",)
-    kept = ["image_id", "caption", PROMPT, *(name for name in others if name not in (image, "image_id"))]
-    return _rows(parsed, rows, kept, (column, image or ""), "conversations", "Conversations", *notes)
+    return _fixed(parsed, rows, (column, image or ""), "conversations", "Conversations", *notes)
 
 
 def _turns(values: Sequence) -> list[dict]:
@@ -235,7 +226,7 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
         return UPLOADED.sub(r"\1", image) if isinstance(image, str) else image
 
     tasks = [task for task in parsed.columns.get("annotations", ())[:SAMPLE] if isinstance(task, list)]
-    if not _dicts(parsed.columns.get("data")) or not tasks:
+    if not _dicts(parsed.columns.get("data", ())) or not tasks:
         lists = [name for name, column in parsed.columns.items() if any("choices" in value for value in _dicts(column))]
         image = usual_column(parsed.columns, IMAGE_IDS)
         columns: dict[str, Sequence] = dict(parsed.columns)
@@ -247,7 +238,7 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
             cells = parsed.columns[name]
             columns[name] = [cell.get("choices") if isinstance(cell, dict) else cell for cell in cells]
         return replace(parsed, columns=columns)
-    rows, names = [], {"image_id": None}
+    rows = []
     for task, answers in parsed.values("data", "annotations"):
         image = task.get(usual_column(task, IMAGE_IDS) or next(iter(task), "")) if isinstance(task, dict) else None
         parts = []
@@ -261,12 +252,13 @@ def _label_studio(parsed: Parsed) -> Parsed | None:
                 if isinstance(value, dict) and isinstance(name := result.get("from_name"), str):
                     keys = (key for key in ("choices", "text", "rating", "number") if key in value)
                     part[name] = value.get(next(keys, ""))
-            names |= dict.fromkeys(part)
             parts.append(part)
         rows.append(parts or "the task has no annotation")
-    if all(isinstance(row, str) or len(row) == 1 for row in rows):
-        names.pop("annotator", None)
-    return parsed.with_rows(rows, tuple(names), format="label_studio", title="Label Studio export")
+    parts = [part for row in rows if isinstance(row, list) for part in row]
+    if len(parts) == sum(isinstance(row, list) for row in rows):  # one annotation of each image
+        for part in parts:
+            del part["annotator"]
+    return parsed.with_rows(rows, "image_id", format="label_studio", title="Label Studio export")
 
 
 def _detections(parsed: Parsed) -> Parsed | None:
@@ -279,33 +271,31 @@ def _detections(parsed: Parsed) -> Parsed | None:
             return None
         notes = (*parsed.notes, "names of categories from COCO, since the file lists none")
         return replace(parsed, columns={**parsed.columns, "category": named}, notes=notes)
-    if not any({"x1", "xmin"} & value.keys() for value in _dicts(parsed.columns.get("box"))):
+    if not any({"x1", "xmin"} & value.keys() for value in _dicts(parsed.columns.get("box", ()))):
         return None
     others = [name for name in parsed.columns if name != "box"]
     image = usual_column((name for name in others if name != "id"), IMAGE_IDS)
+    of_image = {} if image else {"image_id": parsed.path.stem}
     rows = [
-        [{"image_id": parsed.path.stem, **dict(zip(others, values, strict=True)), **box}]
+        [{**of_image, **dict(zip(others, values, strict=True)), **box}]
         if isinstance(box, dict)
         else f"{described(box)} where a box is expected"
         for box, *values in parsed.values("box", *others)
     ]
-    corners = [name for value in _dicts(parsed.columns["box"]) for name in value]
-    names = dict.fromkeys((*(() if image else ("image_id",)), *others, *corners))
     notes = () if image else ("the file names no image; its own name is taken as the image ID",)
-    return parsed.with_rows(rows, tuple(names), notes=(*parsed.notes, *notes))
+    return parsed.with_rows(rows, notes=(*parsed.notes, *notes))
 
 
-# Columns of the data sets of human captions that write a row per caption.
-HUMAN_SETS = ({"image_name", "comment_number", "comment"}, {"caption_str", "caption_id", "reference_strs"})
+# Data sets of human captions with a row per caption: columns of image IDs, of captions, and what else they have.
+HUMAN_SETS = (("image_name", "comment", "comment_number"), ("image_id", "caption_str", "reference_strs"))
 
 
 def _human_set(parsed: Parsed) -> Parsed | None:
     """Flickr30k's and TextCaps' tables of human captions."""
-    if not any(names <= parsed.columns.keys() for names in HUMAN_SETS):
-        return None
-    caption = "comment" if "comment" in parsed.columns else "caption_str"
-    image = "image_name" if caption == "comment" else "image_id"
-    return replace(parsed, kind=REFERENCES, roles={image: "image_id", caption: "caption"})
+    for image, *others in HUMAN_SETS:
+        if {image, *others} <= parsed.columns.keys():
+            return replace(parsed, kind=REFERENCES, roles={image: "image_id", others[0]: "caption"})
+    return None
 
 
 def _nested(parsed: Parsed) -> Parsed | None:
@@ -352,7 +342,7 @@ def _listed(parsed: Parsed) -> Parsed | None:
             names = tuple(parsed.columns)
             records = (dict(zip(names, values, strict=True)) for values in parsed.values(*names))
             rows = [[{**record, name: part} for part in record[name] or [None]] for record in records]
-            return parsed.with_rows(rows, names, notes=(*parsed.notes, f"a row per object in {short(name)}"))
+            return parsed.with_rows(rows, notes=(*parsed.notes, f"a row per object in {short(name)}"))
     return None
 
 

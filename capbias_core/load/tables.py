@@ -1,10 +1,13 @@
-"""From the content of a file to a typed table; every row that is left out is counted."""
+"""Objects, boxes and outlines of a file as a table; every row that is left out is counted.
+
+An outline is kept as the JSON text of COCO's `segmentation`: a list of polygons `[x1, y1, x2, y2, ...]`, or
+`{"size": [height, width], "counts": ...}` with run lengths down the columns, as numbers or in COCO's compressed text.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,47 +16,12 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
-from capbias_core.load.account import (
-    EACH,
-    OTHER,
-    REPEATED,
-    SAMPLES,
-    SCORED,
-    SHORT,
-    TEXT,
-    TEXTS,
-    TOKENS,
-    Ambiguous,
-    Choices,
-    Roles,
-    Rows,
-    account_of,
-    best_first,
-    content,
-    roles_of,
-    rows_of,
-    separator_of,
-    texts_of,
-    which_samples,
-)
-from capbias_core.load.clean import clean_captions
-from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id, short
+from capbias_core.errors import CapbiasError, need
+from capbias_core.load.ids import described, normalise_image_id, short
 from capbias_core.load.labels import label_text
-from capbias_core.load.parsed import (
-    CAPTIONS,
-    IMAGE_IDS,
-    KEPT_PROBLEMS,
-    MOST_CHARACTERS,
-    REFERENCES,
-    Parsed,
-    RowErrors,
-    chosen_column,
-    listed,
-    usual_column,
-)
-from capbias_core.load.segments import extent, outline_fault, read_outline
-from capbias_core.types import BOX_COLUMNS, CAPTION_COLUMNS, SEGMENT_COLUMNS, Table, counted
+from capbias_core.load.parsed import IMAGE_IDS, Parsed, RowErrors, chosen_column, listed, literal, usual_column
+from capbias_core.load.photographs import MOST_PIXELS
+from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
 
 BETWEEN = "|"  # between the names of objects
 # How sure a detector is of an object, behind its name: `cat:0.93`.
@@ -72,7 +40,9 @@ BOX_NAMES = {
 }
 # Codes of Open Images for people.
 PEOPLE = {"/m/01g317": "person", "/m/03bt1vf": "woman", "/m/04yx4": "man", "/m/05r655": "girl", "/m/01bl7v": "boy"}
-SHOWN_PROMPTS = 8
+# How far a polygon may reach over the edge of its image, as a share of the longer side: people draw a little too far.
+OVER_THE_EDGE = 0.05
+CORNERS = 3
 
 
 def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> list[str]:
@@ -110,177 +80,6 @@ def _table(
     frame = pd.DataFrame(rows, columns=list(columns))
     notes = (*parsed.notes, *more.pop("notes", ()))
     return Table(frame, parsed.rows, problems=tuple(faults.first), problem_count=faults.count, notes=notes, **more)
-
-
-# captions
-
-
-def captions(parsed: Parsed, given: Mapping[str, Any] = {}, human: bool = False) -> Table:
-    """The captions of a file of one kind: image_id, caption_index, caption. given: as for `Choices.of`. human: those of
-    people. Raises Ambiguous if it is open which they are, and CapbiasError if none is usable."""
-    chosen = Choices.of(given, parsed)
-    roles = roles_of(parsed, chosen, REFERENCES if human else CAPTIONS)
-    return captions_table(parsed, roles, rows_of(parsed, roles, chosen, True), chosen, human)
-
-
-def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, human: bool) -> Table:
-    """The captions in the columns of a role. Table.sets names the captioner of each, if there are several: the column,
-    the value of the column of captioners, or both."""
-    names = roles.references if human else roles.captions
-    several = len(names) > 1 and not human and chosen.sets != SAMPLES
-    columns, done = [], {}
-    for name in names:
-        values = parsed.columns[name]
-        holds = content(values)
-        if holds == SCORED and not best_first(values):
-            raise CapbiasError(
-                f"In {short(name)} of {parsed.file} the first candidate has the lowest number, which may be a loss.",
-                "Write the candidate to read alone.",
-                "caption_column",
-            )
-        separator = separator_of(values) if holds in (TEXT, REPEATED, OTHER) else ""
-        if separator and not human:
-            if separator != "\n" and not chosen.sets:
-                raise Ambiguous(which_samples(parsed, name, separator))
-            separator = separator if chosen.sets in (SAMPLES, EACH) else ""
-        columns.append((name, values, holds, separator))
-        done[name] = {TOKENS: "words joined", SCORED: "of several candidates the one with the best score"}.get(
-            holds, ""
-        )
-        if separator:
-            done[name] = f"split at {'line breaks' if separator == chr(10) else separator}"
-    ids = parsed.columns[roles.image_id]
-    captioners = parsed.columns[rows.captioner] if rows.captioner and not human else None
-    faults = parsed.faults.copy()
-    images, texts, indices, sets = [], [], [], []
-    known: dict[str, str] = {}  # IDs that are texts: 1 and True would be one key
-    for index in range(len(ids)) if rows.keep is None else rows.keep:
-        number, raw_id = parsed.numbers[index], ids[index]
-        image = known.get(raw_id) if type(raw_id) is str else None
-        if image is None:
-            try:
-                image = normalise_image_id(raw_id)
-            except ValueError as error:
-                faults.add(number, str(error))
-                continue
-            if type(raw_id) is str:
-                known[raw_id] = image
-        for name, values, holds, separator in columns:
-            cell = values[index]
-            value = cell if holds == TEXT and not separator else texts_of(cell, holds, separator)
-            whole = isinstance(value, list) and (holds in (TEXTS, SHORT) or separator)
-            for caption in (value or [""]) if whole else (value,):
-                if fault := caption_fault(caption):
-                    faults.add(number, fault)
-                    continue
-                images.append(image)
-                texts.append(caption)
-                indices.append(index)
-                if several or captioners:
-                    parts = [str(captioners[index])] if captioners else []
-                    sets.append(" ".join([*parts, *([name] if several else [])]))
-    cleaned = clean_captions(texts)
-    kept = [index for index, text in enumerate(cleaned.texts) if text is not None]
-    empty = len(texts) - len(kept)
-    if empty:
-        images, indices = [images[index] for index in kept], [indices[index] for index in kept]
-        sets = [sets[index] for index in kept] if sets else sets
-    texts = [text for text in cleaned.texts if text is not None]
-    if not texts:
-        raise parsed.unusable(faults, ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items()))
-    frame = pd.DataFrame({"image_id": images, "caption": texts}, dtype="str")
-    by_image = frame["image_id"] if not sets else [pd.Series(sets, dtype="str"), frame["image_id"]]
-    frame["caption_index"] = frame.groupby(by_image, sort=False).cumcount()
-    sizes = frame.groupby(by_image, sort=False).size().rename("size").reset_index()
-    sizes = sizes.drop_duplicates(["size", "image_id"])["size"].value_counts().to_dict()  # images, of any captioner
-    equal = int(frame.assign(set=sets or "").duplicated(["set", "image_id", "caption"]).sum())
-    prompts, notes = (), parsed.notes
-    if roles.prompt and not human:
-        raw = parsed.columns[roles.prompt]
-        asked = [raw[index] for index in indices]
-        prompts = tuple(text.strip() if isinstance(text, str) and not caption_fault(text) else "" for text in asked)
-        counts = Counter(prompts)
-        prompts = prompts if len(counts) > 1 else ()
-        if prompts:
-            shown = [f"{short(text) or '(none)'} ({number:,})" for text, number in counts.items()][:SHOWN_PROMPTS]
-            more = "; …" if len(counts) > SHOWN_PROMPTS else ""
-            notes += (f"{counted(len(counts), 'prompt')}: {'; '.join(shown)}{more}",)
-    if rows.keep is not None:
-        wanted = " and ".join(f"{short(name)} is {short(value)}" for name, value in chosen.rows.items())
-        notes += (f"{len(rows.keep):,} of {counted(len(ids), 'row')} read, those where {wanted}",)
-    return Table(
-        frame[list(CAPTION_COLUMNS)],
-        parsed.rows,
-        empty=empty,
-        problems=tuple(faults.first),
-        problem_count=faults.count,
-        notes=notes,
-        prompts=prompts,
-        sets=tuple(sets),
-        account=tuple(
-            account_of(parsed, roles, rows, sizes, equal, done, second=human and bool(roles.captions)).lines()
-        ),
-        cleaned=cleaned.counts,
-        warnings=cleaned.warnings,
-    )
-
-
-def caption_fault(caption: object) -> str:
-    """Why a raw caption cannot be used, or ''."""
-    if isinstance(caption, str) and caption.isascii() and "\0" not in caption and len(caption) <= MOST_CHARACTERS:
-        return ""  # nearly all, quickly
-    if caption is None or caption != caption:
-        return "there is no caption (null)"
-    if not isinstance(caption, str):
-        return f"the caption is {described(caption)}, not text"
-    if len(caption) > MOST_CHARACTERS:
-        return f"the caption has {len(caption):,} characters; at most {MOST_CHARACTERS:,} are read"
-    return "the caption holds a NUL character or half a surrogate pair" if UNSTORABLE.search(caption) else ""
-
-
-def with_images(table: Table, human: pd.DataFrame, known: pd.DataFrame, file: str) -> Table:
-    """Captions by row as captions by image: a row is the image with the same human captions.
-
-    table: captions by row. human: their human captions by row. known: human captions with image IDs. A row is the image
-    that has most of its human captions, and more than half of them, ignoring case and outer space; a tie gives no
-    image, unless one is the row itself. If each row is itself, nothing changes. A row without an image is left out and
-    counted. Raises CapbiasError if no row has one.
-    """
-    with_text = defaultdict(set)  # text -> image IDs
-    for text, image in zip(known["caption"].str.strip().str.casefold(), known["image_id"], strict=True):
-        with_text[text].add(image)
-    by_row = {}
-    for row, texts in human["caption"].str.strip().str.casefold().groupby(human["image_id"], sort=False):
-        votes = Counter(image for text in texts for image in with_text.get(text, ()))
-        most = max(votes.values(), default=0)
-        best = [image for image, number in votes.items() if number == most and number * 2 > len(texts)]
-        if len(best) == 1 or row in best:
-            by_row[row] = row if row in best else best[0]
-    if all(row == image for row, image in by_row.items()) and len(by_row) == human["image_id"].nunique():
-        return table
-    images = table.frame["image_id"].map(by_row)
-    lost, faults = images.isna(), RowErrors(file, "record")
-    for index in lost.to_numpy().nonzero()[0]:
-        faults.add(int(index) + 1, f"no loaded image has the human captions of {table.frame['image_id'].iloc[index]}")
-    if lost.all():
-        raise CapbiasError(
-            f"The rows of {file} have no image IDs, and no loaded image has its human captions.",
-            "Load it without other human captions, or into another collection: it holds human captions itself.",
-        )
-    frame = table.frame.assign(image_id=images)[~lost].reset_index(drop=True)
-    frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
-    note = (
-        f"{counted(len(frame), 'caption')} got the image ID of the loaded human captions; not found: {faults.count:,}"
-    )
-    return replace(
-        table,
-        frame=frame,
-        problems=(*table.problems, *faults.first)[:KEPT_PROBLEMS],
-        problem_count=table.problem_count + faults.count,
-        notes=(*table.notes, note),
-        prompts=tuple(prompt for prompt, out in zip(table.prompts, lost, strict=False) if not out),
-        sets=tuple(name for name, out in zip(table.sets, lost, strict=False) if not out),
-    )
 
 
 # objects
@@ -430,24 +229,7 @@ def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({"image_id": list(texts), "objects": list(map(BETWEEN.join, texts.values()))}, dtype="str")
 
 
-# regions and outlines
-
-
-def regions(parsed: Parsed) -> Table:
-    """The regions of photographs whose features a captioner reads: image_id, x1, y1, x2, y2, line (of the file). Raises
-    CapbiasError for a table of other columns, or one without a usable row."""
-    sides = {side: BOX_NAMES[side] for side in SIDES}
-    names = _columns_of(parsed, {}, sides, "Write one row per region, in pixels, x2 and y2 exclusive.")
-
-    def read(number: int, image: object, *raw: Any) -> tuple:
-        corners = _floats(raw)
-        if _on_image(corners, 0, 0) != tuple(corners):
-            raise ValueError(f"a region ({', '.join(map(str, raw))}) that is not on its image")
-        return normalise_image_id(image), *corners, number
-
-    columns = zip(parsed.numbers, *(parsed.columns[name] for name in names), strict=True)
-    rows, faults = _read_rows(parsed, columns, read)
-    return _table(parsed, rows, ("image_id", *SIDES, "line"), faults)
+# outlines
 
 
 def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
@@ -485,3 +267,129 @@ def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
     rows, faults = _read_rows(parsed, parsed.values(*names), read)
     left_out = f"{others:,} are of images that the collection does not have" if others else ""
     return _table(parsed, rows, SEGMENT_COLUMNS, faults, left_out, others=others)
+
+
+# outlines as COCO writes them: polygons, and masks as run lengths
+
+
+def read_outline(given: object, height: int = 0, width: int = 0) -> tuple[Any, str]:
+    """An outline and its JSON text, from COCO's `segmentation` as files have it: also as text, and a mask in a list.
+    height, width: of its image, for a mask without a size. Raises ValueError with the fault."""
+    if given is None:
+        raise ValueError("there is no outline (segmentation)")
+    outline: Any = _from_text(given) if isinstance(given, str) else given
+    plain: Any = outline
+    if isinstance(plain, list) and plain and all(type(value) in (int, float) for value in plain):
+        plain = [plain]
+    if isinstance(plain, list) and plain and all(isinstance(part, dict) for part in plain):
+        masks = [_plain_mask(part, height, width) for part in plain]
+        plain = masks[0]
+        if len(masks) > 1:  # one mask for the parts of an object
+            if fault := next(filter(None, (outline_fault(mask, 0, 0) for mask in masks)), ""):
+                raise ValueError(fault)
+            if any(mask["size"] != plain["size"] for mask in masks):
+                raise ValueError("run lengths of several sizes in one outline")
+            merged = coco_mask().merge([run_length_mask(mask) for mask in masks])
+            plain = {"size": plain["size"], "counts": merged["counts"].decode()}
+    elif isinstance(plain, dict):
+        plain = _plain_mask(plain, height, width)
+    return plain, given if isinstance(given, str) and plain is outline else json.dumps(plain)
+
+
+def _from_text(text: str) -> Any:
+    if (value := literal(text)) is None:
+        raise ValueError("the outline is neither polygons nor run lengths")
+    return value
+
+
+def _plain_mask(mask: dict, height: int, width: int) -> dict:
+    """A mask with its size; compressed run lengths become text if they are bytes, or bytes as Python prints them."""
+    counts = mask.get("counts")
+    if isinstance(counts, str) and counts.startswith(("b'", 'b"')):
+        counts = _from_text(counts)
+    if isinstance(counts, bytes):
+        counts = counts.decode("ascii", "replace")
+    plain = mask if counts is mask.get("counts") else {**mask, "counts": counts}
+    return {"size": [height, width], **plain} if height and "size" not in mask else plain
+
+
+def outline_fault(outline: object, height: int, width: int) -> str:
+    """Why an outline cannot be used for an image of this size (0 if unknown), or ''.
+
+    >>> outline_fault([[0, 0, 4, 0, 4, 4]], 10, 10), outline_fault([[0, 0, 90, 0, 4, 4]], 10, 10)
+    ('', 'a point of the outline is not on the image of 10 x 10 pixels')
+    """
+    if isinstance(outline, dict):
+        size = outline.get("size")
+        if not isinstance(size, list) or len(size) != 2 or not all(type(side) is int and side > 0 for side in size):
+            return "run lengths without their size [height, width]"
+        if height and tuple(size) != (height, width):
+            return f"an outline of {size[1]} x {size[0]} pixels on an image of {width} x {height}"
+        if size[0] * size[1] > MOST_PIXELS:
+            return f"an outline of {size[1]} x {size[0]} pixels, more than {MOST_PIXELS // 1_000_000} million"
+        runs = run_lengths(outline.get("counts"))
+        if runs is None:
+            return "run lengths that are neither whole numbers nor COCO's compressed text"
+        pixels = size[0] * size[1]
+        return "" if sum(runs) == pixels else f"run lengths for {sum(runs):,} pixels where the outline has {pixels:,}"
+    if not isinstance(outline, list):
+        return f"the outline is {described(outline)}, neither polygons nor run lengths"
+    sides, reach = (width, height) if height else (MOST_PIXELS, MOST_PIXELS), OVER_THE_EDGE * max(width, height)
+    for polygon in outline:
+        if not isinstance(polygon, list) or len(polygon) < 2 * CORNERS or len(polygon) % 2:
+            return f"a polygon is not a list of {CORNERS} or more points (x, y)"
+        if not set(map(type, polygon)) <= {int, float}:
+            return "a polygon holds something else than numbers"
+        for values, side in zip((polygon[::2], polygon[1::2]), sides, strict=True):
+            if min(values) < -reach or max(values) > side + reach or not math.isfinite(sum(values)):
+                size = f"{width} x {height}" if height else "at most 64 million"
+                return f"a point of the outline is not on the image of {size} pixels"
+    return "" if outline else "the outline is empty"
+
+
+def run_lengths(counts: object) -> list[int] | None:
+    """Run lengths, as numbers or in COCO's compressed text, as whole numbers of 0 or more; None for anything else.
+
+    Compressed, a character from "0" on has six bits: five of a number, lowest first, and one if the number goes on.
+    From the fourth number on, it is the difference to the last but one.
+
+    >>> run_lengths("132"), run_lengths([1, 3, 2]), run_lengths("1 3")
+    ([1, 3, 2], [1, 3, 2], None)
+    """
+    runs: list = counts if isinstance(counts, list) else []
+    value = shift = 0
+    for character in counts if isinstance(counts, str) else "":
+        bits = ord(character) - 48
+        if not 0 <= bits < 64 or shift > 30:
+            return None
+        value |= (bits & 31) << shift
+        shift += 5
+        if not bits & 32:
+            value -= (1 << shift) if bits & 16 else 0
+            runs.append(value + runs[-2] if len(runs) > 2 else value)
+            value = shift = 0
+    if shift or not isinstance(counts, list | str) or not all(type(run) is int and run >= 0 for run in runs):
+        return None
+    return runs
+
+
+def extent(outline: list | dict) -> tuple[float, float, float, float]:
+    """The box around an outline: x1, y1, x2, y2."""
+    if isinstance(outline, dict):
+        x, y, width, height = (float(value) for value in coco_mask().toBbox(run_length_mask(outline)))
+        return x, y, x + width, y + height
+    xs, ys = ([value for polygon in outline for value in polygon[axis::2]] for axis in (0, 1))
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def run_length_mask(outline: dict) -> dict:
+    """A mask as run lengths in the form in which pycocotools reads it."""
+    return coco_mask().frPyObjects({**outline, "counts": run_lengths(outline["counts"])}, *outline["size"])
+
+
+def coco_mask() -> Any:
+    """The module pycocotools.mask. Raises MissingExtra if it is not installed."""
+    need("Reading outlines as run lengths", "pycocotools")
+    from pycocotools import mask
+
+    return mask

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import BOXES, REFERENCES
 from capbias_core.load.account import is_sentence
 from capbias_core.load.files import (
     SPLITS,
@@ -32,17 +33,7 @@ from capbias_core.load.files import (
     whole_text,
 )
 from capbias_core.load.ids import short
-from capbias_core.load.parsed import (
-    BOXES,
-    REFERENCES,
-    Head,
-    Parsed,
-    Reader,
-    RowErrors,
-    check_rows,
-    checked_names,
-    listed,
-)
+from capbias_core.load.parsed import Head, Parsed, Reader, RowErrors, check_rows, checked_names, listed
 from capbias_core.load.places import nameable
 from capbias_core.resources import OBJECTS_FILE
 from capbias_core.types import counted

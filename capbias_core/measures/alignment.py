@@ -72,7 +72,7 @@ def count(job: Job) -> Outcome:
     human = of_same_images(job.references(), job.frame)
     known = frozenset(job.masked(job.tokens(job.frame)).words)
     masked = job.masked(job.reference_tokens(human))
-    near = neighbours_of(job.workspace.frame(option["item"]), option, masked.words, known)
+    near = neighbours_of(job.table(option["item"]), option, masked.words, known)
     deltas = {*DELTAS, option["delta"]}
     by_delta = sweep(human["image_id"], job.codes, masked, known, near, deltas, job.progress)
     facts = run_facts(job.spec, job.options, job.attribute)

@@ -27,7 +27,7 @@ from capbias_core.prepare.text import tokens_with_spans
 from capbias_core.types import Attribute
 from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, upsampled, word_maps
 from capbias_core.vision.presets import PRESETS
-from capbias_core.workspace.models import captioner_option, resolve_model
+from capbias_core.workspace.models import captioner_option
 from capbias_core.workspace.photographs import ORIGINALS, People, writer_of
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import frame_bytes, images_in
@@ -131,7 +131,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
 def count(job: Job) -> Outcome:
     """Maps at the words that name a value, and how much of each lies outside people."""
     options, attribute = job.options, job.attribute
-    photographs, people = job.photographs(), People(job.workspace, options.people)
+    photographs, people = job.photographs(), People(job.table(options.people["item"]))
     captions, left_out = captions_to_read(job, photographs, people.rows)
     captioner: Any = None
     rows, maps = [], []
@@ -139,7 +139,7 @@ def count(job: Job) -> Outcome:
         from capbias_core.vision.captioners import Captioner
 
         job.progress(0.0, "loading the captioner")
-        captioner = Captioner(resolve_model(job.workspace, options.captioner).path, options.device)
+        captioner = Captioner(job.model(options.captioner).path, options.device)
     for done, caption in enumerate(captions.to_dict("records")):
         job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
         try:

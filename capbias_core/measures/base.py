@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,21 +16,25 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capbias_core.aggregate import NOTHING_MORE, Columns, Counts, Metric, Needs, RunFacts, result_rows
+from capbias_core.aggregate import NOTHING_MORE, Columns, Counts, Metric, Needs, RunFacts, object_rows, result_rows
 from capbias_core.attackers import attacker_entry
-from capbias_core.errors import NotMeasurable
+from capbias_core.errors import CapbiasError, NotMeasurable
+from capbias_core.language.files import ModelFiles
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
-from capbias_core.workspace.objects import objects_in
-from capbias_core.workspace.photographs import photograph_files
-from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Item, RunRow, Workspace
-from capbias_core.workspace.tokens import kept_tokens
+from capbias_core.workspace.spec import ModelReference, PhotographsReference, RunSpec
+from capbias_core.workspace.store import COUNTS, Item, RunRow, Workspace, frame_bytes
 from capbias_core.workspace.vectors import alignment_name
 
-COUNTS, ABOUT = "counts", "columns"  # under which names a run keeps its evidence, and what its rows say of it
+# Arrays of a run: what its rows say of its evidence, and rows of each object.
+ABOUT, BY_OBJECT = "columns", "objects"
+
+
+def nothing_stored(*_: object) -> Any:
+    """What a job without stored items reads."""
+    raise CapbiasError("This run reads no stored items.")
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Measure:
 
     name: str  # by which its runs are stored
     title: str  # what its runs give, in a few words
-    count: Callable[[Job], Outcome]  # the evidence, from which `run` makes the rows
+    count: Callable[..., Outcome]  # a Job to its evidence, from which `run` makes the rows
     seconds: float = 1.0  # roughly, on two free cores, for 15,000 captions or images and a seed, without the attacker
     explains: bool = False  # whether the attacker explains each caption
     metrics: tuple[Metric, ...] = ()
@@ -66,9 +71,7 @@ class Measure:
     # Options of a request to options of one caption set.
     for_set: Callable[[Workspace, Any, Item], Any] = lambda workspace, options, item: options
     makes: str = ""  # the kind of item that a run makes instead of numbers
-    per_object: bool = False  # whether its runs leave `objects`, rows of each object (see gender_score_common.py)
-    # If it needs neither images nor human captions: a TextJob to a Counted (see gender_score_common.py).
-    of_texts: Callable[[Any], Any] | None = None
+    of_texts: bool = False  # also reads plain texts, the second argument of `count` (see gender_score_common.py)
     in_process: bool = True  # light enough for the web server's process (for an attacker, its entry says so)
     packages: tuple[str, ...] = ()  # modules of extras that its metrics need, whatever the attacker
     place: int = 100  # position among the measures, smaller first
@@ -80,10 +83,14 @@ class Measure:
             raise TypeError(f"count of measures/{self.name}.py returned {type(outcome).__name__}, not an Outcome")
         if outcome.results:
             return outcome
-        about, facts, rows = outcome.about, run_facts(job.spec, job.options, job.attribute), []
+        about, facts = outcome.about, run_facts(job.spec, job.options, job.attribute)
+        rows, of_objects = [], []
         for direction, counts in outcome.by_direction.items():
             rows += result_rows(self.metrics, counts, facts, about[direction], direction)
+            of_objects += object_rows(self.metrics, counts, facts, about[direction])
         kept = {ABOUT: json.dumps(about).encode()} if about else {}
+        if of_objects:
+            kept[BY_OBJECT] = frame_bytes(pd.DataFrame([row.row() for row in of_objects]))
         notes = [*outcome.remarks(rows), *outcome.notes]
         return replace(outcome, results=rows, notes=notes, arrays={**outcome.arrays, **kept})
 
@@ -117,39 +124,49 @@ class Measure:
 
 @dataclass(frozen=True)
 class Job:
-    """A run with its inputs.
+    """A run with its inputs. Wherever these are stored, the job reads them by content hash."""
 
-    options: of the measure. frame: the captions of labelled images, image_id, caption_index and caption, its index that
-    of the stored set. labels: value of the attribute by image id. Of a run that makes an item both are empty.
-    """
-
-    workspace: Workspace
     spec: RunSpec
-    options: Any
+    options: Any  # of the measure
     attribute: Attribute
+    # image_id, caption_index and caption of labelled images, indexed as in the whole set; empty if an item is made
     frame: pd.DataFrame
-    labels: pd.Series
+    labels: pd.Series  # value of the attribute by image ID
     progress: Progress
+    table: Callable[[str], pd.DataFrame] = nothing_stored  # an item by its content hash
+    tokens_of: Callable[[str], Tokens] = nothing_stored  # all captions of a set by its content hash
+    # Raise CapbiasError for a model or photographs that are missing or have changed.
+    model: Callable[[ModelReference], ModelFiles] = nothing_stored
+    files: Callable[[PhotographsReference], dict[str, Path]] = nothing_stored  # by image ID
+    # for large files that other runs may read too, such as vectors of captions; perhaps not made yet
+    folder: Path = Path()
+    kept: Path | None = None  # a folder for what a run that is stopped may go on from
 
     def tokens(self, frame: pd.DataFrame) -> Tokens:
         """The tokens of some rows of `frame`."""
-        return kept_tokens(self.workspace, self.spec.captions).rows(frame.index.to_numpy())
+        return self.tokens_of(self.spec.captions).rows(frame.index.to_numpy())
 
     def reference_tokens(self, frame: pd.DataFrame) -> Tokens:
         """The tokens of some rows of `references()`."""
-        return kept_tokens(self.workspace, self.spec.references).rows(frame.index.to_numpy())
+        return self.tokens_of(self.spec.references).rows(frame.index.to_numpy())
 
     def references(self) -> pd.DataFrame:
         """The human captions of labelled images, their index that of the stored set."""
-        return of_images(self.workspace.frame(self.spec.references), self.labels.index)
+        return of_images(self.table(self.spec.references), self.labels.index)
 
     def objects(self) -> pd.Series | None:
         """Text such as `cat|dog` by image id, or None where the objects of images are not known."""
-        return objects_in(self.workspace, **self.spec.objects) if self.spec.objects else None
+        source = self.spec.objects
+        return self.table(source["table"]).set_index("image_id")[source["column"]] if source else None
 
     def photographs(self) -> dict[str, Path]:
         """The file of each photograph by image id. Raises CapbiasError where they are gone, or are others now."""
-        return photograph_files(self.workspace, self.options.photographs)
+        return self.files(self.options.photographs)
+
+    @property
+    def embeddings(self) -> str:
+        """The folder of vectors of captions: CAPBIAS_EMBEDDINGS, or `embeddings` in `folder`."""
+        return os.environ.get("CAPBIAS_EMBEDDINGS") or str(self.folder / "embeddings")
 
     def masked(self, tokens: Tokens) -> Tokens:
         """Captions with the words of the attribute masked."""
@@ -180,10 +197,20 @@ def run_facts(spec: RunSpec, options: Any, attribute: Attribute) -> RunFacts:
 
 
 @dataclass(frozen=True)
+class MadeItem:
+    """An item that a run makes, under the name and in the collection that its options say."""
+
+    frame: pd.DataFrame
+    source: str
+    details: dict[str, Any]
+    digest: str = ""  # content hash, if not that of the frame
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a measure leaves of a run."""
 
-    # The evidence, or that of each direction; `counts_of` reads it again.
+    # The evidence, or that of each direction.
     counts: Counts | Mapping[str, Counts] = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)  # of all rows, see `Columns` of aggregate/rows.py
     notes: Sequence[str] = ()  # for the reader
@@ -192,6 +219,8 @@ class Outcome:
     arrays: Mapping[str, bytes] = field(default_factory=dict)  # further files of the run, by name
     results: list[Result] = field(default_factory=list)  # its rows, if they are no function of the counts alone
     remarks: Callable[[Sequence[Result]], Iterable[str]] = lambda rows: ()  # notes that need values; they come first
+    item: MadeItem | None = None  # what it makes instead of numbers
+    log: Sequence[str] = ()  # lines for the log of the run
 
     @property
     def by_direction(self) -> Mapping[str, Counts]:
@@ -214,12 +243,6 @@ class Outcome:
         """All arrays as the workspace keeps them."""
         evidence = {f"{COUNTS} {name}".strip(): counts.save() for name, counts in self.by_direction.items()}
         return {**evidence, **self.arrays}
-
-
-def counts_of(workspace: Workspace, run: RunRow) -> dict[str, Counts]:
-    """The counts of a finished run by direction."""
-    names = [name for name in workspace.arrays(run.run_id) if name.split(" ")[0] == COUNTS]
-    return {name.partition(" ")[2]: Counts.load(workspace.array(run.run_id, name)) for name in names}
 
 
 def columns_of(workspace: Workspace, run: RunRow, direction: str) -> Columns:

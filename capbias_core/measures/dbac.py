@@ -193,9 +193,9 @@ class DBACOptions(Attacked, Split80, Aligned):
 
 @dataclass(frozen=True)
 class Objects:
-    """Objects as task words. annotated: text such as `cat|dog` by image id, None if nobody annotated the images."""
+    """Objects as task words."""
 
-    annotated: pd.Series | None
+    annotated: pd.Series | None  # text such as `cat|dog` by image id, None if nobody annotated the images
 
     def known(self, images: list[str]) -> list[str]:
         """Those of these images whose task words are known, for T->A."""
@@ -220,23 +220,23 @@ class Objects:
         """(n_images, L) which images have a task word; captions to captions without task words; and in words what they
         are. Raises NotMeasurable if there are none."""
         if self.annotated is not None:
-            names, there = objects_of(human.images, self.annotated)
+            names, on_image = objects_of(human.images, self.annotated)
             origin = "annotated on the images"
         else:
-            names, there = list(object_names()), on_images(human, human.objects)
+            names, on_image = list(object_names()), on_images(human, human.objects)
             origin = "that the human captions of an image name"
-        kept = common_objects(there)
+        kept = common_objects(on_image)
         which = f"{len(kept)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more"
-        # No name that the annotation gives an object may stay in the captions that are to tell it.
+        # Captions may keep no name that the annotation gives an object: the attacker is to guess it.
         table = object_names() | phrases(names)
-        return csr_array(there[:, kept]), lambda captions: mask_objects(captions, table), which
+        return csr_array(on_image[:, kept]), lambda captions: mask_objects(captions, table), which
 
 
 @dataclass(frozen=True)
 class Verbs:
-    """Verbs as task words, whatever their form; methods as of Objects. left_out: words that name the attribute."""
+    """Verbs as task words, whatever their form; methods as of Objects."""
 
-    left_out: frozenset[str]
+    left_out: frozenset[str]  # words that name the attribute
 
     def known(self, images: list[str]) -> list[str]:
         return images
@@ -267,22 +267,22 @@ class Verbs:
         """The verbs on enough images; the human verbs and (n, all) which captions have each; (n_images, L) which images
         have the common ones; and in words."""
         names, named = named_verbs(human.encoded, self.left_out)
-        there = on_images(human, named)
-        kept = np.flatnonzero(there.sum(axis=0) >= max(1, LEAST_SHARE * len(human.images)))
+        on_image = on_images(human, named)
+        kept = np.flatnonzero(on_image.sum(axis=0) >= max(1, LEAST_SHARE * len(human.images)))
         if not len(kept):
             raise NotMeasurable(
                 f"The human captions have no verb on {LEAST_SHARE:.0%} of the {len(human.images):,} images or more.",
                 "Check that they are in English.",
             )
         which = f"{len(kept)} verbs that the human captions of {LEAST_SHARE:.0%} of the images or more have"
-        return [names[column] for column in kept], (names, named), csr_array(there[:, kept]), which
+        return [names[column] for column in kept], (names, named), csr_array(on_image[:, kept]), which
 
 
 def on_images(side: CaptionSide, named: csr_array) -> csr_array:
     """(n_images, L) 0 or 1: a caption of the image has it. named: (n, L) of captions of one side."""
-    there = csr_array(rows_by_image(side.image, len(side.images)) @ named)
-    there.data[:] = 1
-    return there
+    on_image = csr_array(rows_by_image(side.image, len(side.images)) @ named)
+    on_image.data[:] = 1
+    return on_image
 
 
 def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
@@ -369,7 +369,8 @@ def _count(
         lambda share, text: job.progress(((direction == T_TO_A) + share) / 2, text),
         len(splits) * sum(map(len, lists)),
         balanced=False,
-        align=aligner(job.workspace, job.options.alignment),
+        align=aligner(job.table, job.options.alignment),
+        kept=job.kept,
     )
     parts, all_seeds = [], np.full(len(images), EVERY_SEED)
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))

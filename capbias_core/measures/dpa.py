@@ -26,7 +26,7 @@ from capbias_core.measures.caption_side import (
     one_hot,
 )
 from capbias_core.measures.options import Split80
-from capbias_core.metrics.predictability import amplification, as_unlike, cross_entropy
+from capbias_core.metrics.dbac import amplification
 from capbias_core.metrics.share import share
 from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
@@ -36,6 +36,7 @@ from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
 _TOKAS = "Tokas et al., NeurIPS 2025"
 
 COLUMNS = ("model", "images", "human")
+SMALLEST = 1e-12
 
 METRICS = (
     Metric(
@@ -120,6 +121,27 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
     if left_out:
         note += f" {left_out:,} images do not take part: their objects or values are not known or not named."
     return Counts(tuple(side.images), side.y, table, image, seed, training), note
+
+
+def cross_entropy(shares: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """(n, L) probabilities and 0 or 1 to (n, L) losses in nats."""
+    guessed = np.clip(shares, SMALLEST, 1 - SMALLEST)
+    return -(truth * np.log(guessed) + (1 - truth) * np.log(1 - guessed))
+
+
+def as_unlike(human: np.ndarray, model: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Human labels (n, L) of 0 or 1 that differ from themselves as often as the model's differ from them.
+
+    In each column as many labels are taken away at random as the model misses, and as many are added as it adds: so
+    they are as common as the model's, too.
+    """
+    changed = human.copy()
+    for column in range(human.shape[1]):
+        for label in (1, 0):
+            rows = np.flatnonzero(human[:, column] == label)
+            count = int((model[rows, column] != label).sum())
+            changed[rng.permutation(rows)[:count], column] = 1 - label
+    return changed
 
 
 def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.ndarray:

@@ -3,49 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from capbias_core.aggregate import NOTHING_MORE, Needs
 from capbias_core.attributes import word_forms
 from capbias_core.errors import CapbiasError
-from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.base import Job, Measure, Outcome, group_of
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
     PAPER,
-    Counted,
     EncoderChoices,
     Gendered,
     ObjectChoices,
-    Sums,
-    TextJob,
     Texts,
     VariantChoices,
-    count_images,
-    counted,
+    Weights,
+    by_pair,
+    by_value,
+    captions_of,
     cut_notes,
     estimator_metrics,
+    evidence,
     frozen_forms,
     model_choice,
-    outcome,
+    model_files,
     ratio_metric,
     score_metrics,
-    score_sums,
     similarities,
+    varied,
 )
 from capbias_core.measures.options import option
 from capbias_core.metrics.gender_score import chosen, gender_score, object_distance
 from capbias_core.types import Attribute, Progress, Vectors
-from capbias_core.workspace.models import model_option, resolve_model, vectors_option
-from capbias_core.workspace.objects import OBJECTS, objects_in
-from capbias_core.workspace.spec import ItemReference, ModelReference
+from capbias_core.workspace.models import model_option, vectors_option
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Workspace
 
 COOCCURRENCE = "object_gender_cooccurrence"
@@ -53,12 +49,13 @@ COOCCURRENCE_COUNT = f"{COOCCURRENCE}_count"
 DISTANCE = "gender_object_distance"
 WORD_DISTANCE = "word_object_distance"
 METRIC = "gender_score"
+WEIGHTED = "weighted_cooccurrence"
 ENCODE, READ = 0.3, 0.9  # shares of a run's time: the sentence encoder, then the language model
 
 # Column -> the models that its rows depend on.
 MODELS: dict[str, tuple[str, ...]] = {
     METRIC: ("language_model", "sentence_encoder"),
-    "weighted_cooccurrence": ("language_model", "sentence_encoder"),
+    WEIGHTED: ("language_model", "sentence_encoder"),
     "estimation": ("language_model", "sentence_encoder"),
     "language_model": ("language_model",),
     "masked_model": ("masked_model",),
@@ -97,11 +94,11 @@ SCORE_METRICS = (
         "meaning. Averaged over captions and their objects.",
     ),
     ratio_metric(
-        "weighted_cooccurrence",
+        WEIGHTED,
         "co-occurrence weighted by the Gender Score",
         f"{PAPER}, Table 4",
         "Gender Scores of the captions that name the value, as written, of those of all values.",
-        "weighted_cooccurrence",
+        WEIGHTED,
     ),
 )
 
@@ -149,28 +146,6 @@ class GenderScoreOptions(EncoderChoices):
         at_most=1,
         metavar="P",
     )
-    object_sources: tuple[str | ItemReference, ...] = option(
-        (),
-        "further tables of the objects of the images, by their names in the collection; an object counts if one source "
-        "names it, or --object-votes of them",
-        flag="--object-sources",
-        metavar="NAME",
-    )
-    object_votes: int = option(
-        1,
-        "how many sources must name an object, --objects and --object-sources together",
-        flag="--object-votes",
-        at_least=1,
-        metavar="N",
-    )
-    least_similarity: float | None = option(
-        None,
-        "leave out objects whose cosine with the caption is lower under the sentence encoder (default: none)",
-        flag="--least-similarity",
-        above=-1,
-        at_most=1,
-        metavar="COSINE",
-    )
 
     @property
     def kinds(self) -> list[str]:
@@ -181,62 +156,33 @@ class GenderScoreOptions(EncoderChoices):
 def freeze(
     workspace: Workspace, collection: str, options: GenderScoreOptions, attribute: Attribute
 ) -> GenderScoreOptions:
-    """The options with models and sources of objects by their content."""
-    sources = [
-        {"name": source, "item": workspace.item(OBJECTS, source, collection).hash}
-        if isinstance(source, str)
-        else source
-        for source in options.object_sources
-    ]
-    if options.object_votes > 1 + len(sources):
-        raise CapbiasError(
-            f"{options.object_votes} votes are asked for, and {1 + len(sources)} sources name objects.",
-            "Name more tables, or ask for fewer votes.",
-            "object_sources",
-        )
-    if sources and options.objects_from == CAPTION:
-        raise CapbiasError(
-            "Objects that captions name have no further sources.", "Leave one out.", "objects_from", "object_sources"
-        )
+    """The options with models by their content."""
     models = {kind: model_option(workspace, kind, getattr(options, kind)) for kind in options.kinds}
-    return options.with_(**models, object_sources=tuple(sources), forms=frozen_forms(attribute))
+    return options.with_(**models, forms=frozen_forms(attribute))
 
 
-def count_scores(job: Job) -> Outcome:
-    """The scores over the set and by object."""
-    options = job.options
-    others = [objects_in(job.workspace, source["item"]) for source in options.object_sources]
-    sources = {"confidence": options.object_confidence, "others": others, "votes": options.object_votes}
-    return outcome(*count_images(job, score_texts, **sources))
-
-
-def score_texts(job: TextJob) -> Counted:
+def count_scores(job: Job, data: Gendered | None = None) -> Outcome:
     """Gender Scores of each variant of a caption and each object of it, and what the variants suggest."""
     from capbias_core.language.models import CausalModel, MaskedModel, SentenceEncoder
 
-    options, least = job.options, job.options.least_similarity
-    data, texts, how = job.variants()
+    options = job.options
+    data, texts, how = varied(job, data)
     job.progress(0.0, "loading the models")
-    files = {kind: job.model(kind) for kind in options.kinds}
+    files = {kind: model_files(job, kind) for kind in options.kinds}
     sentences, language = SentenceEncoder(files["sentence_encoder"].path), CausalModel(files["language_model"].path)
     masked = MaskedModel(files["masked_model"].path).word_probability if "masked_model" in files else None
-    names = {kind: model.name for kind, model in files.items()}
     models = sentences.encode, language.mean_token_probability, masked
-    sums = scored(data, texts, *models, job.attribute, job.progress, least, names)
-    kept = sums[METRIC].n  # captions with an object that is similar enough
+    columns = scored(data, texts, *models, len(job.attribute.values), job.progress)
     notes = [*cut_notes(sentences.cut, texts), *cut_notes(language.cut, texts)]
+    captions = {name: len(np.unique(data.pairs[0][weights.pair])) for name, weights in columns.items()}
     notes += [
-        f"{name}: {kept - column_sums.n:,} captions do not count, since two of their versions score the same."
-        for name, column_sums in sums.items()
-        if column_sums.n < kept
+        f"{name}: {captions[METRIC] - n:,} captions do not count, since two of their versions score the same."
+        for name, n in captions.items()
+        if n < captions[METRIC] and name != WEIGHTED
     ]
     how += f"; mean token probability; confidence {options.object_confidence:g} in objects without a detector's"
-    if least is not None:
-        how += f"; objects with a cosine of {least:g} or more with the caption"
-    if kept < len(data.captions):
-        similar = f"a cosine of {least:g} or more"
-        notes.append(f"{len(data.captions) - kept:,} captions do not count, since none of their objects has {similar}.")
-    return Counted(list(sums.values()), data, how, tuple(notes))
+    read = {column: " + ".join(files[kind].name for kind in kinds if kind in files) for column, kinds in MODELS.items()}
+    return evidence(data, columns, METRICS, how, notes, read)
 
 
 def scored(
@@ -245,40 +191,21 @@ def scored(
     encode: Callable,
     language: Callable,
     masked: Callable | None,
-    attribute: Attribute,
+    k: int,
     progress: Progress,
-    least: float | None = None,
-    names: dict[str, str] | None = None,
-) -> dict[str, Sums]:
-    """The sums of everything that the models give, by column.
+) -> dict[str, Weights]:
+    """What the models give, by column of the counts.
 
     encode: texts to (n, d) vectors. language: texts to (n,) P(g). masked: (before, word, after) to (n,) probabilities
-    of the words, None for none. Each also takes a function that is called with the share done. least: cosine of objects
-    that count. names: of the models, by kind. Raises CapbiasError if no object is similar enough.
+    of the words, None for none. Each also takes a function that is called with the share done. k: values.
     """
-    k = len(attribute.values)
     cosines = similarities(data, texts, encode, lambda share: progress(ENCODE * share, "sentence encoder"))
-    if least is not None:
-        caption, column, confidence = data.pairs
-        # Of the caption as written; named is -1, the neutral version, if it names no value.
-        kept = cosines[np.arange(len(caption)), data.named[caption]] >= least
-        if not kept.any():
-            raise CapbiasError(
-                f"No object has a cosine of {least:g} or more with its caption.",
-                "Lower the least similarity.",
-                "least_similarity",
-            )
-        left = csr_array((confidence[kept], (caption[kept], column[kept])), shape=data.confidence.shape)
-        having = np.diff(left.indptr) > 0
-        versions = tuple(texts.variants[row] for row in np.flatnonzero(having))
-        texts = replace(texts, variants=versions, code=texts.code[having])
-        data, cosines = replace(data, confidence=left).having(having), cosines[kept]
     caption, _, confidence = data.pairs
     likelihood = language(texts.distinct, lambda share: progress(ENCODE + (READ - ENCODE) * share, "language model"))[
         texts.code
     ]  # (n, K + 1)
     scores = gender_score(likelihood[caption], cosines, confidence[:, None])  # (p, K + 1)
-    n, objects = len(data.captions), np.bincount(caption)
+    n, objects = len(data.row), np.bincount(caption)
     mean = np.column_stack([np.bincount(caption, scores[:, value], n) / objects for value in range(k)])
     suggested = {"estimation": mean, "language_model": likelihood[:, :k]}
     if masked:
@@ -291,64 +218,47 @@ def scored(
         row = {question: number for number, question in enumerate(dict.fromkeys(asked))}
         answers = masked(list(row), lambda share: progress(READ, "masked language model"))
         suggested["masked_model"] = answers[[row[question] for question in asked]].reshape(n, k)
-
-    def encoder(column: str) -> str:
-        return " + ".join(names[kind] for kind in MODELS[column]) if names else ""
-
     written = scores[np.arange(len(caption)), data.value[caption]]
-    sums = {METRIC: score_sums(METRIC, METRICS, attribute, data, scores, encoder(METRIC))}
-    counts: dict[str, Any] = {"weighted_cooccurrence": (data.value, written)}
+    columns = {METRIC: by_pair(scores), WEIGHTED: by_value(data, data.value, written, k)}
     for column, values in suggested.items():
         picked = chosen(values)
-        counts[column] = np.where(picked.any(axis=1), picked.argmax(axis=1), -1), np.ones(len(caption))
-    for column, (value, weight) in counts.items():
-        sums[column] = counted(column, METRICS, attribute, data, value, weight, encoder(column))
-    return sums
+        value = np.where(picked.any(axis=1), picked.argmax(axis=1), -1)
+        columns[column] = by_value(data, value, np.ones(len(caption)), k)
+    return columns
 
 
-def count_cooccurrence(job: TextJob) -> Counted:
+def count_cooccurrence(job: Job, data: Gendered | None = None) -> Outcome:
     """Captions by the value that they name, over the set and beside each object."""
-    weight = np.ones(job.data.confidence.nnz)
-    sums = counted(COOCCURRENCE, COOCCURRENCE_METRICS, job.attribute, job.data, job.data.value, weight)
-    return Counted([sums], job.data)
+    data = data or captions_of(job, CAPTION)
+    weights = by_value(data, data.value, np.ones(data.confidence.nnz), len(job.attribute.values))
+    return evidence(data, {COOCCURRENCE: weights}, COOCCURRENCE_METRICS)
 
 
-def cooccurrence(job: Job) -> tuple[list[Sums], dict[str, str], tuple[str, ...]]:
-    """See `count_images`; no text is copied."""
-    return count_images(replace(job, frame=job.frame.assign(caption=0)), count_cooccurrence, CAPTION)
-
-
-def count_distance(job: TextJob) -> Counted:
+def count_distance(job: Job, data: Gendered | None = None) -> Outcome:
     """The cosine of each variant of a caption and each object of it."""
     from capbias_core.language.models import SentenceEncoder
 
-    data, texts, how = job.variants()
+    data, texts, how = varied(job, data)
     job.progress(0.0, "loading the sentence encoder")
-    files = job.model("sentence_encoder")
+    files = model_files(job, "sentence_encoder")
     encoder = SentenceEncoder(files.path)
     cosines = similarities(data, texts, encoder.encode, lambda share: job.progress(share, "reading captions"))
-    sums = score_sums(DISTANCE, DISTANCE_METRICS, job.attribute, data, cosines, files.name)
-    return Counted([sums], data, how, cut_notes(encoder.cut, texts))
+    notes, read = cut_notes(encoder.cut, texts), {DISTANCE: files.name}
+    return evidence(data, {DISTANCE: by_pair(cosines)}, DISTANCE_METRICS, how, notes, read)
 
 
 def count_word_distance(job: Job) -> Outcome:
     """The cosine of each value's word and each object's, for each object of each caption."""
     option = job.options.word_vectors
     words = (job.options.forms or word_forms(job.attribute))[0]
-    file = Path(resolve_model(job.workspace, option, file_digest).path)
-
-    def count(job: TextJob) -> Counted:
-        data = job.data
-        job.progress(0.0, "reading word vectors")
-        vectors = read_vectors(file, {*words, *(word for name in data.objects for word in name.split())})
-        cosines = cosines_of(words, data.objects, vectors)  # (L, K + 1)
-        scores = cosines[data.pairs[1]]
-        sums = score_sums(WORD_DISTANCE, WORD_DISTANCE_METRICS, job.attribute, data, scores, option["name"])
-        missing = [name for name, row in zip(data.objects, cosines, strict=True) if np.isnan(row).any()]
-        notes = (f"Objects without a vector, left out: {', '.join(missing)}.",) if missing else ()
-        return Counted([sums], data, f"; words {', '.join(words)}", notes)
-
-    return outcome(*count_images(job, count))
+    data, file = captions_of(job), Path(job.model(option).path)
+    job.progress(0.0, "reading word vectors")
+    vectors = read_vectors(file, {*words, *(word for name in data.objects for word in name.split())})
+    cosines = cosines_of(words, data.objects, vectors)  # (L, K + 1)
+    missing = [name for name, row in zip(data.objects, cosines, strict=True) if np.isnan(row).any()]
+    notes = [f"Objects without a vector, left out: {', '.join(missing)}."] if missing else []
+    columns, read = {WORD_DISTANCE: by_pair(cosines[data.pairs[1]])}, {WORD_DISTANCE: option["name"]}
+    return evidence(data, columns, WORD_DISTANCE_METRICS, f"; words {', '.join(words)}", notes, read)
 
 
 def cosines_of(words: Sequence[str], objects: Sequence[str], vectors: Vectors) -> np.ndarray:
@@ -375,9 +285,8 @@ MEASURES = (
         options=ObjectChoices,
         needs=Needs(objects="optional", words="any"),
         version=5,
-        count=lambda job: outcome(*cooccurrence(job)),
-        per_object=True,
-        of_texts=count_cooccurrence,
+        count=count_cooccurrence,
+        of_texts=True,
     ),
     Measure(
         name="object_distance",
@@ -389,13 +298,12 @@ MEASURES = (
         needs=Needs(objects="optional", words="every"),
         version=3,
         seconds=100.0,
-        count=lambda job: outcome(*count_images(job, count_distance)),
+        count=count_distance,
         freeze=lambda workspace, collection, options, attribute: options.with_(
             sentence_encoder=model_option(workspace, "sentence_encoder", options.sentence_encoder),
             forms=frozen_forms(attribute),
         ),
-        per_object=True,
-        of_texts=count_distance,
+        of_texts=True,
         in_process=False,
     ),
     Measure(
@@ -412,7 +320,6 @@ MEASURES = (
         freeze=lambda workspace, collection, options, attribute: options.with_(
             word_vectors=vectors_option(workspace, options.word_vectors), forms=frozen_forms(attribute)
         ),
-        per_object=True,
         in_process=False,
     ),
     Measure(
@@ -430,8 +337,7 @@ MEASURES = (
         seconds=900.0,
         count=count_scores,
         freeze=freeze,
-        per_object=True,
-        of_texts=score_texts,
+        of_texts=True,
         in_process=False,
     ),
 )

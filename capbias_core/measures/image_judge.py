@@ -14,7 +14,6 @@ from capbias_core.aggregate import Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.attackers.device import choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.load.files import file_digest
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Job, Measure, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
@@ -33,14 +32,7 @@ from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.types import Attribute, Split
 from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.models import (
-    captioner_option,
-    embeddings_folder,
-    encoder_option,
-    named_file,
-    register_model,
-    resolve_model,
-)
+from capbias_core.workspace.models import captioner_option, encoder_option, named_file, register_model
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
 from capbias_core.workspace.spec import WITH_REFERENCES, ModelReference
 from capbias_core.workspace.store import Workspace, images_in
@@ -59,7 +51,7 @@ UNMASKED = "unmasked"  # in results, photographs that show the person
 
 @dataclass(frozen=True)
 class JudgeTraining(Split80, Trained, Photographed):
-    """Choices of a measure whose judge sees the photographs. judge_epochs, picture_size: None for the usual."""
+    """Choices of a measure whose judge sees the photographs; None for the usual."""
 
     picture_size: int | None = option(
         None,
@@ -70,7 +62,7 @@ class JudgeTraining(Split80, Trained, Photographed):
     )
     judge_epochs: int | None = option(
         None,
-        "epochs of a judge's training (default: 40; a captioner of transformers is used zero-shot)",
+        "epochs of a judge's training (default: 40); a captioner of transformers is asked as it is",
         flag="--judge-epochs",
         at_least=1,
         metavar="N",
@@ -94,27 +86,23 @@ def three_metrics(name: str, title: str, source: str, column: str, what: str) ->
 
 @dataclass(frozen=True)
 class JudgeInputs:
-    """The inputs of a run. files: photograph of each image, in the order of images. y: (n_images,) codes of labels.
-
-    model, human: captions by caption index. sight: what a judge that is trained sees of the images, as
-    `small_pictures` gives it. notes: what was left out.
-    """
+    """The inputs of a run."""
 
     images: tuple[str, ...]
-    files: tuple[Path, ...]
-    y: np.ndarray
-    model: list[CaptionList]
-    human: list[CaptionList]
-    sight: np.ndarray
-    notes: tuple[str, ...]
+    files: tuple[Path, ...]  # the photograph of each image
+    y: np.ndarray  # (n_images,) codes of labels
+    model: list[CaptionList]  # by caption index
+    human: list[CaptionList]  # by caption index; [] without human captions
+    sight: np.ndarray  # what a trained judge sees of the images, see `small_pictures`
+    notes: tuple[str, ...]  # what was left out
 
 
 def judge_inputs(job: Job, mask: Callable, size: int = 0, look: Callable | None = None) -> JudgeInputs:
     """The photographs of captioned images, and their captions as a judge reads them.
 
-    mask: captions as written to what is read. size: pixels a side of what a judge from scratch sees, 0 for one that
-    reads the files. look: as of `small_pictures`. Raises CapbiasError if no captioned image has a photograph, or there
-    are too few to train on, before any is decoded.
+    mask: tokens to what is read. size: pixels per side of what a trained judge sees, 0 for a judge that reads the
+    files. look: see `small_pictures`. Raises CapbiasError if no captioned image has a photograph, or there are too few
+    to train on, before any is decoded.
     """
     photographs, captioned = job.photographs(), images_in(job.frame)
     references = job.references() if job.spec.references else None
@@ -134,12 +122,10 @@ def judge_inputs(job: Job, mask: Callable, size: int = 0, look: Callable | None 
         sight, refused = small_pictures(files, size, lambda share, text: job.progress(LOOK * share, text), look)
     images = [image for image in shown if image not in refused]
     y, k = job.codes(images), len(job.attribute.values)
-    sides = [(job.frame, job.tokens(job.frame))]
+    model, human = caption_lists(job.frame, mask(job.tokens(job.frame)), images, y, k), []
     if references is not None:
-        sides.append((references, job.reference_tokens(references)))
-    model, human = [*(caption_lists(frame, mask(tokens), images, y, k) for frame, tokens in sides), []][:2]
-    if len(shown) < len(captioned):
-        lacking = len(captioned) - len(shown)
+        human = caption_lists(references, mask(job.reference_tokens(references)), images, y, k)
+    if lacking := len(captioned) - len(shown):
         notes.append(f"{lacking:,} of {len(captioned):,} labelled images with captions have no photograph.")
     if refused:
         notes.append(f"{len(refused):,} photographs left out, such as {'; '.join(list(refused.values())[:3])}.")
@@ -174,17 +160,14 @@ def small_pictures(
         return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
 
     images, parts, refused = sorted(files), [], {}
-    for start in range(0, len(images), AT_ONCE):
-        part = images[start : start + AT_ONCE]
-        tick(start / len(images), f"photograph {start + 1:,} of {len(images):,}")
-        with ThreadPoolExecutor(READERS) as pool:
-            read = list(pool.map(small, part))
-        refused |= {
-            image: result.message for image, result in zip(part, read, strict=True) if isinstance(result, CapbiasError)
-        }
-        pixels = [result for result in read if not isinstance(result, CapbiasError)]
-        if pixels:
-            parts.append(look(np.stack(pixels)) if look else np.stack(pixels))
+    with ThreadPoolExecutor(READERS) as pool:
+        for start in range(0, len(images), AT_ONCE):
+            part = images[start : start + AT_ONCE]
+            tick(start / len(images), f"photograph {start + 1:,} of {len(images):,}")
+            read = dict(zip(part, pool.map(small, part), strict=True))
+            refused |= {image: result.message for image, result in read.items() if isinstance(result, CapbiasError)}
+            if pixels := [result for result in read.values() if not isinstance(result, CapbiasError)]:
+                parts.append(look(np.stack(pixels)) if look else np.stack(pixels))
     return np.concatenate(parts) if parts else np.empty((0, 3, size, size), np.uint8), refused
 
 
@@ -216,37 +199,32 @@ def _splits(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
 def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool = True, **columns: str) -> Outcome:
     """A judge for each seed and caption index on the model's captions and, if there are any, the human ones. judge: an
     attacker. columns: of the rows, encoder among them."""
-    splits = _splits(job, inputs.images, trained)
-    sides = {MODEL: (inputs.model, "the model's captions"), HUMAN: (inputs.human, "the human captions")}
-    fits = len(splits) * sum(len(lists) for lists, _ in sides.values())
+    splits, k = _splits(job, inputs.images, trained), len(job.attribute.values)
+    fits = len(splits) * (len(inputs.model) + len(inputs.human))
 
     def progress(share: float, text: str) -> None:
         job.progress(LOOK + JUDGE * share, text)
 
-    k = len(job.attribute.values)
     trainer = AttackerTrainer(judge, k, inputs.y, inputs.images, progress, fits, sees_images=True)
-    parts = [trainer.held_out(lists, splits, what).counts(side) for side, (lists, what) in sides.items() if lists]
-    counts = Counts.merge(parts)
-    train, test, name = len(splits[0].train), len(splits[0].test), job.options.photographs["name"]
-    sizes = f"{train}/{test} balanced images" if train else f"{test} balanced images"
-    shown = photographs_shown(job.attribute.name, name)
-    differs = [] if train else ["no training (paper: 40 epochs on 70% of the images)"]
+    sides = ((MODEL, inputs.model, "the model's captions"), (HUMAN, inputs.human, "the human captions"))
+    parts = [trainer.held_out(lists, splits, what).counts(side) for side, lists, what in sides if lists]
+    train, test = len(splits[0].train), len(splits[0].test)
+    shown = photographs_shown(job.attribute.name, job.options.photographs["name"])
+    notes, differs = list(inputs.notes), []
     if shown == UNMASKED:
-        differs.append("photographs unmasked (paper: the person masked)")
-    method = f"{sizes}; {method}; std over seeds"
-    rows: dict[str, Any] = {"method": method, "n": test, "photographs": shown, "differs": differs, **columns}
-    notes = list(inputs.notes)
-    if shown == UNMASKED:
+        differs = ["photographs unmasked (paper: the person masked)"]
         notes.append(
             f"The photographs are not masked: they show the person, so the judge sees {job.attribute.name} itself. The "
             "paper masks them. Mask photographs first, and name the masked ones."
         )
-    if train:
+    if trained:
         notes.append(
             f"{train:,} images to train on, an eighth of them set aside to choose the epoch, and {test:,} to "
             "test, equally many of every value."
         )
-    if train and train + test < FEW_IMAGES:
+    else:
+        differs = ["no training (paper: 40 epochs on 70% of the images)", *differs]
+    if trained and train + test < FEW_IMAGES:
         notes.append(
             f"Few images: {train + test:,} after balancing, where the paper has some 6,600. Expect wide "
             "intervals, and a judge that learns little."
@@ -254,7 +232,9 @@ def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool
     if job.spec.coverage == WITH_REFERENCES:
         of = f"Only {len(inputs.images):,} of the {len(job.labels):,} labelled images"
         notes.append(f"{of} have captions, references and a photograph.")
-    return Outcome(counts, rows, notes)
+    method = f"{f'{train}/{test}' if trained else test} balanced images; {method}; std over seeds"
+    rows: dict[str, Any] = {"method": method, "n": test, "photographs": shown, "differs": differs, **columns}
+    return Outcome(Counts.merge(parts), rows, notes)
 
 
 def photographs_shown(attribute: str, name: str) -> str:
@@ -315,6 +295,11 @@ class ImageCaptioner2Options(JudgeTraining):
         STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS), advanced=False
     )
 
+    def effective(self) -> ImageCaptioner2Options:
+        """Without choices of a training if the judge is a captioner, which is not trained."""
+        chosen = super().effective()
+        return chosen if chosen.judge == SCRATCH else replace(chosen, judge_epochs=None, picture_size=None)
+
 
 def freeze_judge(
     workspace: Workspace, collection: str, options: ImageCaptioner2Options, attribute: Attribute
@@ -345,18 +330,13 @@ def count_asked(job: Job) -> Outcome:
     from capbias_core.vision.captioners import Captioner
     from capbias_core.vision.judges import AskedJudge
 
-    inputs, epochs = judge_inputs(job, job.masked), options.judge_epochs or 0
-    captioner = Captioner(resolve_model(job.workspace, options.judge).path, options.device)
-    judge = AskedJudge(captioner, inputs.files, job.attribute, options.prompt, epochs)
-    how = f"trained further for {epochs} epochs" if epochs else "asked as it is"
+    inputs = judge_inputs(job, job.masked)
+    captioner = Captioner(job.model(options.judge).path, options.device)
+    judge = AskedJudge(captioner, inputs.files, job.attribute, options.prompt)
     name = f"{options.judge['name']} {options.judge['digest'][:8]}"
-    method = f"captioner {name}, {how}, {captioner.numbers}; prompt {options.prompt}"
-    columns = {
-        "encoder": SELF if options.own_judge else options.judge["name"],
-        "prompt": prompt,
-        "device": captioner.device.type if epochs else "",
-    }
-    return judged(job, inputs, judge, method, bool(epochs), **columns)
+    method = f"captioner {name}, asked as it is, {captioner.numbers}; prompt {options.prompt}"
+    encoder = SELF if options.own_judge else options.judge["name"]
+    return judged(job, inputs, judge, method, trained=False, encoder=encoder, prompt=prompt)
 
 
 # VL-LIC: LIC with a classifier that sees the photograph beside the caption
@@ -431,7 +411,7 @@ def count_joint(job: Job) -> Outcome:
     size = options.picture_size or (BACKBONE_SIZE if model else PICTURE_SIZE)
     look = None
     if model:
-        weights = Path(resolve_model(job.workspace, model, file_digest).path)
+        weights = Path(job.model(model).path)
         look = backbone(model["name"], weights, choose_device(device))
     inputs = judge_inputs(job, job.masked, size, look)
     judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
@@ -439,9 +419,9 @@ def count_joint(job: Job) -> Outcome:
 
     def embed(captions: Sequence[str]) -> np.ndarray:
         """(n, d) vectors by the frozen text encoder, stored with those of attackers."""
-        files = resolve_model(job.workspace, text)
+        files = job.model(text)
         name = options.text_attacker or files.path
-        attacker = load_attacker(name, device, files, embeddings_folder(job.workspace))
+        attacker = load_attacker(name, device, files, job.embeddings)
         corpus: Any = attacker.corpus(list(captions))
         return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.copy_of]
 

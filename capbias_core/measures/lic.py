@@ -179,9 +179,9 @@ def count(job: Job) -> Outcome:
     if human is not None:
         lists.append(caption_lists(human, job.masked(job.reference_tokens(human)), images, y, k))
     equal = at_equal_length(*lists) if human is not None else None
-    attacker, align = attacker_of(job), aligner(job.workspace, options.alignment)
+    attacker, align = attacker_of(job), aligner(job.table, options.alignment)
     fits = (2 if equal else 1) * len(splits) * sum(map(len, lists))
-    trainer = AttackerTrainer(attacker, k, y, images, job.progress, fits, align=align)
+    trainer = AttackerTrainer(attacker, k, y, images, job.progress, fits, align=align, kept=job.kept)
     if human is None:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array
 
-from capbias_core.aggregate import LOWER_SHARE, MISTAKES, QUOTIENT, Counts, Metric, Needs, with_gaps
+from capbias_core.aggregate import FEWEST, LOWER_SHARE, MISTAKES, QUOTIENT, Counts, Metric, Needs, with_gaps
 from capbias_core.aggregate.resampling import wilson
 from capbias_core.attributes import need_words
 from capbias_core.measures.base import Group, Job, Measure, Outcome, group_of
 from capbias_core.measures.caption_side import both_sides, names_in, of_no_value
-from capbias_core.measures.gender_score_common import FEWEST, PAPER
+from capbias_core.measures.gender_score_common import PAPER
 from capbias_core.metrics.captions import named_alone, ratio_of, wrong_names
 
 # An error of captions that name nobody is 0: surely (95%) this share or more must name exactly one value. In 18

@@ -24,26 +24,19 @@ from capbias_core.workspace.spec import AlignmentReference, ModelReference, Peop
 
 @dataclass(frozen=True)
 class Option:
-    """What is known about a choice besides its default.
+    """What is known about a choice besides its default."""
 
-    help: one line, lower case, without a full stop. flag: in a terminal, '' for a choice that only the plan makes.
-    above, below: bounds that are not allowed themselves; at_least, at_most: bounds that are. choices: what there is, or
-    a function that says so. suggested: what a page offers beside any other. metavar: what stands for the value in help.
-    advanced: not among the first controls of a page. kept: stands in a run's key even if it is
-    the default.
-    """
-
-    help: str
-    flag: str = ""
-    above: float | None = None
+    help: str  # one line, lower case, without a full stop
+    flag: str = ""  # in a terminal, '' for a choice that only the plan makes
+    above: float | None = None  # bounds that are not allowed themselves
     below: float | None = None
-    at_least: float | None = None
+    at_least: float | None = None  # bounds that are allowed
     at_most: float | None = None
-    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
-    suggested: tuple[str, ...] = ()
-    metavar: str = ""
-    advanced: bool = True
-    kept: bool = False
+    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()  # () for any
+    suggested: tuple[str, ...] = ()  # what a page offers beside any other
+    metavar: str = ""  # stands for the value in help
+    advanced: bool = True  # not among the first controls of a page
+    kept: bool = False  # in a run's key even if it is the default
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -80,15 +73,9 @@ def option(default: Any, help: str, **about: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Options:
-    """Choices of a measure. Values are what JSON holds; lists are tuples. The type hint of a field is what may be given
-    for it: raises CapbiasError for anything else. protocol: that was chosen, '' for the measure's own."""
-
-    protocol: str = field(
-        default="",
-        kw_only=True,
-        metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
-    )
+class Described:
+    """A dataclass whose fields say what may be given for them, by their type hints and by `option`. Raises CapbiasError
+    for anything else."""
 
     def __post_init__(self) -> None:
         for choice in fields(self):
@@ -96,12 +83,12 @@ class Options:
 
     @classmethod
     def about(cls) -> dict[str, Option]:
-        """Every choice by name, in order."""
+        """Every field by name, in order."""
         return {choice.name: choice.metadata["option"] for choice in fields(cls)}
 
     @classmethod
     def checked(cls, name: str, value: Any) -> Any:
-        """A choice as these options hold it. Raises CapbiasError if it is not allowed."""
+        """A value as its field holds it. Raises CapbiasError if it is not allowed."""
         about, hint = cls.about()[name], fields_of(cls)[name]
         value = typed(name, value, hint, about.bounds, name)
         if about.known and isinstance(value, str) and value not in (*about.known, getattr(cls, name)):
@@ -109,6 +96,17 @@ class Options:
         if isinstance(value, int | float) and not all(test(value, bound) for _, bound, test in about.limits):
             raise misfit(name, value, hint, about.bounds, name)
         return value
+
+
+@dataclass(frozen=True)
+class Options(Described):
+    """Choices of a measure. Values are what JSON holds; lists are tuples."""
+
+    protocol: str = field(
+        default="",  # the measure's
+        kw_only=True,
+        metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
+    )
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
@@ -202,7 +200,7 @@ class Trained(OnDevice):
 
 @dataclass(frozen=True)
 class Attacked(Trained):
-    """Choices of a measure that trains attackers. encoder: of a pretrained attacker, by its content."""
+    """Choices of a measure that trains attackers."""
 
     attacker: str = option(
         DEFAULT_ATTACKER,
@@ -220,10 +218,10 @@ class Attacked(Trained):
 
 @dataclass(frozen=True)
 class Aligned(Options):
-    """Choices of a measure that compares with human captions. alignment: None for constant."""
+    """Choices of a measure that compares with human captions."""
 
     alignment: AlignmentReference | None = option(
-        None,
+        None,  # constant
         "how human words that the captioner never uses are replaced: constant (by <unk>) or contextual (by the "
         f"nearest word below a cosine distance, default {DELTA:g})",
     )

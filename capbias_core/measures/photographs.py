@@ -13,37 +13,27 @@ import pandas as pd
 
 from capbias_core.aggregate import Needs
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.load.files import file_digest
-from capbias_core.load.parsed import BOXES, listed
+from capbias_core.kinds import BOXES, PHOTOGRAPHS
+from capbias_core.load.parsed import listed
 from capbias_core.load.photographs import read_photograph
-from capbias_core.load.report import PHOTOGRAPHS
-from capbias_core.measures.base import Job, Measure, Outcome
+from capbias_core.measures.base import Job, MadeItem, Measure, Outcome
 from capbias_core.measures.caption_side import CaptionSide, least_captions
 from capbias_core.measures.options import ArtifactOptions, OnDevice, PeopleMarked, option
 from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.tasks import object_names, pair_counts
 from capbias_core.types import CONDITIONS, Attribute, counted
-from capbias_core.vision.masking import FILLS, FOREGROUND, HALF, OF_OBJECTS, OF_OUTLINES, WHOSE, MaskRule
+from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES, MaskRule
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
 from capbias_core.workspace.conditions import ORIGINAL, condition_details
 from capbias_core.workspace.labels import attribute_of, labels_of, table_with, tables_with
 from capbias_core.workspace.masked_photographs import Masking, masked_folder
-from capbias_core.workspace.models import captioner_option, resolve_model
-from capbias_core.workspace.objects import (
-    CONFIDENCE,
-    boxes_of,
-    forget_objects_of,
-    keep_boxes,
-    keep_objects_of,
-    weights_option,
-)
+from capbias_core.workspace.models import captioner_option
+from capbias_core.workspace.objects import CONFIDENCE, about_boxes, boxes_of, weights_option
 from capbias_core.workspace.photographs import MADE_BY, resolve_person_regions
 from capbias_core.workspace.spec import ItemReference, ModelReference
 from capbias_core.workspace.store import RUN, Item, Workspace, images_in, suggested_name
-from capbias_core.workspace.vectors import look_up_new_words
 
 NAMED = 10  # captions: photographs left out that a note names; the log has them all
-GREY = "grey"
 MASKED = ("part", "segment", "box", "object", "both")
 FEW_NAMED = 5  # boxes, masks: photographs left out, or reasons, that a note names
 DIGITS = 6  # of departures
@@ -81,8 +71,8 @@ def caption(job: Job) -> Outcome:
     options = job.options
     files = job.photographs()
     job.progress(0.0, "loading the captioner")
-    captioner = Captioner(resolve_model(job.workspace, options.captioner).path, options.device)
-    captions, refused, batch = {}, {}, {}
+    captioner = Captioner(job.model(options.captioner).path, options.device)
+    captions, refused, batch, log = {}, {}, {}, []
     for number, (image, file) in enumerate(files.items(), 1):
         try:
             batch[image] = read_photograph(file)
@@ -90,15 +80,14 @@ def caption(job: Job) -> Outcome:
             raise
         except CapbiasError as error:
             refused[file.name] = error.message.rstrip(".")
-            job.workspace.log(job.spec.run_id, f"left out: {error.message}")
+            log.append(f"left out: {error.message}")
         if batch and (len(batch) == options.batch or number == len(files)):
             texts = captioner.captions(list(batch.values()), options.beams, options.length, len(batch))
             captions |= dict(zip(batch, texts, strict=True))
             job.progress((len(captions) + len(refused)) / len(files), f"captioned {len(captions):,} of {len(files):,}")
             batch = {}
     silent = [files[image].name for image, text in captions.items() if not text]
-    for name in silent:
-        job.workspace.log(job.spec.run_id, f"left out: {name}: the captioner wrote nothing")
+    log += [f"left out: {name}: the captioner wrote nothing" for name in silent]
     captions = {image: text for image, text in captions.items() if text}
     if not captions:
         why = f" ({next(iter(refused.values()))})" if refused else ""
@@ -112,9 +101,7 @@ def caption(job: Job) -> Outcome:
     details = {"trained_on_references": None, RUN: job.spec.run_id, MADE_BY: made_by}
     details |= condition_details(options.name, suggested_name(writer), options.condition)
     job.progress(1.0, "keeping the captions")
-    source = f"{writer} on {options.photographs['name']}"
-    job.workspace.keep("captions", options.name, frame, options.collection, source, details)
-    look_up_new_words(job.workspace, options.collection)
+    item = MadeItem(frame, f"{writer} on {options.photographs['name']}", details)
     notes = [
         f"{len(captions):,} captions by {writer} {options.captioner['digest'][:8]}, beams: {options.beams}, tokens at "
         f"most: {options.length}."
@@ -123,7 +110,7 @@ def caption(job: Job) -> Outcome:
         if names:
             shown = first_of(names, NAMED, " (see the log)")
             notes.append(f"Left out {counted(len(names), 'photograph')}{what}: {shown}.")
-    return Outcome(notes=notes)
+    return Outcome(notes=notes, item=item, log=log)
 
 
 CAPTION = Measure(
@@ -167,17 +154,12 @@ class DetectOptions(ArtifactOptions):
 def detect(job: Job) -> Outcome:
     """Detect on photographs that are not known yet, and keep the boxes of all. Raises if none can be read."""
     options = job.options
-    weights = resolve_model(job.workspace, options.weights, file_digest)
-    boxes = boxes_of(job.workspace, job.photographs(), weights, options.confidence, job.progress)
+    weights = job.model(options.weights)
+    boxes = boxes_of(job.folder, job.photographs(), weights, options.confidence, job.progress)
     if not boxes.read:
         raise next(iter(boxes.refused.values()))
-    details = {"photographs": options.photographs["name"], RUN: job.spec.run_id}
-    collection, name = options.collection, options.name
-    item = keep_boxes(job.workspace, boxes, options.weights, options.confidence, collection, name, details)
-    if len(boxes.frame):
-        keep_objects_of(job.workspace, item)
-    else:
-        forget_objects_of(job.workspace, item)
+    source, details = about_boxes(boxes, options.weights, options.confidence)
+    details |= {"photographs": options.photographs["name"], RUN: job.spec.run_id}
     people = boxes.frame.loc[boxes.frame["object"] == "person", "image_id"].nunique()
     notes = [
         f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people; "
@@ -186,7 +168,7 @@ def detect(job: Job) -> Outcome:
     if boxes.refused:
         reasons = [f"{image}: {error.message.rstrip('.')}" for image, error in boxes.refused.items()]
         notes.append(f"{len(reasons):,} left out: {first_of(reasons, FEW_NAMED)}.")
-    return Outcome(notes=notes)
+    return Outcome(notes=notes, item=MadeItem(boxes.frame, source, details))
 
 
 DETECT = Measure(
@@ -218,12 +200,8 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
         metavar="CONDITION",
         advanced=False,
     )
-    fill: str = option(GREY, "what is put there", flag="--fill", choices=tuple(FILLS), advanced=False)
     fraction: float = option(
         HALF, "for part: how much of the outline, from the top", flag="--fraction", above=0, at_most=1, metavar="SHARE"
-    )
-    whose: str = option(
-        FOREGROUND, "the person in the foreground (the largest), or all people", flag="--whose", choices=WHOSE
     )
     labelled: ItemReference | str | None = option(
         None,
@@ -241,11 +219,11 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
 
     @property
     def rule(self) -> MaskRule:
-        return MaskRule(self.condition, self.fraction, self.whose, self.departures or {}, self.only_masked)
+        return MaskRule(self.condition, self.fraction, self.departures or {}, self.only_masked)
 
     def effective(self) -> MaskOptions:
         """Without choices that this condition does not read."""
-        names = ("fraction", "whose", "departures", "only_masked")
+        names = ("fraction", "departures", "only_masked")
         unread = set(names) - self.rule.used().keys()
         return self.with_(**{name: getattr(MaskOptions, name) for name in unread})
 
@@ -269,9 +247,9 @@ def freeze_mask(
             "Load a COCO instances file with import --kind segments, or choose the condition box, object or both.",
         )
     labelled = options.labelled
-    if labelled and (options.condition == "object" or options.whose != FOREGROUND):
+    if labelled and options.condition == "object":
         raise CapbiasError(
-            "Labelled people matter only if one person is hidden, not all people or an object.",
+            "Labelled people matter only if a person is hidden, not an object.",
             "Leave out the labelled people, or choose another condition.",
         )
     if isinstance(labelled, str) and labelled:
@@ -283,9 +261,17 @@ def freeze_mask(
 def mask(job: Job) -> Outcome:
     """Mask the photographs and keep the folder. Raises CapbiasError if none can be masked."""
     options, used = job.options, job.options.rule.used()
+    dropped = {name: job.spec.options[name] for name in ("fill", "whose") if name in job.spec.options}
+    if dropped:  # of a run of an earlier version
+        asked = ", ".join(f"{name} {value!r}" for name, value in dropped.items())
+        raise CapbiasError(
+            f"Masked photographs hide the person in the foreground, in grey ({asked} was dropped).", "Mask them again."
+        )
     labelled = options.labelled["item"] if options.labelled else ""
-    masking = Masking(options.rule, options.fill, options.people["item"], labelled)
-    masked = masked_folder(job.workspace, job.photographs(), options.photographs["digest"], masking, job.progress)
+    masking = Masking(options.rule, options.people["item"], labelled)
+    masked = masked_folder(
+        job.folder / "pictures", job.table, job.photographs(), options.photographs["digest"], masking, job.progress
+    )
     used.pop("departures", None)
     details = {
         "folder": str(masked.folder),
@@ -293,19 +279,16 @@ def mask(job: Job) -> Outcome:
         "people": options.people["name"],
         "left_out": len(masked.left_out),
         RUN: job.spec.run_id,
-        "fill": options.fill,
         **used,
     }
     source = f"{options.photographs['name']}, masked by {options.people['name']}"
     frame = masked.kept[["image_id", "file", "hidden"]]
     # Under the digest of what is in the folder: its list of files is the same under other conditions.
-    job.workspace.keep(PHOTOGRAPHS, options.name, frame, options.collection, source, details, digest=masked.folder.name)
-    for image, reason in masked.left_out.items():
-        job.workspace.log(job.spec.run_id, f"left out: {image}: {reason}")
+    item = MadeItem(frame, source, details, masked.folder.name)
     unmasked = masked.bare if options.condition == "object" else ()
     changed = masked.kept[~masked.kept["image_id"].isin(unmasked)]
     notes = [
-        f"{counted(len(changed), 'photograph')} masked ({options.condition}, {options.fill}) by "
+        f"{counted(len(changed), 'photograph')} masked ({options.condition}) by "
         f"{options.people['name']}; on average {changed['hidden'].mean():.1%} of a photograph is hidden."
     ]
     if unmasked:
@@ -319,7 +302,8 @@ def mask(job: Job) -> Outcome:
         by_size = sorted(images.items(), key=lambda pair: -len(pair[1]))
         reasons = [f"{listed(names, FEW_NAMED)}: {reason}" for reason, names in by_size]
         notes.append(f"{len(masked.left_out):,} left out: {first_of(reasons, FEW_NAMED, ' reasons')}.")
-    return Outcome(notes=notes)
+    log = [f"left out: {image}: {reason}" for image, reason in masked.left_out.items()]
+    return Outcome(notes=notes, item=item, log=log)
 
 
 MASK = Measure(

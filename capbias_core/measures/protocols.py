@@ -30,20 +30,16 @@ UNNAMED = {"backbone": "small network from scratch"}  # what None means where it
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a paper fixes.
+    """What a paper fixes."""
 
-    title: the paper. measures: names of the measures that follow it. metrics: what is measured if nothing is named.
-    settings: option, or fact in CODE -> value; a tuple starts with the value that is set, and the others are the
-    paper's too. `alignment` is 'constant' or 'contextual'. fixed: what the code of these measures always does. where:
-    sections of the paper.
-    """
-
-    title: str
-    measures: tuple[str, ...]
-    metrics: tuple[str, ...]
+    title: str  # the paper
+    measures: tuple[str, ...]  # names of the measures that follow it
+    metrics: tuple[str, ...]  # measured if nothing is named
+    # Option, or fact in CODE -> value; a tuple starts with the value that is set, and the others are the paper's too.
+    # `alignment` is 'constant' or 'contextual'.
     settings: Mapping[str, Any]
-    fixed: str
-    where: str
+    fixed: str  # what the code of these measures always does
+    where: str  # sections of the paper
 
 
 ENCODERS = ("lstm_bi", "bert_ft", "bert_pre")  # of LIC and of its reproduction

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 
+from capbias_core import __version__
 from capbias_core.aggregate import DIFFERENCE, NOTHING_MORE, Counts, Metric, Needs
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, Training, probabilities
-from capbias_core.measures.base import Job
+from capbias_core.measures.base import Job, npz
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
 from capbias_core.prepare.align import Aligner, constant
 from capbias_core.prepare.split import FIT, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split, counted
-from capbias_core.workspace.models import embeddings_folder, resolve_model
+from capbias_core.whole_files import private_folder, write_whole
 
 # Whose captions are read, by attackers trained on the same side or, in the last two, on the other side.
 MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model", "human", "model_by_human", "human_by_model"
@@ -151,9 +156,15 @@ def unread_notes(what: str, lists: Sequence[CaptionList]) -> list[str]:
 def attacker_of(job: Job) -> Attacker:
     """The attacker of a run, on the device of its options. Raises CapbiasError if its encoder is missing."""
     options = job.options
-    model = resolve_model(job.workspace, options.encoder) if options.encoder else None
-    folder = embeddings_folder(job.workspace)
-    return load_attacker(options.attacker, options.device, model, folder, options.precision)
+    model = job.model(options.encoder) if options.encoder else None
+    return load_attacker(options.attacker, options.device, model, job.embeddings, options.precision)
+
+
+def _kept_logits(file: Path) -> list[np.ndarray] | None:
+    """The logits in a file; None if it is not there or damaged."""
+    with suppress(OSError, ValueError, BadZipFile), np.load(file) as arrays:
+        return [arrays[str(place)] for place in range(len(arrays.files))]
+    return None
 
 
 @dataclass(frozen=True)
@@ -178,15 +189,15 @@ class AttackerTrainer:
 
     attacker: Attacker
     k: int  # number of values
-    y: (
-        np.ndarray
-    )  # (n_images,) codes of the values to guess; or (n_images, L) booleans, which of L task words are there
+    # (n_images,) codes of the values to guess; or (n_images, L) booleans, which of L task words are there
+    y: np.ndarray
     images: tuple[str, ...]
     progress: Progress
     fits: int  # how many attackers the run trains
     balanced: bool = True  # read equally many captions of each value
     align: Aligner = constant  # see workspace.vectors.aligner
     sees_images: bool = False  # the attacker gets each caption with the index of its image
+    kept: Path | None = None  # a folder for guesses of finished trainings, if a stopped run may go on from them
     done: int = field(default=0, init=False)
     notes: list[str] = field(default_factory=list, init=False)  # for the reader of the run
 
@@ -211,6 +222,8 @@ class AttackerTrainer:
             line = f"{cases[number - 1].what}, attacker {before + number} of {self.fits}"
             self.progress((before + done) / self.fits, f"{line}, {text}" if text else line)
 
+        if not cases:
+            return
         before, trainings = self.done, []
         for case in cases:
             images = self.balance(case.captions.with_caption(case.split.train))
@@ -239,10 +252,8 @@ class AttackerTrainer:
         captions: Any = Tokens.join(texts)
         if self.sees_images:
             captions = list(zip(np.concatenate([read.images for read in lists]), captions, strict=True))
-        corpus = self.attacker.corpus(captions)
-        for case, fitted in zip(cases, self.fit(corpus, cases), strict=True):
-            test, logits = self._read(case, fitted, corpus)
-            yield case.index, case.split, test, logits
+        for case, (guessed,) in zip(cases, self._read(captions, cases, [[case] for case in cases]), strict=True):
+            yield case.index, case.split, *guessed
 
     def crossed(self, model: list[CaptionList], human: list[CaptionList], splits: list[Split]) -> dict[str, Guesses]:
         """Guesses on the test images of every split, by attackers that each read both sides.
@@ -255,21 +266,51 @@ class AttackerTrainer:
         texts, of_human = self._cases(human, splits, "the human captions", model)
         start = sum(map(len, texts))
         of_model = [replace(case, start=case.start + start) for case in of_model]
-        corpus, cases = self.attacker.corpus(Tokens.join([*texts, *more])), [*of_model, *of_human]
+        cases, reads = [*of_model, *of_human], []
+        for others, side in ((of_human, of_model), (of_model, of_human)):
+            reads += [[case, *(other for other in others if other.split.seed == case.split.seed)] for case in side]
         parts: dict[str, list] = {name: [] for name in (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL)}
-        for number, (case, fitted) in enumerate(zip(cases, self.fit(corpus, cases), strict=True)):
-            by_model = number < len(of_model)
-            own, crossed = (MODEL, HUMAN_BY_MODEL) if by_model else (HUMAN, MODEL_BY_HUMAN)
-            parts[own].append((case.split, *self._read(case, fitted, corpus)))
-            for other in of_human if by_model else of_model:
-                if other.split.seed == case.split.seed:
-                    parts[crossed].append((other.split, *self._read(other, fitted, corpus)))
+        for number, guessed in enumerate(self._read(Tokens.join([*texts, *more]), cases, reads)):
+            same, crossed = (MODEL, HUMAN_BY_MODEL) if number < len(of_model) else (HUMAN, MODEL_BY_HUMAN)
+            for place, (case, guesses) in enumerate(zip(reads[number], guessed, strict=True)):
+                parts[crossed if place else same].append((case.split, *guesses))
         return {name: self._guesses(guessed) for name, guessed in parts.items()}
 
-    def _read(self, case: Case, fitted, corpus) -> tuple[np.ndarray, np.ndarray]:
-        """The images that a case holds out, and an attacker's logits (n, C) of their captions."""
-        test = self.balance(case.captions.with_caption(case.split.test))
-        return test, fitted.logits(corpus, case.rows(test))
+    def _read(
+        self, captions: Any, cases: Sequence[Case], reads: Sequence[Sequence[Case]]
+    ) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
+        """For each case, of each that its attacker reads, the images held out and the logits (n, C) of their captions.
+        Attackers whose logits are kept are not trained again."""
+        held_out = [[self.balance(one.captions.with_caption(one.split.test)) for one in read] for read in reads]
+        files = [self.kept / f"{name}.npz" for name in self._names(captions, cases, reads)] if self.kept else []
+        kept = [_kept_logits(file) for file in files] or [None] * len(cases)
+        self.done += sum(logits is not None for logits in kept)
+        corpus = self.attacker.corpus(captions)
+        fitted = self.fit(corpus, [case for case, logits in zip(cases, kept, strict=True) if logits is None])
+        for number, (read, tests) in enumerate(zip(reads, held_out, strict=True)):
+            logits = kept[number]
+            if logits is None:
+                attacker = next(fitted)
+                logits = [attacker.logits(corpus, one.rows(test)) for one, test in zip(read, tests, strict=True)]
+                if self.kept:
+                    with suppress(OSError):  # such as a full disk: a stopped run then trains this one again
+                        private_folder(self.kept)
+                        write_whole(files[number], npz(**{str(place): each for place, each in enumerate(logits)}))
+            yield list(zip(tests, logits, strict=True))
+        next(fitted, None)
+
+    def _names(self, captions: Tokens, cases: Sequence[Case], reads: Sequence[Sequence[Case]]) -> list[str]:
+        """A name for each case that says what its attacker learns from and reads."""
+        texts = hashlib.sha256(f"{__version__} {self.attacker} {self.k} {list(captions.words)}".encode())
+        texts.update(captions.codes.tobytes() + captions.start.tobytes() + self.y.tobytes())
+        names = []
+        for case, read in zip(cases, reads, strict=True):
+            digest = texts.copy()
+            for one in read:
+                digest.update(f"{one.seed} {one.start} {case.seed}".encode() + one.captions.row_of_image.tobytes())
+                digest.update(one.split.train.tobytes() + one.split.test.tobytes())
+            names.append(digest.hexdigest()[:32])
+        return names
 
     def _guesses(self, parts: Iterable[tuple[Split, np.ndarray, np.ndarray]]) -> Guesses:
         """parts: a split, the images held out in it, and their logits (n, C)."""

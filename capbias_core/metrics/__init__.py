@@ -19,10 +19,9 @@ from capbias_core.metrics.captions import (
     vocabulary_10,
 )
 from capbias_core.metrics.cooccurrence import bias_amplification, dba_g, dba_o, multi, multi_variance
-from capbias_core.metrics.dbac import dbac
+from capbias_core.metrics.dbac import dbac, predictability
 from capbias_core.metrics.gender_score import bias_ratio, estimation, gender_score, neutral_ratio, object_distance
 from capbias_core.metrics.lic import confidence, lic, sentence_classification
-from capbias_core.metrics.predictability import predictability
 from capbias_core.metrics.share import performance_gap
 
 __all__ = [

@@ -155,18 +155,18 @@ def object_recall(mentions: ArrayLike, shown: ArrayLike) -> float:
 def object_counts(mentions: csr_array, shown: csr_array) -> dict[str, np.ndarray]:
     """(n, L) mentions of objects and what the images show to counts of each caption, (n,): mentions, hallucinated ones,
     whether there is one (hallucinating), objects shown, and those of them that it names (recalled)."""
-    named, right, there, recalled = (
+    named, right, on_image, recalled = (
         np.asarray(matrix.sum(axis=1), dtype=float).ravel()
         for matrix in (mentions, mentions.multiply(shown), shown, (mentions > 0).multiply(shown))
     )
     wrong = named - right
     hallucinating = (wrong > 0).astype(float)
-    return dict(mentions=named, hallucinated=wrong, hallucinating=hallucinating, shown=there, recalled=recalled)
+    return dict(mentions=named, hallucinated=wrong, hallucinating=hallucinating, shown=on_image, recalled=recalled)
 
 
 def _object_counts(mentions: ArrayLike, shown: ArrayLike) -> dict[str, np.ndarray]:
-    named, there = alike(mentions=counts("mentions", mentions, ("n", "L")), shown=booleans("shown", shown, "L"))
-    return object_counts(csr_array(named.astype(int)), csr_array(there.astype(int)))
+    named, on_image = alike(mentions=counts("mentions", mentions, ("n", "L")), shown=booleans("shown", shown, "L"))
+    return object_counts(csr_array(named.astype(int)), csr_array(on_image.astype(int)))
 
 
 # different words

@@ -1,6 +1,6 @@
-"""DBAC: weights of both sides from counts, and their difference (see `dbac`).
+"""DBAC and DPA: from what an attacker gives on both sides to one number.
 
-The paper leaves open how w of many pairs becomes one number. Both variants are here:
+The paper on DBAC leaves open how w of many pairs becomes one number. Both variants are here:
 
 - the equations: Q over the held-out captions with the task word t; w of each pair (a, t); their mean, with the number
   of held-out captions with a and t as weight (`pair_weight`);
@@ -104,3 +104,28 @@ def side_weight(
     else:
         quality = inverse_cross_entropy(sums["losses"], captions)
     return pair_weight(quality, pairs, ratio)
+
+
+def predictability(model: Any, human: Any) -> Any:
+    """DPA, directional predictability amplification (Tokas, Nair & Kerner, NeurIPS 2025).
+
+        DPA = (q_M - q_H) / (q_M + q_H)
+
+    q: quality (accuracy, 1 / cross-entropy or 1 / mean squared error) of an attacker that guesses labels from labels on
+    items that it did not train on: objects that captions name from the labelled value (A->T), or the value that
+    captions name from the objects on the image (T->A). q_M: of the model's labels. q_H: of the human ones, of which as
+    many are taken away and added at random as the model misses and adds, so that a less exact model does not look less
+    biased. Range [-1, 1], shown x100; lower is better. Above 0: more can be guessed than from the human captions.
+
+    Qualities of both sides, 0 or more; numbers, or arrays of one shape. nan where both are 0.
+
+    >>> round(predictability(1.0, 0.75), 4)
+    0.1429
+    """
+    value = amplification(*alike(model=numbers("model", model, 0), human=numbers("human", human, 0)))
+    return value if np.ndim(value) else float(value)
+
+
+def amplification(model: Any, human: Any) -> Any:
+    """`predictability` of qualities that may be nan, as in draws of a bootstrap."""
+    return share(model - human, model + human)

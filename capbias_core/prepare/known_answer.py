@@ -57,8 +57,8 @@ def known_set(name: str, times: int = 100, seed: int = 0) -> KnownSet:
             who, end = (rng.choice(part, len(deed)) for part in (phrases, ENDS))
             rows += [(f"{a} {b}{c}", value, subject) for a, b, c in zip(who, deed, end, strict=True)]
     order = rng.permutation(len(rows))
-    frame = pd.DataFrame([rows[place] for place in order], columns=["caption", "gender", "objects"])
-    frame.insert(0, "image_id", [str(place) for place in range(len(frame))])
+    frame = pd.DataFrame([rows[index] for index in order], columns=["caption", "gender", "objects"])
+    frame.insert(0, "image_id", [str(number) for number in range(len(frame))])
     return KnownSet(
         frame[["image_id", "caption"]].assign(caption_index=0),
         frame[["image_id", "gender", "objects"]],

@@ -146,12 +146,12 @@ def try_attribute(captions: Sequence[str], attribute: Attribute, tokens: Tokens 
     order = np.argsort(-counts, kind="stable")[:SHOWN_WORDS]
     ends = has_word.indptr
     shown = dict.fromkeys(int(has_word.indices[ends[at] : ends[at + 1]].min()) for at in order[:SHOWN_EXAMPLES])
-    written = [captions[place] for place in shown]
+    written = [captions[row] for row in shown]
     return Trial(
         captions=len(captions),
         named=dict(zip(attribute.values, map(int, np.asarray(by_value.sum(axis=0)).ravel()), strict=True)),
         several=int((values > 1).sum()),
         none=int((values == 0).sum()),
-        words={words[place]: int(counts[place]) for place in order},
+        words={words[index]: int(counts[index]) for index in order},
         examples=tuple(zip(written, Tokens.of(written).masked(attribute), strict=True)),
     )

@@ -162,26 +162,26 @@ def object_mentions(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]
     codes, caption, vocabulary = tokens.codes, tokens.caption, tokens.vocabulary
     owner = np.full(len(codes), -1, dtype=np.min_scalar_type(-1 - len(names)))  # the object that each token names
     alone = np.full(len(vocabulary), -1, dtype=owner.dtype)
-    known = [(phrase, place) for place, forms in enumerate(names.values()) for phrase in forms]
-    known = [(phrase, place) for phrase, place in known if all(word in vocabulary for word in phrase)]
+    known = [(phrase, number) for number, forms in enumerate(names.values()) for phrase in forms]
+    known = [(phrase, number) for phrase, number in known if all(word in vocabulary for word in phrase)]
     longest_first = sorted((pair for pair in known if len(pair[0]) > 1), key=lambda pair: -len(pair[0]))
     begins = np.zeros(len(vocabulary), dtype=bool)
     begins[[vocabulary[phrase[0]] for phrase, _ in longest_first]] = True
     begin = np.flatnonzero(begins[codes])
     starts, columns = [], []
-    for phrase, place in longest_first:
+    for phrase, number in longest_first:
         start = begin[codes[begin] == vocabulary[phrase[0]]]
         for step, word in enumerate(phrase[1:], start=1):
             start = start[start + step < len(codes)]
             start = start[(codes[start + step] == vocabulary[word]) & (caption[start + step] == caption[start])]
         start = start[owner[start] < 0]
         for step in range(len(phrase)):
-            owner[start + step] = place
+            owner[start + step] = number
         starts.append(start)
-        columns.append(np.full(len(start), place))
-    for phrase, place in reversed(known):  # the first object with this name wins
+        columns.append(np.full(len(start), number))
+    for phrase, number in reversed(known):  # the first object with this name wins
         if len(phrase) == 1:
-            alone[vocabulary[phrase[0]]] = place
+            alone[vocabulary[phrase[0]]] = number
     column = alone[codes]
     start = np.flatnonzero((column >= 0) & (owner < 0))
     owner[start] = column[start]

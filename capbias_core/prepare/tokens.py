@@ -94,13 +94,13 @@ class Tokens(Sequence[str]):
         """(T,) the caption of each token."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.lengths)
 
-    def rows(self, places: np.ndarray) -> Tokens:
+    def rows(self, chosen: np.ndarray) -> Tokens:
         """These captions in this order, as `of` gives them."""
-        if len(places) == len(self) and (np.diff(places) == 1).all():
+        if len(chosen) == len(self) and (np.diff(chosen) == 1).all():
             return self
-        lengths = self.lengths[places]
+        lengths = self.lengths[chosen]
         start = np.concatenate([[0], np.cumsum(lengths)])
-        codes = self.codes[np.repeat(self.start[:-1][places] - start[:-1], lengths) + np.arange(start[-1])]
+        codes = self.codes[np.repeat(self.start[:-1][chosen] - start[:-1], lengths) + np.arange(start[-1])]
         codes, used = pd.factorize(codes)
         return Tokens(codes.astype(np.int32), start, [self.words[code] for code in used.tolist()])
 
@@ -137,16 +137,16 @@ class Tokens(Sequence[str]):
         data, ends = self.codes.tobytes(), (self.start * self.codes.itemsize).tolist()
         texts = np.empty(len(self), dtype=object)
         texts[:] = [data[begin:end] for begin, end in pairwise(ends)]
-        place, _ = pd.factorize(texts)
-        first = np.flatnonzero(np.diff(np.maximum.accumulate(place), prepend=-1))
-        return self.rows(first), place
+        index, _ = pd.factorize(texts)
+        first = np.flatnonzero(np.diff(np.maximum.accumulate(index), prepend=-1))
+        return self.rows(first), index
 
     def with_any(self, groups: Sequence[Iterable[str]], but: np.ndarray | None = None) -> csr_array:
         """(n, len(groups)) 0 or 1: the caption has a token of the group. No token is in two groups. but: (T,) booleans,
         tokens that do not count."""
         column = np.full(len(self.words), -1, dtype=np.min_scalar_type(-1 - len(groups)))
-        for place, words in enumerate(groups):
-            column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = place
+        for group, words in enumerate(groups):
+            column[[self.vocabulary[word] for word in words if word in self.vocabulary]] = group
         columns = column[self.codes]
         if but is not None:
             columns[but] = -1
@@ -168,9 +168,9 @@ class Tokens(Sequence[str]):
         starts = np.isin(self.codes, [code for code in denying if code is not None])
         for row in np.unique(self.caption[starts]).tolist():
             denies = False
-            for place in range(self.start[row], self.start[row + 1]):
-                code = int(self.codes[place])
-                result[place] = denies and code in names
+            for token in range(self.start[row], self.start[row + 1]):
+                code = int(self.codes[token])
+                result[token] = denies and code in names
                 denies = code in denying or (denies and (code in between or code in names))
         return result
 
@@ -189,8 +189,8 @@ class Tokens(Sequence[str]):
     def ngrams(self) -> Ngrams:
         """The 1- and 2-grams of the captions, as scikit-learn's CountVectorizer(binary=True) gives them, but faster.
 
-        >>> found = Tokens.of(["a cat", "a dog a dog"]).ngrams()
-        >>> found.matrix[:, [found.terms.index("a dog")]].toarray().ravel().tolist()
+        >>> ngrams = Tokens.of(["a cat", "a dog a dog"]).ngrams()
+        >>> ngrams.matrix[:, [ngrams.terms.index("a dog")]].toarray().ravel().tolist()
         [0.0, 1.0]
         """
         word, terms = self.codes, list(dict.fromkeys([*self.words, NO_TERM]))

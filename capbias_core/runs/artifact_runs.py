@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.load.places import shown
-from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.options import ArtifactOptions
 from capbias_core.measures.photographs import CAPTION as CAPTIONING
 from capbias_core.measures.photographs import MASK as MASKING
@@ -107,8 +107,8 @@ def named_after(maker: str, photographs: str) -> str:
 
     >>> named_after("blip", "photographs"), named_after("blip", "faces")
     ('blip', 'blip (faces)')
-    >>> named_after("blip", "photographs (segment masked, blur)")
-    'blip (segment masked, blur)'
+    >>> named_after("blip", "photographs (segment masked)")
+    'blip (segment masked)'
     """
     if photographs == ORIGINALS:
         return maker
@@ -120,17 +120,15 @@ def named_after(maker: str, photographs: str) -> str:
 def folder_name(photographs: str, options: MaskOptions) -> str:
     """The default name of a folder of masked photographs, with the options that differ from the defaults.
 
-    >>> folder_name("photographs", MaskOptions(condition="part", fill="blur", fraction=0.25))
-    'photographs (part masked, blur, 0.25)'
+    >>> folder_name("photographs", MaskOptions(condition="part", fraction=0.25))
+    'photographs (part masked, 0.25)'
     >>> folder_name("photographs", MaskOptions(condition="object", only_masked=True))
     'photographs (object masked, only masked)'
     """
     usual, chosen = MaskOptions(), options.effective()
-    unusual = [chosen.fill] if chosen.fill != usual.fill else []
-    unusual += [f"{chosen.fraction:g}"] if chosen.fraction != usual.fraction else []
+    unusual = [f"{chosen.fraction:g}"] if chosen.fraction != usual.fraction else []
     unusual += ["only masked"] if chosen.only_masked else []
     unusual += ["labelled people"] if chosen.labelled else []
-    unusual += [f"{chosen.whose} people"] if chosen.whose != usual.whose else []
     return f"{photographs} ({', '.join([chosen.condition + ' masked', *unusual])})"
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
 from capbias_core.workspace.labels import attribute_of, labels_of, table_with
 from capbias_core.workspace.objects import object_sources
@@ -29,10 +30,10 @@ OBJECT_TO_VALUE = ("dpa", "dba")  # they need objects, and words that name the v
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a captioner's sets of all conditions, and a line for each metric that cannot be measured."""
+    """The runs of a captioner's sets of all conditions."""
 
     specs: list[RunSpec]
-    lacking: tuple[str, ...]
+    lacking: tuple[str, ...]  # a line for each metric that cannot be measured
 
 
 def plan_conditions(
@@ -77,8 +78,8 @@ def plan_conditions(
     if not wanted:
         return Plan([], tuple(lacking))
     names = tuple(item.name for item in sets.values())
-    request = Request(
-        collection, names, table.name, attribute, tuple(wanted), human, attacker, seeds, options=options or {}
+    request = Question(
+        collection, names, table.name, attribute, tuple(wanted), human, (attacker,), seeds, options=options or {}
     )
     specs = plan(workspace, request)
     if ORIGINAL in sets:

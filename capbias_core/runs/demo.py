@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import uuid
 import zipfile
 
 from capbias_core.measures.registry import DEFAULT_GROUPS
+from capbias_core.question import Question
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import is_current
 from capbias_core.types import Result
 from capbias_core.workspace.conditions import ORIGINAL, suggested_condition
@@ -21,13 +21,13 @@ from capbias_core.workspace.store import Workspace
 SCORED = DEMO_FOLDER / "scored.zip"
 
 
-def demo_request() -> Request:
+def demo_request() -> Question:
     """What the dashboard opens on: the demo's captioners, every metric, scores and words of each caption."""
     names = sorted(path.stem for path in (DEMO_FOLDER / "results").glob("*.json"))
-    return Request(
+    return Question(
         collection=DEMO,
         captions=tuple(name for name in names if suggested_condition(name)[1] == ORIGINAL),
-        table="labels",
+        labels="labels",
         attribute="gender",
         metrics=DEFAULT_GROUPS,
         references="human",
@@ -56,14 +56,13 @@ def add_finished(workspace: Workspace) -> list[str]:
                 members = [member for member in archive.namelist() if member.startswith(f"{folder}/")]
                 arrays = {member.removeprefix(f"{folder}/"): archive.read(member) for member in members}
                 results = [Result(**row) for row in stored["results"]]
-                token = uuid.uuid4().hex
-                if workspace.enqueue(spec, DEMO, token):
+                if workspace.enqueue(spec, DEMO):
                     notes, metrics, lacking = stored["notes"], stored["metrics"], stored["lacking"]
                     try:
-                        workspace.finish(folder, token, results, arrays, notes, metrics, lacking)
+                        workspace.finish(folder, results, arrays, notes, metrics, lacking)
                         workspace.log(folder, "imported; it was computed elsewhere")
                     except BaseException:  # such as a full disk, after which the run would wait for this process
-                        workspace.end_here(folder, "cancelled", "cancelled", token)
+                        workspace.end_here(folder, "cancelled", "cancelled")
                         raise
                 added.append(spec.run_id)
     return added

@@ -1,17 +1,20 @@
-"""Runs are submitted to executors: light ones to this process and others like it, those with torch to separate
-processes or to the Dask cluster that CAPBIAS_SCHEDULER names.
+"""Starts workers for the runs that this process queues.
 
-Their progress and their ends are in the workspace, so that a reload, another tab and another process see them.
+Light runs are computed in a thread here, and in processes if they take long. Runs with torch are computed in other
+processes, or on the Dask cluster that CAPBIAS_SCHEDULER names. The queue, progress and ends are in the workspace, so
+that a reload, another tab and another process see them.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
 import threading
 import time
-import uuid
 from collections.abc import Iterable, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -21,11 +24,13 @@ from typing import Any
 from weakref import WeakSet
 
 from capbias_core.attackers import attacker_entry
-from capbias_core.errors import CapbiasError, need
+from capbias_core.attackers.device import CUBLAS
+from capbias_core.errors import CapbiasError, installed, need
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.local_workers import LocalWorkers, light_environments, light_slots, torch_environments
-from capbias_core.runs.run import add_later_metrics, execute, is_current, needs_workers
-from capbias_core.workspace.catalogue import WorkspaceError
+from capbias_core.processes import python
+from capbias_core.runs.run import add_later_metrics, is_current, needs_workers
+from capbias_core.worker import STOP_SECONDS, execute, work
+from capbias_core.workspace.catalogue import WorkspaceError, this_process
 from capbias_core.workspace.people import check_own, may_change
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
@@ -34,23 +39,28 @@ BEAT = 0.5  # seconds between two looks at the runs of this process
 TABLE_CAPTIONS = 15_000  # for which measures give their seconds
 PAST_RUNS = 5
 TORCH_START_SECONDS = 5.0
+# Light runs that take less in total stay in this process, since another one takes a second to start.
+MIN_SECONDS_TO_SHARE = 10.0
+CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+MEMORY_OF_A_RUN = 2.5e9  # bytes; a run on a million captions takes as many
+GPUS = "CUDA_VISIBLE_DEVICES"
 
 
-_OPEN: WeakSet[Engine] = WeakSet()  # engines of this process, which share the workers of runs with torch
+_OPEN: WeakSet[Engine] = WeakSet()  # engines of this process, which share worker processes
 
 
 class Engine:
-    """Submits runs of one workspace, and watches them while any is under way."""
+    """Queues runs of one workspace, starts workers for them, and watches them while any is under way."""
 
     def __init__(self, folder: Path | str):
         self.workspace = Workspace(folder)
         self.folder = str(self.workspace.folder)
-        self._light = LocalWorkers(light_environments(), slots=1)
-        self._runs: dict[str, tuple[str, Future]] = {}  # run_id -> token and future
+        self._started: dict[str, Future | None] = {}  # runs under way -> their call on a cluster
         self._lock = threading.Lock()
-        self._wake = threading.Event()
+        self._queued = threading.Event()
+        self._stopping = threading.Event()
+        self._light: threading.Thread | None = None
         self._watcher: threading.Thread | None = None
-        self._closing = False
         _OPEN.add(self)
 
     def submit(self, specs: Sequence[RunSpec], collection: str) -> list[str]:
@@ -61,47 +71,41 @@ class Engine:
         self.workspace.note_asked(list(known), collection)
         todo = [spec for spec in specs if spec.run_id not in known or known[spec.run_id].status != "finished"]
         light = [spec for spec in todo if not needs_workers(spec)]
-        heavy = torch_executor() if len(light) < len(todo) else self._light
-        if light:
-            self._light.slots = light_slots(len(light), sum(expected(self.workspace, light).each.values()))
-        started = []
-        for spec in todo:
-            run_id, token = spec.run_id, uuid.uuid4().hex
-            try:
-                if not self.workspace.enqueue(spec, collection, token):
-                    continue
-                started.append(run_id)
-                executor = heavy if needs_workers(spec) else self._light
-                try:
-                    future = executor.submit(execute, self.folder, run_id, token)
-                except Exception as error:  # of any kind: the run must not wait forever
-                    self.workspace.end_here(run_id, "failed", f"no worker takes it: {error}", token)
-                    continue
+        cluster = dask_executor() if len(light) < len(todo) else None
+        slots = light_slots(len(light), sum(expected(self.workspace, light).each.values()))
+        started: list[str] = []
+        try:
+            for spec in todo:
                 with self._lock:
-                    self._runs[run_id] = token, future
-                    if self._watcher is None:
-                        self._watcher = threading.Thread(target=self._watch, daemon=True)
-                        self._watcher.start()
-                future.add_done_callback(lambda _: self._wake.set())
-            except BaseException:  # such as Ctrl-C in between, after which nobody would cancel the run
-                self.workspace.end_here(run_id, "cancelled", "cancelled", token)
-                raise
+                    if self._enqueue(spec, collection, cluster if needs_workers(spec) else None):
+                        started.append(spec.run_id)
+        finally:
+            self._start_threads()
+            if light:
+                wake_workers("light", self.folder, slots - 1)
+            if len(light) < len(todo) and not cluster:
+                wake_workers("torch", self.folder)
         return started
+
+    def _enqueue(self, spec: RunSpec, collection: str, cluster: Executor | None) -> bool:
+        try:
+            if not self.workspace.enqueue(spec, collection):
+                return False
+            self._started[spec.run_id] = cluster.submit(execute, self.folder, spec.run_id) if cluster else None
+            return True
+        except BaseException:  # such as Ctrl-C in between, after which nobody would cancel the run
+            self.workspace.end_here(spec.run_id, "cancelled", "cancelled", this_process())
+            raise
 
     def cancel(self, run_id: str) -> bool:
         """Stop a run: a queued one at once, a running one at its next report (a second or two). Raises WorkspaceError
         for a run of another process if that cannot be noted, CapbiasError for another person's."""
         if run := self.workspace.run(run_id):
             check_own(run.owner, self.workspace.folder, "the run")
-        token, future = self._runs.get(run_id, ("", None))
-        try:
-            changed = self.workspace.end(run_id, "cancelled", "cancelled")
-        except WorkspaceError:
-            if future is None:
-                raise
-            changed = self.workspace.end_here(run_id, "cancelled", "cancelled", token)
-        if changed and future is not None:
-            future.cancel()
+        end = self.workspace.end_here if run_id in self._started else self.workspace.end
+        changed = end(run_id, "cancelled", "cancelled")
+        if changed and (call := self._started.get(run_id)):
+            call.cancel()
         return changed
 
     def cancel_all(self) -> int:
@@ -123,69 +127,103 @@ class Engine:
     def wait(self, run_ids: Sequence[str], on_change=None, every: float = 0.1) -> list[RunRow]:
         """The runs, once none of them is under way in any process; on_change(rows) is called each time."""
         while True:
+            # If the worker of a run died, a cluster may give the run to another one.
+            repeatable = {run_id for run_id, call in list(self._started.items()) if call and not call.done()}
             rows = list(self.workspace.runs_of(run_ids).values())
             if on_change:
                 on_change(rows)
-            # If the worker of a run died, the scheduler of a cluster may give the run to another one.
-            pending = {run_id for run_id, (_, future) in list(self._runs.items()) if not future.done()}
-            if not any(row.status in ACTIVE or (row.status == "died" and row.run_id in pending) for row in rows):
+            if not any(row.status in ACTIVE or (row.status == "died" and row.run_id in repeatable) for row in rows):
                 return rows
             time.sleep(every)
 
     def close(self) -> None:
-        """Cancel what this engine started and has not finished, and end its workers; those of runs with torch end with
-        the last engine of this process. If an end cannot be written by then, others see that the process is gone."""
-        for run_id, (_, future) in reversed(list(self._runs.items())):  # those that wait first, so that none starts
-            if not future.done():
-                with suppress(CapbiasError):
-                    self.cancel(run_id)
-        self._light.shutdown(cancel_futures=True)
+        """Cancel what this engine started and has not finished. Worker processes end with the last engine of this
+        process. If an end cannot be written by then, others see that the process is gone."""
+        self._stopping.set()
+        self._queued.set()
+        for run_id in reversed(list(self._started)):  # those that wait first, so that none starts
+            with suppress(CapbiasError):
+                self.cancel(run_id)
+        for thread in (self._light, self._watcher):
+            if thread:
+                thread.join()
         _OPEN.discard(self)
         if not _OPEN:
-            _close_torch_workers()
-        self._closing = True
-        if watcher := self._watcher:
-            self._wake.set()
-            watcher.join()
+            end_workers()
+
+    def _start_threads(self) -> None:
+        with self._lock:
+            if self._started and not self._watcher:
+                self._watcher = threading.Thread(target=self._watch, daemon=True)
+                self._watcher.start()
+            if self._started and not self._light:
+                self._light = threading.Thread(target=self._compute, daemon=True)
+                self._light.start()
+        self._queued.set()
+
+    def _compute(self) -> None:
+        """Compute the light runs of this engine, one after another."""
+        while not self._stopping.is_set():
+            self._queued.wait()
+            self._queued.clear()
+            try:
+                work(
+                    self.folder, lambda run: run.run_id in self._started and not needs_workers(run.spec), self._stopping
+                )
+            except WorkspaceError as error:  # such as a full disk
+                self._fail(self._waiting(torch=False), str(error))
 
     def _watch(self) -> None:
-        """Note ends that runs could not note, and that the others are alive, until no run is left."""
-        while True:
-            self._wake.wait(BEAT)
-            self._wake.clear()
-            with self._lock:
-                runs = dict(self._runs)
-            over = [run_id for run_id, (token, future) in runs.items() if self._is_over(run_id, token, future)]
-            with self._lock:
-                for run_id in over:
-                    if self._runs[run_id] == runs[run_id]:  # else it was started again meanwhile
-                        del self._runs[run_id]
-                if not self._runs:
+        """Note that the runs are alive, and ends that their workers could not note, until no run is left."""
+        while not self._stopping.wait(BEAT):
+            with suppress(WorkspaceError):  # locked for long, or a full disk: the next beat may get through
+                self.workspace.beat()
+            with suppress(WorkspaceError), self._lock:
+                runs = self.workspace.runs_of(list(self._started))
+                for run_id, call in list(self._started.items()):
+                    if self._is_over(runs.get(run_id), call):
+                        del self._started[run_id]
+                if not self._started:
                     self._watcher = None
                     return
-                tokens = {run_id: token for run_id, (token, _) in self._runs.items()}
-            with suppress(WorkspaceError):  # locked for long, or a full disk: the next beat may get through
-                self.workspace.heartbeat(tokens)
+            waiting = self._waiting(torch=True)
+            if waiting and (failure := restart_workers("torch", self.folder)):
+                self._fail(waiting, failure)
 
-    def _is_over(self, run_id: str, token: str, future: Future) -> bool:
-        """Whether the end of a run is in the catalogue. If its future is done and the end is not, write it."""
-        if not future.done():
-            return self._closing  # a call on a cluster never ends once its client is closed
+    def _is_over(self, run: RunRow | None, call: Future | None) -> bool:
+        """Whether the end of a run is in the catalogue. Notes an end that its worker did not note."""
+        if run is None or run.finished is not None:
+            return True
+        if call is None:
+            if run.status == "died":
+                self.workspace.end_here(run.run_id, "died", run.message, run.process)
+            return False
+        if not call.done():
+            return False
+        error = None if call.cancelled() else call.exception()
+        if call.cancelled():
+            end = "died", "it was dropped before it started; repeat the run"
+        elif error is None:
+            end = "failed", "its worker did not find it: workers must see the workspace folder under the same path"
+        elif type(error).__name__ == "KilledWorker":  # Dask's
+            end = "died", "its process ended before the run did; repeat the run"
+        else:
+            end = "failed", str(error) if isinstance(error, CapbiasError) else f"{type(error).__name__}: {error}"
+        self.workspace.end_here(run.run_id, *end)
+        return False  # the next look sees whether it is written
+
+    def _waiting(self, torch: bool) -> list[str]:
+        """Queued runs of this engine for the workers of this process."""
         with suppress(WorkspaceError):
-            run = self.workspace.run(run_id)
-            if run is None or run.finished is not None:
-                return True
-            error = None if future.cancelled() else future.exception()
-            if future.cancelled():
-                end = "died", "it was dropped before it started; repeat the run"
-            elif error is None:
-                end = "failed", "its worker did not find it: workers must see the workspace folder under the same path"
-            elif isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":  # the latter is Dask's
-                end = "died", "its process ended before the run did; repeat the run"
-            else:
-                end = "failed", str(error) if isinstance(error, CapbiasError) else f"{type(error).__name__}: {error}"
-            self.workspace.end_here(run_id, *end, token)  # tried again at the next beat if it is not written
-        return self._closing
+            runs = self.workspace.runs_of([run_id for run_id, call in list(self._started.items()) if not call])
+            return [
+                run_id for run_id, run in runs.items() if run.status == "queued" and needs_workers(run.spec) == torch
+            ]
+        return []
+
+    def _fail(self, run_ids: Sequence[str], reason: str) -> None:
+        for run_id in run_ids:
+            self.workspace.end_here(run_id, "failed", reason)
 
 
 def unfinished(workspace: Workspace) -> list[RunRow]:
@@ -200,41 +238,154 @@ def engine_for(folder: str) -> Engine:
     return Engine(folder)
 
 
-# For all engines of this process: address of the scheduler ('' for none) -> a Dask client or LocalWorkers.
-_torch_workers: dict[str, Any] = {}
-_torch_lock = threading.Lock()
+# worker processes, for all engines of this process
 
 
-def torch_executor() -> Executor:
-    """Where runs with torch are computed. Raises CapbiasError if the Dask scheduler does not answer."""
+class Worker:
+    """A process that computes queued runs; see `capbias_core.worker`."""
+
+    def __init__(self, kind: str, environment: dict[str, str]):
+        self.kind = kind
+        self.environment = environment
+        self.process: subprocess.Popen | None = None
+
+    def wake(self, folder: str) -> None:
+        """Let the process compute what is queued in this workspace. Starts it if it is not running."""
+        with suppress(OSError):  # it ends just now: `restart_workers` starts another one
+            if self.process is None or self.process.poll() is not None:
+                command, variables = python("-m", "capbias_core.worker", self.kind, this_process(), **self.environment)
+                self.process = subprocess.Popen(command, stdin=subprocess.PIPE, env=variables)
+            assert self.process.stdin
+            self.process.stdin.write(json.dumps(folder).encode() + b"\n")
+            self.process.stdin.flush()
+
+
+_workers: dict[str, list[Worker]] = {}  # by kind: light, torch
+_clients: dict[str, Any] = {}  # of Dask, by the address of the scheduler
+_lock = threading.Lock()
+
+
+def wake_workers(kind: str, folder: str, most: int | None = None) -> None:
+    """Let worker processes compute what this process has queued in a workspace. most: how many, by default all."""
+    with _lock:
+        if kind not in _workers:
+            environments = light_environments() if kind == "light" else torch_environments()
+            _workers[kind] = [Worker(kind, environment) for environment in environments]
+        for worker in _workers[kind][:most]:
+            worker.wake(folder)
+
+
+def restart_workers(kind: str, folder: str) -> str:
+    """Wake the workers whose processes ended, for example because they were killed. Returns why none can be used, ''
+    if they can."""
+    with _lock:
+        for worker in _workers.get(kind, []):
+            code = worker.process.poll() if worker.process else 0
+            if code is not None and code > 0:
+                return f"no worker takes it: its process ended with code {code}, and printed the reason"
+            if code is not None:
+                worker.wake(folder)
+    return ""
+
+
+def end_workers() -> None:
+    """End the worker processes, and the connection to a cluster."""
+    with _lock:
+        processes = [worker.process for workers in _workers.values() for worker in workers if worker.process]
+        for process in processes:
+            with suppress(OSError):
+                process.stdin.close()
+        for process in processes:
+            try:
+                process.wait(STOP_SECONDS + 1)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for client in _clients.values():
+            client.close()
+        _workers.clear()
+        _clients.clear()
+
+
+def dask_executor() -> Executor | None:
+    """The cluster for runs with torch; None without one. Raises CapbiasError if its scheduler does not answer."""
     address = os.environ.get("CAPBIAS_SCHEDULER", "")
-    with _torch_lock:
-        workers: Any = _torch_workers.get(address)
-        if not address:
-            workers = _torch_workers[""] = workers or LocalWorkers(torch_environments())
-            return workers
-        if workers is None or workers.status != "running":
+    if not address:
+        return None
+    with _lock:
+        client = _clients.get(address)
+        if client is None or client.status != "running":
             need("A Dask cluster", "distributed")
             from distributed import Client
 
             try:
-                workers = _torch_workers[address] = Client(address, timeout="10s", set_as_default=False)
+                client = _clients[address] = Client(address, timeout="10s", set_as_default=False)
             except (OSError, ValueError, TypeError) as error:  # also of what is no address
                 raise CapbiasError(
                     f"No Dask scheduler answers at CAPBIAS_SCHEDULER={address} ({error}).",
                     "Start it, or unset CAPBIAS_SCHEDULER to use workers on this machine.",
                 ) from None
-        return workers.get_executor(pure=False)
+        return client.get_executor(pure=False)
 
 
-def _close_torch_workers() -> None:
-    with _torch_lock:
-        for address, workers in _torch_workers.items():
-            if address:
-                workers.close()
-            else:
-                workers.shutdown(cancel_futures=True)
-        _torch_workers.clear()
+def light_environments() -> list[dict[str, str]]:
+    """The environments of the processes for light runs: one per core besides this process, each with one thread."""
+    return [{"OMP_NUM_THREADS": "1"}] * (_cores() - 1)
+
+
+def light_slots(runs: int, seconds: float) -> int:
+    """How many light runs are computed at once, this process included, if memory allows it. seconds: that the runs take
+    in total."""
+    most = min(runs, _cores())
+    if most < 2 or seconds < MIN_SECONDS_TO_SHARE or not installed("psutil"):
+        return 1
+    return min(most, 1 + int(free_memory() / MEMORY_OF_A_RUN))
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: what is free on the machine, or left of its container's limit."""
+    import psutil
+
+    free = [psutil.virtual_memory().available]
+    for file in CGROUP_LIMITS:
+        with suppress(OSError, ValueError):  # no such file, or `max`
+            free.append(int(Path(file).read_text()) - psutil.Process().memory_info().rss)
+    return max(0, min(free))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def torch_environments() -> list[dict[str, str]]:
+    """The environments of the processes for runs with torch: one, or one per GPU if there are several. Together they
+    have a thread per core."""
+    gpus = visible_gpus()
+    threads = str(max(1, (os.cpu_count() or 1) // max(1, len(gpus))))
+    common = {
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        # Threads that wait for each other must not spin: beside a busy server and browser that costs a hundredfold.
+        "OMP_WAIT_POLICY": "PASSIVE",
+        # Read when a process first uses CUDA, so that a later run may ask for deterministic algorithms.
+        CUBLAS[0]: CUBLAS[1],
+    }
+    return [common | {GPUS: gpu} for gpu in gpus] if len(gpus) > 1 else [common]
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES. Needs no torch."""
+    if GPUS in os.environ:
+        return [name for part in os.environ[GPUS].split(",") if (name := part.strip()) and name != "-1"]
+    program = shutil.which("nvidia-smi")
+    if not program:
+        return []
+    try:
+        listed = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+    return [str(number) for number in range(len(lines))]
 
 
 # how long runs take

@@ -1,15 +1,15 @@
-"""From what is asked for to frozen, hashed runs."""
+"""From a question to frozen, hashed runs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 from capbias_core.aggregate import Metric
-from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
+from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import lacking_words
 from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need
@@ -24,6 +24,7 @@ from capbias_core.measures.registry import (
     measure_of,
     needs_references,
 )
+from capbias_core.question import Question
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_of
@@ -37,64 +38,51 @@ PER_CAPTION = "caption_scores"  # the measure that gives scores and words of eac
 WORDS_COMPARED = "word_comparison"  # the measure that compares words with those of human captions
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a user asks for, by name.
-
-    references: a name, '' for none. metrics: groups or names. seeds: None for the default of each measure. words: also
-    scores and words of each caption and, with references, the words compared with those of human captions. objects: a
-    name in `object_sources`, '' for the source with most labelled images. options: further choices by the name of the
-    field in a measure's Options.
-    """
-
-    collection: str
-    captions: tuple[str, ...]
-    table: str
-    attribute: str
-    metrics: tuple[str, ...]
-    references: str = ""
-    attacker: str = DEFAULT_ATTACKER
-    seeds: int | None = None
-    merge_masks: bool = False
-    words: bool = False
-    objects: str = ""
-    options: dict = field(default_factory=dict)
-
-    @property
-    def choices(self) -> dict[str, Any]:
-        """All choices by the name of the field in a measure's Options."""
-        choices = {"attacker": self.attacker, "merge_masks": self.merge_masks}
-        return choices | ({} if self.seeds is None else {"seeds": self.seeds}) | self.options
-
-
-def plan(workspace: Workspace, request: Request) -> list[RunSpec]:
-    """The runs that answer a request: one caption set, attribute, measure, attacker and coverage each.
+def plan(workspace: Workspace, question: Question, refused: dict[str, CapbiasError] | None = None) -> list[RunSpec]:
+    """The runs that answer a question: one caption set, attribute, measure, attacker and coverage each.
 
     With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC. With
     references for a part of them there are two: LIC_M on all images, and everything on the images with references. Sets
     without any image of the references get what needs none. A run whose device is left open is the one that finished on
-    a named device, if there is one. Raises CapbiasError for choices that no measure has, or that are not allowed.
+    a named device, if there is one. refused: gets the error of each attacker that cannot be planned, by name, if
+    another can. Raises CapbiasError for choices that no measure has, or that are not allowed.
     """
-    if not request.captions:
+    specs: dict[str, RunSpec] = {}
+    errors: dict[str, CapbiasError] = {}
+    for name in question.attacker:
+        try:
+            specs |= {spec.run_id: spec for spec in _plan(workspace, replace(question, attacker=(name,)))}
+        except CapbiasError as error:
+            errors[name] = error
+    if errors and (refused is None or not specs):
+        raise next(iter(errors.values()))
+    if refused is not None:
+        refused |= errors
+    return list(specs.values())
+
+
+def _plan(workspace: Workspace, question: Question) -> list[RunSpec]:
+    """The runs of one attacker."""
+    if not question.captions:
         raise CapbiasError("No captions are chosen.", "Choose one captioner or more.")
-    check_choices(request.choices)
-    collection = request.collection
-    table = workspace.item("attributes", request.table, collection)
-    attribute, where = attribute_of(table, request.attribute)
-    metrics = expand_metrics(request.metrics) if request.metrics or not request.words else ()
+    check_choices(question.choices)
+    collection = question.collection
+    table = workspace.item("attributes", question.labels, collection)
+    attribute, where = attribute_of(table, question.attribute)
+    metrics = expand_metrics(question.metrics) if question.metrics or not question.words else ()
     names = {measure_of(name).name for name in metrics}
-    chosen = {name: _options(workspace, request, MEASURES[name], attribute) for name in MEASURES if name in names}
-    references = workspace.item("references", request.references, collection) if request.references else None
-    items = [workspace.item("captions", name, collection) for name in request.captions]
-    needed = not request.words or any(map(needs_references, metrics))  # words can be scored without
+    chosen = {name: _options(workspace, question, MEASURES[name], attribute) for name in MEASURES if name in names}
+    references = workspace.item("references", question.references, collection) if question.references else None
+    items = [workspace.item("captions", name, collection) for name in question.captions]
+    needed = not question.words or any(map(needs_references, metrics))  # words can be scored without
     coverage = _coverages(workspace, items, references, where, attribute, needed) if references else {}
     objects = {}
     if any(MEASURES[name].needs.objects for name in names):
-        source = chosen_objects(workspace, collection, table, request.objects)
+        source = chosen_objects(workspace, collection, table, question.objects)
         objects = {"table": source, "column": OBJECTS} if source else {}
     common = {"labels": where, "attribute": attribute.stored()}
     scores = MEASURES[PER_CAPTION]
-    of_captions = _options(workspace, request, scores, attribute) if request.words else None
+    of_captions = _options(workspace, question, scores, attribute) if question.words else None
     specs: list[RunSpec] = []
     for item in items:
         of_set = {**common, "model": item.name, "captions": item.hash}
@@ -151,18 +139,18 @@ def spec_of(measure: Measure, options: Options, inputs: dict) -> RunSpec:
     return RunSpec(measure.name, measure.version_with(chosen.get("attacker", "")), options=chosen, **inputs)
 
 
-def _options(workspace: Workspace, request: Request, measure: Measure, attribute: Attribute) -> Options:
-    """A request's choices for a measure; files and items that they name are named by their content."""
-    options = measure.options.read(request.choices)
+def _options(workspace: Workspace, question: Question, measure: Measure, attribute: Attribute) -> Options:
+    """A question's choices for a measure; files and items that they name are named by their content."""
+    options = measure.options.read(question.choices)
     if isinstance(options, Attacked):
         entry = attacker_entry(options.attacker)
         need(f"The attacker {entry.name}", *entry.packages)
         if entry.model:
             options = options.with_(attacker=entry.name, encoder=encoder_option(workspace, entry))
     if measure.needs.people and isinstance(options, PeopleMarked):
-        people = resolve_person_regions(workspace, request.collection, options.people or "")
+        people = resolve_person_regions(workspace, question.collection, options.people or "")
         options = options.with_(people=people)
-    return measure.freeze(workspace, request.collection, options, attribute)
+    return measure.freeze(workspace, question.collection, options, attribute)
 
 
 def _coverages(
@@ -208,20 +196,20 @@ class Lack(NamedTuple):
     arguments: tuple[str, ...] = ()
 
 
-def useful(specs: Sequence[RunSpec], request: Request) -> tuple[list[RunSpec], dict[Lack, list[str]]]:
-    """The runs that give some metric of the request, and why others cannot be measured: reason -> names of metrics.
+def useful(specs: Sequence[RunSpec], question: Question) -> tuple[list[RunSpec], dict[Lack, list[str]]]:
+    """The runs that give some metric of the question, and why others cannot be measured: reason -> names of metrics.
     Raises CapbiasError if there are no such runs."""
     kept: set[str] = set()
     reasons: dict[Lack, list[str]] = {}
-    for name in expand_metrics(request.metrics):
+    for name in expand_metrics(question.metrics):
         able = [spec for spec in specs if spec.measure == measure_of(name).name]
         giving = [spec for spec in able if not lacks(METRICS[name], spec)]
         kept |= {spec.run_id for spec in giving}
         models = {spec.model for spec in giving}
         lacking = {lacks(METRICS[name], spec): None for spec in able if spec.model not in models}
-        if lost := [model for model in request.captions if model not in {spec.model for spec in able}]:
+        if lost := [model for model in question.captions if model not in {spec.model for spec in able}]:
             lacking[Lack(f"no labelled image of {', '.join(lost)} has references")] = None
-        if needs_references(name) and not request.references:
+        if needs_references(name) and not question.references:
             lacking = {Lack("human captions are needed", ("references",)): None}
         for reason in filter(None, lacking):
             reasons.setdefault(reason, []).append(name)

@@ -24,49 +24,29 @@ from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES, SOURCES
 from capbias_core.load.places import checked_path
-from capbias_core.measures.protocols import protocol_metrics, protocol_settings
-from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, check_choices, expand_metrics, measure_of
-from capbias_core.runs.plan import Request
+from capbias_core.measures.registry import DEFAULT_GROUPS, GROUPS, MEASURES, expand_metrics, measure_of
+from capbias_core.question import COLUMNS, Question, named_columns
+from capbias_core.runs.inputs import Tell, warn
 from capbias_core.toml import read_toml, start_of, toml_key, toml_value
 from capbias_core.typed import typed
 from capbias_core.types import Attribute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, File, Part, held_by, preview, store
-from capbias_core.workspace.inputs import Tell, named_columns, warn
 from capbias_core.workspace.labels import dropped_line, resolve_attribute
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace, checked_name
 
-# Section of files in a plan -> kind of item.
-KINDS = {"labels": LABELS, "references": REFERENCES, "captions": CAPTIONS, "objects": OBJECTS}
 TRAINED = "trained_on_references"
 # Key of a file in a plan -> type. All but the first two say how it is read, as the arguments of `capbias.score` do.
-OF_FILE = {
-    "file": str,
-    TRAINED: bool,
-    "image_id_column": str,
-    "caption_column": tuple[str, ...],
-    "reference_column": tuple[str, ...],
-    "captioner_column": str,
-    "rows": dict,
-    "sets": str,
-}
-# Key of a measure in a plan -> type; of choices, the measures know it.
-OF_MEASURE = {
-    "attribute": str,
-    "metrics": tuple[str, ...],
-    "captions": tuple[str, ...],
-    "references": str,
-    "labels": str,
-    "objects": str,
-    "protocol": str,
-    "attacker": Any,
-    "seeds": Any,
-    "merge_masks": Any,
-    "options": dict[str, Any],
-}
+OF_FILE = {"file": str, TRAINED: bool, **COLUMNS, "rows": dict, "sets": str}
+# Keys of a measure in a plan: fields of Question, `protocol`, whose settings fill what is not given, and `merge_masks`,
+# which is an option.
+OF_MEASURE = (
+    *("attribute", "metrics", "captions", "references", "labels", "objects", "attacker", "seeds", "options"),
+    *("protocol", "merge_masks"),
+)
 OF_ATTRIBUTE = {"file": str, "labels": str, "column": str, "mapping": dict[str, str]}
 ONLY = "*"  # in place of the name of the human captions: the only ones, none if there are none
 
@@ -84,16 +64,13 @@ class LabelColumn:
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A plan. files: section -> name -> path, relative to the plan. trained: captioner -> whether it was trained on the
-    references. read_as: section -> name -> how a file is read, by keys of OF_FILE. requests: captions () for all,
-    references ONLY for the only ones, table '' for the only one."""
+    """A plan. A question without captions is about all, one with the references ONLY about the only ones, and one
+    without labels about the only table."""
 
     collection: str
-    files: Mapping[str, Mapping[str, str]]
-    requests: tuple[Request, ...]
+    files: tuple[File, ...]  # their sources are relative to the plan
+    questions: tuple[Question, ...]
     attributes: Mapping[str, LabelColumn] = field(default_factory=dict)
-    trained: Mapping[str, bool] = field(default_factory=dict)
-    read_as: Mapping[str, Mapping[str, dict]] = field(default_factory=dict)
 
 
 # a plan from a file
@@ -115,11 +92,13 @@ def parse_plan(text: str, name: str) -> PlanFile:
         data = read_toml(text)
     except ValueError as error:
         raise _unreadable(name, error) from None
-    known = ("collection", *KINDS, "attributes", "measure")
+    known = ("collection", *SOURCES, "attributes", "measure")
     for key in data:
         if key not in known:
             raise unknown_name(f"{name} with the key", key, known)
-    files = {section: _files(data.get(section, {}), f"{name}: {section}") for section in KINDS}
+    files = [
+        file for section, kind in SOURCES.items() for file in _files(data.get(section, {}), kind, f"{name}: {section}")
+    ]
     measures = data.get("measure", [])
     if not isinstance(measures, list) or not measures:
         raise CapbiasError(f"{name} has no [[measure]].", "Add one or more, each with an attribute.")
@@ -127,17 +106,9 @@ def parse_plan(text: str, name: str) -> PlanFile:
     entries = typed(f"{name}: attributes", data.get("attributes", {}), dict)
     return PlanFile(
         collection,
-        {section: {key: entry["file"] for key, entry in sources.items()} for section, sources in files.items()},
-        tuple(
-            _request(collection, given, f"{name}: measure {number}") for number, given in enumerate(measures, start=1)
-        ),
+        tuple(files),
+        tuple(_question(collection, given, f"{name}: measure {number}") for number, given in enumerate(measures, 1)),
         {key: LabelColumn(**_checked(entry, OF_ATTRIBUTE, f"{name}: {key}")) for key, entry in entries.items()},
-        {key: entry[TRAINED] for key, entry in files["captions"].items() if TRAINED in entry},
-        {
-            section: read_as
-            for section, sources in files.items()
-            if (read_as := {key: more for key, entry in sources.items() if (more := _without(entry, "file", TRAINED))})
-        },
     )
 
 
@@ -152,44 +123,37 @@ def _checked(given: Any, known: Mapping[str, Any], where: str) -> dict[str, Any]
     return {key: typed(f"{where}: {key}", value, known[key]) for key, value in given.items()}
 
 
-def _without(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name not in names}
-
-
-def _files(given: Any, where: str) -> dict[str, dict[str, Any]]:
-    """Files by name, with what a plan says of each (OF_FILE): of a path, of a list, or of a table."""
+def _files(given: Any, kind: str, where: str) -> list[File]:
+    """Files of one kind: of a path, of a list, or of a table."""
     if isinstance(given, str | list):
         paths = typed(where, [given] if isinstance(given, str) else given, list[str])
         names = [checked_name(Path(path).stem) for path in paths]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise CapbiasError(f"{where} has several files called {', '.join(twice)}.", "Give each a name.")
-        return {name: {"file": path} for name, path in zip(names, paths, strict=True)}
-    files = {}
+        return [File(path, kind, name) for name, path in zip(names, paths, strict=True)]
+    files = []
     for name, source in typed(where, given, dict).items():
-        entry = {"file": source} if isinstance(source, str) else source
-        entry = _checked(entry, OF_FILE, f"{where}: {name}")
+        entry = _checked({"file": source} if isinstance(source, str) else source, OF_FILE, f"{where}: {name}")
         if "file" not in entry:
             raise CapbiasError(f"{where}: {name} has no file.", 'Write: file = "..."')
-        files[checked_name(name)] = entry
+        path, sets, trained = entry.pop("file"), entry.pop("sets", ""), entry.pop(TRAINED, None)
+        trained = trained if kind == CAPTIONS else None
+        files.append(File(path, kind, checked_name(name), named_columns(**entry), sets, trained=trained))
     return files
 
 
-def _request(collection: str, given: Any, where: str) -> Request:
-    asked = _checked(given, OF_MEASURE, where)
-    if "attribute" not in asked:
-        raise CapbiasError(f"{where} has no attribute.", 'Add one, such as attribute = "gender".')
-    protocol = asked.pop("protocol", "")
-    settings = protocol_settings(protocol)
-    asked = {name: settings.pop(name) for name in ("attacker", "seeds") if name in settings} | asked
-    asked["options"] = settings | asked.get("options", {})
-    asked["metrics"] = asked.get("metrics") or protocol_metrics(protocol, DEFAULT_GROUPS)
-    more: dict[str, Any] = {"references": ONLY} | asked
-    request = Request(collection, more.pop("captions", ()), more.pop("labels", ""), **more)
+def _question(collection: str, given: Any, where: str) -> Question:
+    asked = dict(typed(where, given, dict))
+    for key in asked:
+        if key not in OF_MEASURE:
+            raise unknown_name(f"{where} with the key", key, OF_MEASURE)
+    merged = {name: asked.pop(name) for name in ("merge_masks",) if name in asked}
+    asked["options"] = merged | typed(f"{where}: options", asked.get("options", {}), dict)
     try:
-        check_choices(request.choices)
+        given = {"references": ONLY} | asked
+        return Question.of(stored=True, collection=collection, usual_metrics=DEFAULT_GROUPS, **given)
     except CapbiasError as error:
         raise CapbiasError(f"{where}: {error.message}", error.hint, *error.arguments) from None
-    return request
 
 
 # a plan as a file
@@ -201,31 +165,37 @@ def plan_text(plan: PlanFile) -> str:
         "# What was measured. Edit it and run it: capbias run plan.toml",
         f"collection = {toml_value(plan.collection)}",
     ]
-    for section, files in plan.files.items():
+    for section, kind in SOURCES.items():
+        files = [file for file in plan.files if file.kind == kind]
         lines += ["", f"[{section}]"] if files else []
-        for name, file in files.items():
-            trained = {TRAINED: plan.trained[name]} if section == "captions" and name in plan.trained else {}
-            more = trained | plan.read_as.get(section, {}).get(name, {})
-            lines.append(f"{toml_key(name)} = {toml_value({'file': file, **more} if more else file)}")
+        for file in files:
+            read = {role if role == "rows" else f"{role}_column": value for role, value in file.columns.items()}
+            more = read | ({"sets": file.sets} if file.sets else {})
+            more |= {} if file.trained is None else {TRAINED: file.trained}
+            entry = {"file": file.source, **more} if more else file.source
+            lines.append(f"{toml_key(file.name)} = {toml_value(entry)}")
     for name, entry in plan.attributes.items():
         lines += ["", f"[attributes.{toml_key(name)}]"]
         lines += [f"{key} = {toml_value(value)}" for key, value in vars(entry).items() if value]
-    for request in plan.requests:
-        left, groups = dict.fromkeys(expand_metrics(request.metrics)), []  # groups where all of their metrics are asked
+    for question in plan.questions:
+        metrics, groups = expand_metrics(question.metrics), []  # groups of which all metrics are asked
+        left = dict.fromkeys(metrics)
         for name, group in GROUPS.items():
-            if set(group.metrics) <= set(expand_metrics(request.metrics)) and left.keys() & set(group.metrics):
+            if set(group.metrics) <= set(metrics) and left.keys() & set(group.metrics):
                 groups.append(name)
                 left = {metric: None for metric in left if metric not in group.metrics}
         given = {
-            "attribute": request.attribute,
+            "attribute": question.attribute,
             "metrics": [*groups, *left],
-            "captions": list(request.captions),
-            "references": request.references,
-            "labels": request.table,
+            "captions": list(question.captions),
+            "references": question.references,
+            "labels": question.labels,
         }
-        trains = any("attacker" in measure_of(name).options.about() for name in expand_metrics(request.metrics))
-        for name in ("objects", *(["attacker"] if trains else []), "seeds", "merge_masks", "options"):
-            given |= {name: value} if (value := getattr(request, name)) else {}
+        trains = any("attacker" in measure_of(name).options.about() for name in metrics)
+        choices = {"objects": question.objects, "seeds": question.seeds, "options": question.options}
+        given |= {name: value for name, value in choices.items() if value}
+        alone = len(question.attacker) == 1
+        given |= {"attacker": question.attacker[0] if alone else list(question.attacker)} if trains else {}
         lines += ["", "[[measure]]", *(f"{key} = {toml_value(value)}" for key, value in given.items())]
     return "\n".join(lines) + "\n"
 
@@ -245,12 +215,12 @@ def attribute_text(attribute: Attribute) -> str:
     return "\n".join(lines) + "\n"
 
 
-def requests_of(
+def questions_of(
     workspace: Workspace, collection: str, specs: Sequence[RunSpec], metrics: Iterable[str]
-) -> list[Request]:
-    """The requests that runs of a collection answer, one for all runs of the same inputs and options. metrics: the
+) -> list[Question]:
+    """The questions that runs of a collection answer, one for all runs of the same inputs and options. metrics: the
     names that count."""
-    wanted, requests = set(metrics), []
+    wanted, questions = set(metrics), []
     items = {(item.kind, item.hash): item for item in workspace.items(collection=collection)}
     for spec in specs:
         names = tuple(metric.name for metric in MEASURES[spec.measure].metrics if metric.name in wanted)
@@ -260,48 +230,43 @@ def requests_of(
         sources = {digest: name for name, digest in object_sources(workspace, collection, table).items()}
         # The plan itself finds the files of an encoder.
         options = {name: value for name, value in spec.options.items() if name != "encoder" and value is not None}
-        fields = {name: options.pop(name) for name in ("attacker", "seeds", "merge_masks") if name in options}
+        fields = {name: options.pop(name) for name in ("attacker", "seeds") if name in options}
         references = items["references", spec.references].name if spec.references else ""
         objects = sources.get(spec.objects.get("table", ""), "")
         given = (collection, (spec.model,), table.name, spec.attribute["name"], names, references)
-        requests.append(Request(*given, objects=objects, options=options, **fields))
+        questions.append(Question(*given, objects=objects, options=options, **fields))
     for union in ("captions", "metrics"):
-        joined: dict[str, Request] = {}
-        for request in requests:
-            key = repr(replace(request, **{union: ()}))
+        joined: dict[str, Question] = {}
+        for question in questions:
+            key = repr(replace(question, **{union: ()}))
             earlier = getattr(joined[key], union) if key in joined else ()
-            joined[key] = replace(request, **{union: tuple(dict.fromkeys((*earlier, *getattr(request, union))))})
-        requests = list(joined.values())
+            joined[key] = replace(question, **{union: tuple(dict.fromkeys((*earlier, *getattr(question, union))))})
+        questions = list(joined.values())
 
-    def includes(whole: Request, part: Request) -> bool:
-        """Whether a request with references gives runs on all images too."""
+    def includes(whole: Question, part: Question) -> bool:
+        """Whether a question with references gives runs on all images too."""
         options = {name: value for name, value in whole.options.items() if name != "alignment"}
         alike = replace(whole, references="", options=options, captions=part.captions, metrics=part.metrics)
         return alike == part and {*part.captions} <= {*whole.captions} and {*part.metrics} <= {*whole.metrics}
 
-    with_references = [request for request in requests if request.references]
+    with_references = [question for question in questions if question.references]
     return [
-        request
-        for request in requests
-        if request.references or not any(includes(whole, request) for whole in with_references)
+        question
+        for question in questions
+        if question.references or not any(includes(whole, question) for whole in with_references)
     ]
 
 
 # the files of a plan
 
 
-def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) -> list[Request]:
-    """Store the files of a plan in its collection, and return its requests with the names that items have there.
+def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) -> list[Question]:
+    """Store the files of a plan in its collection, and return its questions with the names that items have there.
     folder: that of the plan. Raises CapbiasError for what cannot be read, and for names that the collection lacks."""
-    files = []
-    for section, kind in KINDS.items():
-        for name, file in plan.files.get(section, {}).items():
-            said, trained = plan.read_as.get(section, {}).get(name, {}), plan.trained.get(name)
-            path, sets = folder / checked_path(file), said.get("sets", "")
-            columns = named_columns(**_without(said, "sets"))
-            files.append(File(path, kind, name, columns, sets, trained=trained if kind == CAPTIONS else None))
+    files = [replace(file, source=folder / checked_path(file.source)) for file in plan.files]
     parts = preview(files, held_by(workspace, plan.collection))
-    beside = not plan.files.get("references")  # human captions beside a model's count if no others are named
+    # Human captions beside a model's count if no others are named.
+    beside = all(file.kind != REFERENCES for file in plan.files)
     parts = [part for part in parts if not part.reading.second or (beside and part.wanted and part.kind == REFERENCES)]
     for part in parts:
         if part.reading.error:
@@ -312,24 +277,24 @@ def keep_plan(workspace: Workspace, plan: PlanFile, folder: Path, tell: Tell) ->
     items = workspace.items(collection=plan.collection)
     captions = tuple(item.name for item in items if item.kind == CAPTIONS)
     human = [item.name for item in items if item.kind == REFERENCES]
-    requests = []
-    for request in plan.requests:
-        references = request.references
+    questions = []
+    for question in plan.questions:
+        references = question.references
         if references == ONLY:
             references = _only(human, "set of human captions", "references") if human else ""
         tables = [
-            item.name for item in items if item.kind == LABELS and request.attribute in item.details["attributes"]
+            item.name for item in items if item.kind == LABELS and question.attribute in item.details["attributes"]
         ]
-        table = request.table or _only(tables, f"table of labels with {request.attribute}", "labels")
-        captions_asked = request.captions or captions
-        requests.append(replace(request, captions=captions_asked, table=table, references=references))
-    return requests
+        table = question.labels or _only(tables, f"table of labels with {question.attribute}", "labels")
+        captions_asked = question.captions or captions
+        questions.append(replace(question, captions=captions_asked, labels=table, references=references))
+    return questions
 
 
 def _with_labels(plan: PlanFile, folder: Path, part: Part, tell: Tell) -> Part:
     name, frame, mapping = part.file.item_name, part.frame, []
     assert frame is not None
-    asked = {request.attribute for request in plan.requests if request.table in ("", name)}
+    asked = {question.attribute for question in plan.questions if question.labels in ("", name)}
     asked |= plan.attributes.keys()
     for attribute in sorted(asked):
         entry = plan.attributes.get(attribute, LabelColumn())

@@ -1,12 +1,11 @@
-"""One run: a frozen spec and its inputs in, results and evidence out, and its state in the workspace meanwhile."""
+"""One run: a frozen spec and its inputs in, results and evidence out."""
 
 from __future__ import annotations
 
-import time
 import traceback
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -14,49 +13,76 @@ import pandas as pd
 from capbias_core.aggregate import Estimate, estimates_of, result_rows
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import deterministic
-from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.errors import CapbiasError
+from capbias_core.kinds import BOXES, CAPTIONS
 from capbias_core.load.checks import refuse
-from capbias_core.measures.base import Job, Outcome, columns_of, counts_of, of_images, run_facts
+from capbias_core.measures.base import Job, Outcome, columns_of, of_images, run_facts
 from capbias_core.measures.registry import MEASURES
-from capbias_core.types import Attribute, Progress
-from capbias_core.workspace.catalogue import Unavailable, WorkspaceError
+from capbias_core.types import Attribute, Progress, silent
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.labels import labels_of
-from capbias_core.workspace.people import acting
+from capbias_core.workspace.memory import MemoryWorkspace
+from capbias_core.workspace.models import resolve_model
+from capbias_core.workspace.objects import forget_objects_of, keep_objects_of
+from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace, images_in
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
+from capbias_core.workspace.vectors import look_up_new_words
 
 PACKAGE_ROOT = Path(__file__).parent.parent
 EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
-SECONDS_BETWEEN_NOTES = 0.25
 _TRIED: set[tuple] = set()  # by this process: catalogue, run and metrics that its evidence was asked for
 
 
-def execute(folder: str, run_id: str, token: str) -> None:
-    """Compute one queued run of the workspace at `folder`, and note how it ends: finished, failed or cancelled. Raises
-    WorkspaceError if the end cannot be written."""
-    workspace = Workspace(folder, make=False)
-    if not workspace.claim(run_id, token):
-        return
+def run_in_memory(
+    workspace: MemoryWorkspace,
+    specs: Sequence[RunSpec],
+    collection: str,
+    on_change: Callable[[list[RunRow]], object] = lambda rows: None,
+    stopped: Callable[[KeyboardInterrupt], object] | None = None,
+) -> list[RunRow]:
+    """Compute runs one after another in this process. on_change: gets all of them at each progress. stopped: gets what
+    stops the computation; the runs are then returned as they are. Without it a stop is raised."""
+    run_ids = [spec.run_id for spec in specs]
+    for spec in specs:
+        if spec.run_id not in workspace.runs_of(run_ids):
+            workspace.add(spec, collection)
+
+    def rows() -> list[RunRow]:
+        return list(workspace.runs_of(run_ids).values())
+
     try:
-        run = workspace.get_run(run_id)
-        with acting(run.owner):
-            outcome = run_one(workspace, run.spec, _reporter(workspace, run_id, token))
-        names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
-        workspace.finish(run_id, token, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
-    except Cancelled:
-        with suppress(WorkspaceError):
-            workspace.log(run_id, "stopped")
-    except CapbiasError as error:
-        workspace.end(run_id, "failed", str(error), token)
-    except Exception as error:  # whatever failed, the end must be noted
-        with suppress(WorkspaceError):  # which may be what failed
-            workspace.log(run_id, traceback.format_exc().rstrip())
-        workspace.end(run_id, "failed", f"{type(error).__name__}: {error}{_location(error)}", token)
+        for run in rows():
+            if run.status != "queued":
+                continue
+
+            def progress(share: float, message: str, run_id: str = run.run_id) -> None:
+                workspace.update(run_id, status="running", progress=share, message=message)
+                on_change(rows())
+
+            try:
+                outcome = run_one(workspace, run.spec, progress)
+                names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
+                counts, arrays = outcome.by_direction, outcome.arrays
+                workspace.put(run.run_id, outcome.results, counts, arrays, outcome.notes, names, outcome.lacking)
+            except CapbiasError as error:
+                workspace.update(run.run_id, status="failed", message=str(error))
+            except Exception as error:
+                workspace.update(run.run_id, status="failed", message=failure(error))
+            on_change(rows())
+    except KeyboardInterrupt as error:
+        for row in rows():
+            if row.status in ACTIVE:
+                workspace.update(row.run_id, status="cancelled", message="cancelled")
+        if stopped is None:
+            raise
+        stopped(error)
+    return rows()
 
 
-def _location(error: Exception) -> str:
-    """` (measures/lic.py, line 12)`: the last line in a traceback of a measure or an attacker, else of this package."""
+def failure(error: Exception) -> str:
+    """`KeyError: x (measures/lic.py, line 12)`: with the last line in a traceback of a measure or an attacker, else of
+    this package."""
     lines = [
         (Path(frame.filename).relative_to(PACKAGE_ROOT), frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
@@ -64,42 +90,33 @@ def _location(error: Exception) -> str:
     ]
     extended = [line for line in lines if line[0].parts[0] in EXTENDED and line[0].name != "base.py"]
     file, number = (extended or lines or [("", 0)])[-1]
-    return f" ({file}, line {number})" if file else ""
-
-
-def _reporter(workspace: Workspace, run_id: str, token: str) -> Progress:
-    """Writes progress to the workspace. It raises Cancelled if the run is cancelled or taken over."""
-    last_time, last_line = 0.0, ""
-
-    def progress(share: float, message: str) -> None:
-        nonlocal last_time, last_line
-        now = time.monotonic()
-        if now - last_time < SECONDS_BETWEEN_NOTES:
-            return
-        last_time = now
-        with suppress(Unavailable):  # a full disk may have room again when the run is done
-            if not workspace.progress(run_id, token, share, message):
-                raise Cancelled
-            line = message.rsplit(", loss", 1)[0]
-            if line != last_line:
-                workspace.log(run_id, message)
-                last_line = line
-
-    return progress
+    return f"{type(error).__name__}: {error}" + (f" ({file}, line {number})" if file else "")
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
-    """Compute one run. Raises CapbiasError for inputs that cannot be scored, Cancelled when asked to stop."""
-    measure = MEASURES[spec.measure]
-    job = bare_job(workspace, spec, progress) if measure.makes else job_of(workspace, spec, progress)
+    """Compute one run, and store the item that it makes. Raises CapbiasError for inputs that cannot be scored,
+    Cancelled when asked to stop."""
+    job = job_of(workspace, spec, progress)
+    outcome = compute(job)
+    if made := outcome.item:
+        kind, name, collection = MEASURES[spec.measure].makes, job.options.name, job.options.collection
+        item = workspace.keep(kind, name, made.frame, collection, made.source, made.details, made.digest)
+        if kind == CAPTIONS:
+            look_up_new_words(workspace, collection)
+        if kind == BOXES:
+            keep_objects_of(workspace, item) if len(made.frame) else forget_objects_of(workspace, item)
+    return outcome
+
+
+def compute(job: Job) -> Outcome:
+    """What a run leaves: a pure function of its inputs. Raises as `run_one`."""
+    spec, measure = job.spec, MEASURES[job.spec.measure]
     with deterministic(getattr(job.options, "deterministic", False)):
         outcome = measure.run(job)
-    if measure.makes:
-        return outcome
     notes = []  # which captions and images are left out before anything is measured
     if spec.shared_with:
         notes.append("Only images that the compared set under another condition has too (see Images).")
-    elif unlabelled := len(workspace.frame(spec.captions)) - len(job.frame):
+    elif spec.captions and (unlabelled := len(job.table(spec.captions)) - len(job.frame)):
         notes.append(f"{unlabelled:,} captions are left out: their images have no label for {job.attribute.name}.")
     if spec.coverage == WITH_REFERENCES and measure.compares:
         images = images_in(job.frame)
@@ -108,37 +125,44 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     return replace(outcome, notes=(*notes, *outcome.notes))
 
 
-def bare_job(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
-    """The job of a run that reads no captions and labels: it makes an item from photographs, or its counts are read
-    again."""
-    nothing = pd.DataFrame(columns=["image_id", "caption_index", "caption"])
-    options = MEASURES[spec.measure].options.read(spec.options)
-    attribute = attribute_from(spec.attribute) if spec.attribute else Attribute("", "", ())
-    return Job(workspace, spec, options, attribute, nothing, pd.Series(dtype=object), progress)
-
-
-def job_of(workspace: Workspace, spec: RunSpec, progress: Progress) -> Job:
+def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> Job:
     """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label, or a content check
     does not let them be scored."""
-    attribute = attribute_from(spec.attribute)
-    labels = labels_of(workspace, attribute, spec.labels)
-    if spec.shared_with:
-        labels = labels[labels.index.isin(workspace.frame(spec.shared_with)["image_id"])]
-    frame = of_images(workspace.frame(spec.captions), labels.index)
-    if frame.empty:
-        raise CapbiasError(
-            f"No image of {spec.model} has a label for {attribute.name}.",
-            "Check that the image ids of captions and labels are of the same data set.",
-        )
-    refuse(content_of(workspace, spec), spec.model)
-    options = MEASURES[spec.measure].options.read(spec.options)
-    return Job(workspace, spec, options, attribute, frame, labels, progress)
+    attribute, stored = Attribute("", "", ()), not isinstance(workspace, MemoryWorkspace)
+    frame, labels = pd.DataFrame(columns=["image_id", "caption_index", "caption"]), pd.Series(dtype=object)
+    if not MEASURES[spec.measure].makes:  # an item is made from photographs alone
+        attribute = attribute_from(spec.attribute)
+        labels = labels_of(workspace, attribute, spec.labels)
+        if spec.shared_with:
+            labels = labels[labels.index.isin(workspace.frame(spec.shared_with)["image_id"])]
+        frame = of_images(workspace.frame(spec.captions), labels.index)
+        if frame.empty:
+            raise CapbiasError(
+                f"No image of {spec.model} has a label for {attribute.name}.",
+                "Check that the image ids of captions and labels are of the same data set.",
+            )
+        if stored:  # in memory inputs were checked when they were read
+            refuse(content_of(workspace, spec), spec.model)
+    return Job(
+        spec=spec,
+        options=MEASURES[spec.measure].options.read(spec.options),
+        attribute=attribute,
+        frame=frame,
+        labels=labels,
+        progress=progress,
+        table=workspace.frame,
+        tokens_of=workspace.tokens,
+        model=partial(resolve_model, workspace),
+        files=partial(photograph_files, workspace),
+        folder=workspace.folder,
+        kept=workspace.unfinished / spec.run_id if stored and needs_workers(spec) else None,
+    )
 
 
 def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The estimates of a finished run from its counts, by metric and direction."""
     measure, values, by_metric = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
-    for direction, counts in counts_of(workspace, run).items():
+    for direction, counts in workspace.counts(run.run_id).items():
         by_metric |= estimates_of(measure.metrics, counts, values, direction)
     return by_metric
 
@@ -165,7 +189,7 @@ def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
             continue
         measure, spec, added = MEASURES[run.spec.measure], run.spec, []
         facts = run_facts(spec, measure.options.read(spec.options), attribute_from(spec.attribute))
-        for direction, counts in counts_of(workspace, run).items():
+        for direction, counts in workspace.counts(run.run_id).items():
             columns = columns_of(workspace, run, direction)
             added += result_rows(measure.metrics, counts, facts, columns, direction)
         given = {row.metric for row in added} & {*new}

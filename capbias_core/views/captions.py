@@ -37,18 +37,15 @@ from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 
 @dataclass(frozen=True)
 class CaptionScores:
-    """Out-of-fold bias scores of one caption set, and what each word adds.
-
-    table: image_id, caption_index, kept_at (row of the caption in the set as kept), fold, label (int), masked (str),
-    tokens (how many), logit0.., baseline0.., delta, p0.. (K probabilities), predicted (int), confidence (probability
-    of the predicted value). words: (n, T_i, C) flattened; offsets: (n + 1,) where each caption's words begin.
-    """
+    """Out-of-fold bias scores of one caption set, and what each word adds."""
 
     run: RunRow
     attribute: Attribute
+    # image_id, caption_index, kept_at (row of the caption in the stored set), fold, label (int), masked (str), tokens
+    # (how many), logit0.., baseline0.., delta, p0.. (K probabilities), predicted (int) and confidence (its probability)
     table: pd.DataFrame
-    words: np.ndarray
-    offsets: np.ndarray
+    words: np.ndarray  # (n, T_i, C) flattened
+    offsets: np.ndarray  # (n + 1,) where each caption's words begin
 
     def words_of(self, row: int) -> np.ndarray:
         """(T, C) contributions of the masked tokens of the caption at this row."""
@@ -107,20 +104,16 @@ SEARCH_SECONDS = 5.0  # for a regular expression
 
 @dataclass(frozen=True)
 class Filters:
-    """Which captions are listed; what is empty admits all.
+    """Which captions are listed; what is empty admits all."""
 
-    group: the labelled value. word: a whole word after masking. query: text anywhere in the caption, or an image id.
-    pattern: the query is a regular expression of RE2. kind: OWN (the caption gives the labelled value a probability of
-    GIVES_AWAY or more, the other set's captions of the image at most chance, on average), OTHER (the reverse) or WRONG
-    (it names only another value). images: those that count.
-    """
-
-    group: str = ""
-    word: str = ""
-    query: str = ""
-    pattern: bool = False
+    group: str = ""  # the labelled value
+    word: str = ""  # a whole word after masking
+    query: str = ""  # text anywhere in the caption, or an image ID
+    pattern: bool = False  # the query is a regular expression of RE2
+    # OWN: the caption gives the labelled value a probability of GIVES_AWAY or more, the other set's captions of the
+    # image at most chance, on average. OTHER: the reverse. WRONG: it names only another value.
     kind: str = ""
-    images: Collection[str] | None = None
+    images: Collection[str] | None = None  # images that count
 
 
 def caption_rows(own: CaptionScores, other: CaptionScores | None = None) -> pd.DataFrame:
@@ -298,11 +291,10 @@ SAME = ("model", "captions", "labels", "attribute", "merge_masks")
 
 @dataclass(frozen=True)
 class EncoderView:
-    """scores: of the captions of some images, by one attacker that trained on others; attention: of each caption in the
-    order of `scores.table`, empty where the attacker has none."""
+    """How an attacker reads the captions of some images after training on others."""
 
     scores: CaptionScores
-    attention: tuple[Attention, ...]
+    attention: tuple[Attention, ...]  # of each caption in the order of `scores.table`; () if the attacker has none
 
 
 def plan_encoder_view(

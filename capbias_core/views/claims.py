@@ -1,17 +1,16 @@
 """The claims of the papers, each decided by printed rows and by measured ones.
 
-A claim is broken into checks that hold, fail, or cannot be told. A printed value stands as it is printed; a measured
-value is its 95% interval with refits, so a check holds or fails only where the whole interval says so, and one of
-amplification only where the verdict does: simple wording alone can put LIC above 0. All checks hold: agree. One fails:
-disagree. Otherwise: not decided. DBAC has a sign only where it and what it adds to a constant attacker have the same.
+A claim is a list of checks that hold, fail or stay open. A printed value counts as printed. A measured value counts as
+its 95% interval with refits: a check holds or fails only if the whole interval does, and one of amplification only if
+the verdict does, since simple wording alone can put LIC above 0. All checks hold: agree. One fails: disagree. Else: not
+decided. DBAC has a sign only if its difference from a constant attacker has the same sign.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -44,14 +43,13 @@ GLOVE = "contextual_glove"
 
 @dataclass(frozen=True)
 class Span:
-    """What is known of a captioner's number: the value, the interval that speaks for it (low = high if printed), the
-    verdict of a measured one, and how many decimals are shown."""
+    """A number of a captioner."""
 
     value: float
-    low: float
+    low: float  # the interval that decides; of a printed number the number itself
     high: float
-    verdict: str = ""
-    digits: int = 1
+    verdict: str = ""  # of a measured number
+    digits: int = 1  # decimals that are shown
 
 
 Spans = dict[str, Span]
@@ -59,57 +57,51 @@ Spans = dict[str, Span]
 
 @dataclass(frozen=True)
 class Check:
-    """One condition of a claim: about whom, whether it holds (None: cannot be told), and the row as text."""
+    """One condition of a claim."""
 
     model: str
-    holds: bool | None
-    text: str
+    holds: bool | None  # None: cannot be decided
+    text: str  # the row
+
+
+# From one encoder's numbers, those of the first encoder, and the captioners. A number is named by its captioner and the
+# columns in `Claim.by`, joined by spaces.
+Checks = Callable[[Spans, Spans, list[str]], list[Check]]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """statement: as the papers put it. rule: what is checked, in words. tables: (paper, table) whose rows decide.
-
-    checks: from one encoder's numbers, those of the first encoder beside it, and the captioners, to checks. A number is
-    found by its captioner and the columns in `by`, joined by spaces.
-    beside: whether each encoder is compared with the first one, which then has no verdict of its own.
-    more: a clause to add to what printed rows say.
-    only: which rows count, by columns as `as_measured` names them. together: whether rows of all encoders are read at
-    once. digits: None for numbers x100 with one decimal. closed: why measured values cannot decide it.
-    """
+    """A claim of a paper, and what decides it."""
 
     title: str
-    statement: str
-    rule: str
-    tables: tuple[tuple[str, str], ...]
-    checks: Callable[[Spans, Spans, list[str]], list[Check]]
-    beside: bool = False
-    more: Callable[[Spans, Spans, list[str]], str] | None = None
+    statement: str  # in the paper's words
+    rule: str  # what is checked, in words
+    tables: tuple[tuple[str, str], ...]  # (paper, table) of the rows that decide
+    checks: Checks
+    beside: bool = False  # each encoder is compared with the first one, which then has no verdict
+    more: Callable[[Spans, Spans, list[str]], str] | None = None  # a clause to add to what printed rows say
+    # The rows that count, by columns as `as_measured` names them.
     only: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"metric": ("LIC",)})
-    by: tuple[str, ...] = ()
-    together: bool = False
-    digits: int | None = None
-    closed: str = ""
+    by: tuple[str, ...] = ()  # columns that name a number, after the captioner
+    together: bool = False  # rows of all encoders are read at once
+    digits: int | None = None  # None for numbers x100 with one decimal
+    closed: str = ""  # why measured values cannot decide it
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one table's rows of one encoder say about a claim, and what measured rows of that encoder say.
-
-    printed, measured: agree, disagree or not decided (a captioner lacks a row, or its interval holds 0). The reasons
-    name the rows that decide. missing: encoders that nothing was measured with. closed: why none measured can decide.
-    """
+    """What one table's rows of one encoder say about a claim, and what measured rows of that encoder say."""
 
     paper: str
     table: str
     attribute: str
     encoder: str
-    printed: str
-    printed_reason: str
+    printed: str  # agree, disagree or not decided: a captioner lacks a row, or its interval contains 0
+    printed_reason: str  # the rows that decide
     measured: str
     measured_reason: str
-    missing: tuple[str, ...] = ()
-    closed: str = ""
+    missing: tuple[str, ...] = ()  # encoders without measured values
+    closed: str = ""  # why none can decide
 
 
 def _above_zero(span: Span | None) -> bool | None:
@@ -145,18 +137,17 @@ def _said(model: str, spans: Spans) -> str:
 # The checks of claims. base: what the first encoder says.
 
 
-def all_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
-    """LIC above 0 for every captioner."""
-    return [Check(model, _above_zero(spans.get(model)), _said(model, spans)) for model in models]
+def above_zero(named: frozenset[str] | None = None) -> Checks:
+    """Above 0 for these captioners (None: for all), and for no other."""
 
+    def checks(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
+        sides = {model: _above_zero(spans.get(model)) for model in models}
+        return [
+            Check(model, None if side is None else side == (named is None or model in named), _said(model, spans))
+            for model, side in sides.items()
+        ]
 
-def only_named_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
-    """LIC above 0 for UpDn, Transformer and OSCAR, and for no other captioner."""
-    sides = {model: _above_zero(spans.get(model)) for model in models}
-    return [
-        Check(model, None if side is None else side == (model in AGE_NAMED), _said(model, spans))
-        for model, side in sides.items()
-    ]
+    return checks
 
 
 def equalizer_above_baseline(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
@@ -189,22 +180,7 @@ def same_sign(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
     return checks
 
 
-def all_below_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
-    """DBAC A→T below 0 for every captioner."""
-    sides = {model: _above_zero(spans.get(model)) for model in models}
-    return [Check(model, None if side is None else not side, _said(model, spans)) for model, side in sides.items()]
-
-
-def the_eight_above_zero(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
-    """DBAC T→A above 0 for the eight captioners of Table 9, and for no other."""
-    sides = {model: _above_zero(spans.get(model)) for model in models}
-    return [
-        Check(model, None if side is None else side == (model in T_TO_A_NAMED), _said(model, spans))
-        for model, side in sides.items()
-    ]
-
-
-def _pairs(spans: Spans, pairs: Iterator[tuple[str, str]]) -> list[Check]:
+def _pairs(spans: Spans, pairs: Iterable[tuple[str, str]]) -> list[Check]:
     """A check of each pair of names: the first above the second."""
     return [
         Check(high, _above(spans.get(high), spans.get(low)), f"{_said(high, spans)}, {_said(low, spans)}")
@@ -212,23 +188,21 @@ def _pairs(spans: Spans, pairs: Iterator[tuple[str, str]]) -> list[Check]:
     ]
 
 
+def higher(*pairs: tuple[str, str]) -> Checks:
+    """The first number of each pair above the second, for every captioner; each is named by the columns of `by`."""
+    return lambda spans, base, models: _pairs(
+        spans, ((f"{model} {high}", f"{model} {low}") for model in models for high, low in pairs)
+    )
+
+
 def equalizer_by_direction(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
     """NIC+Equalizer below NIC by T→A, and above it by A→T."""
     nic, equalizer = "nic", "nic_equalizer"
-    pairs = (f"{nic} {T_TO_A}", f"{equalizer} {T_TO_A}"), (f"{equalizer} {A_TO_T}", f"{nic} {A_TO_T}")
-    return _pairs(spans, iter(pairs))
+    return _pairs(spans, ((f"{nic} {T_TO_A}", f"{equalizer} {T_TO_A}"), (f"{equalizer} {A_TO_T}", f"{nic} {A_TO_T}")))
 
 
-def contextual_above_constant(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
-    """Contextual alignment by GloVe above constant alignment for every captioner."""
-    return _pairs(spans, ((f"{model} {GLOVE}", f"{model} {CONSTANT}") for model in models))
-
-
-def rises_with_masking(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
-    """Each of DBAC's four conditions above the one before it."""
-    steps = (ORIGINAL, "part", "segment", "box")
-    names = ((f"{model} {high}", f"{model} {low}") for model in models for low, high in pairwise(steps))
-    return _pairs(spans, names)
+# Each of DBAC's four conditions above the one before it.
+rises_with_masking = higher(("part", ORIGINAL), ("segment", "part"), ("box", "segment"))
 
 
 def no_other_rises(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
@@ -241,11 +215,6 @@ def no_other_rises(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
         values = ", ".join(with_interval(span.value, None, None, 2) for span in named.values())
         checks.append(Check(metric, None if rises is None else not rises, f"{metric} {values}"))
     return checks
-
-
-def dbac_varies_less(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
-    """The CV of LIC above that of DBAC for every captioner."""
-    return _pairs(spans, ((f"{model} CV_LIC", f"{model} CV_DBAC") for model in models))
 
 
 def judges_agree_more(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
@@ -290,11 +259,6 @@ def score_nearer_half(spans: Spans, base: Spans, models: list[str]) -> list[Chec
     return checks
 
 
-def estimated_above_counted(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
-    """The ratio to men by estimation above that by counting, for every captioner."""
-    return _pairs(spans, ((f"{model} estimation_ratio", f"{model} object_gender_cooccurrence") for model in models))
-
-
 def counted_and_weighted(spans: Spans, base: Spans, models: list[str]) -> list[Check]:
     """Pearson between the ratio to men by counting and by the Gender Score, which no number of the paper judges."""
     counted = {name: span.value for name, span in spans.items() if "object_gender_cooccurrence" in name}
@@ -327,14 +291,14 @@ CLAIMS = (
         "All the models amplify gender bias.",
         "LIC above 0 for every captioner, with this encoder",
         (("lic", "2"), ("repro", "2")),
-        all_above_zero,
+        above_zero(),
     ),
     Claim(
         "All amplify racial bias",
         "All the models amplify racial bias.",
         "LIC above 0 for every captioner, with this encoder",
         (("lic", "S1"), ("repro", "3")),
-        all_above_zero,
+        above_zero(),
     ),
     Claim(
         "Robust to encoders: the order",
@@ -364,7 +328,7 @@ CLAIMS = (
         "Only UpDn, Transformer and Oscar appear to amplify age bias.",
         "LIC above 0 for these three and for no other captioner, with this encoder",
         (("repro", "4"),),
-        only_named_above_zero,
+        above_zero(AGE_NAMED),
         more=named_above_zero,
     ),
     Claim(
@@ -372,7 +336,7 @@ CLAIMS = (
         "All 13 models reduced A → T biases.",
         "DBAC A→T below 0 for every captioner, with this encoder, and below that of a constant attacker if measured",
         (("dbac", "9"),),
-        all_below_zero,
+        above_zero(frozenset()),
         only={"metric": ("DBAC",), "direction": (A_TO_T,)},
     ),
     Claim(
@@ -380,7 +344,7 @@ CLAIMS = (
         "8 of them increased T → A biases.",
         "DBAC T→A above 0 for the eight captioners of Table 9 and for no other, with this encoder",
         (("dbac", "9"), ("dbac", "10"), ("dbac", "12a")),
-        the_eight_above_zero,
+        above_zero(T_TO_A_NAMED),
         only={"metric": ("DBAC",), "direction": (T_TO_A,)},
         more=named_above_zero,
     ),
@@ -400,7 +364,7 @@ CLAIMS = (
         "Both DBAC and LIC consistently reported higher bias in the HGCs with contextual substitution.",
         "by GloVe above constant for every captioner",
         tuple(("dbac", table) for table in ("7", "8a", "8b", "16", "17a", "17b")),
-        contextual_above_constant,
+        higher((GLOVE, CONSTANT)),
         only={"metric": ("METEOR_aligned", "DBAC_H", "LIC_D")},
         by=("alignment",),
         digits=3,
@@ -431,7 +395,7 @@ CLAIMS = (
         "For gender and race, DBAC was much more consistent than LIC across sentence encoders.",
         "the CV of LIC above that of DBAC for every captioner",
         tuple(("dbac", table) for table in ("5a", "5b", "6a", "6b")),
-        dbac_varies_less,
+        higher(("CV_LIC", "CV_DBAC")),
         only={"metric": ("CV_LIC", "CV_DBAC")},
         by=("metric",),
         digits=2,
@@ -442,7 +406,7 @@ CLAIMS = (
         "Based on our metric, all captioning models amplify the bias.",
         "ImageCaptioner² above 0 for every captioner, with this judge",
         (("imgcap2", "4"),),
-        all_above_zero,
+        above_zero(),
         only={"metric": ("imagecaptioner2",)},
         closed=OTHER_JUDGES,
     ),
@@ -505,7 +469,7 @@ CLAIMS = (
         "The fill-in gender score has a more bias towards men results than object-gender pair counting.",
         "the ratio to men by Gender Score estimation above that by counting, for every captioner",
         (("genderscore", "5"),),
-        estimated_above_counted,
+        higher(("estimation_ratio", "object_gender_cooccurrence")),
         only={"direction": ("Male",), "metric": ("estimation_ratio", "object_gender_cooccurrence")},
         by=("metric",),
         digits=2,

@@ -50,7 +50,7 @@ TITLES = {name: f"{name} ({what})" for name, what in WHAT.items()}
 def without_value(workspace: Workspace, plan: Plan, sets: dict[str, Item], rows: pd.DataFrame) -> list[str]:
     """Why metrics of PANELS lack values in these rows: `DBAC T→A has no value for box, both: not run yet.`
 
-    plan: of the runs of these sets (by condition). What `plan.lacking` says is not said again.
+    plan: the runs of these sets (by condition). Reasons in `plan.lacking` are not repeated.
     """
     have = set(zip(rows["metric"], rows["direction"], rows["masked"], strict=True))
     known = workspace.runs_of([spec.run_id for spec in plan.specs])
@@ -92,14 +92,17 @@ def condition_rows(
     references: Item | None = None,
     seeds: int | None = None,
 ) -> pd.DataFrame:
-    """Every metric of PANELS that was measured of a captioner's sets, one row a metric and condition, in COLUMNS.
+    """Measured metrics of PANELS of a captioner's sets: one row per metric and condition, in COLUMNS.
 
-    chosen: as in `condition_sets`. among, table, references, seeds: of these runs, of this table of labels, with these
-    human captions, with so many seeds alone (default: all). masked: the condition of the photographs. to_original,
-    to_neutral: the value minus that on the originals (paired over the images that both have) and minus the metric's
-    neutral point (chance for LIC_M), with 95% intervals. original_there: the value on the originals of the images that
-    to_original is over. Of what was measured in several ways (seeds, alignment, part of the images) the one with most
-    conditions, on all images before a part, with most seeds.
+    chosen: as in `condition_sets`. among, table, references, seeds: count only these runs, or runs with this table of
+    labels, these human captions, this number of seeds (default: all). If a metric was measured in several ways (seeds,
+    alignment, part of the images), the way with most conditions counts; of equal ones all images before a part, then
+    most seeds. Columns besides those of results:
+
+    masked: the condition of the photographs.
+    to_original: the value minus that on the originals, paired over the images of both, with a 95% interval.
+    original_there: the value on the originals over the same images.
+    to_neutral: the value minus the metric's neutral point (chance for LIC_M), with a 95% interval.
     """
     sets = sets_of(workspace, collection, captioner, chosen)
     names = {item.name: condition for condition, item in sets.items()}
@@ -155,11 +158,11 @@ def _alike(runs: Sequence[RunRow], run_ids: set[str]) -> list[RunRow]:
 def _changes(
     workspace: Workspace, runs: list[RunRow], metric: str, direction: str, original: str, masked: Sequence[str] = ()
 ) -> dict[str, tuple]:
-    """Of each masked set the change of its value from that on the originals, paired over images, with its interval,
+    """By masked set: the change of its value from that on the originals, paired over images, the ends of its interval,
     and the value on the originals of these images.
 
-    Each set is compared alone, on all images that it shares with the originals, whatever the other sets lack; where
-    one of both has more, by attackers that trained on shared images alone (runs/condition_runs.py). masked: all hashes.
+    Each set is compared on all images that it shares with the originals, whatever the other sets lack. If one side has
+    more images, the attackers trained on shared images alone (runs/condition_runs.py). masked: hashes of all sets.
     """
     by_name = {run.spec.model: run for run in runs}
     unmasked = by_name.pop(original, None)
@@ -175,7 +178,7 @@ def _changes(
 
 
 def _on_shared(workspace: Workspace, unmasked: RunRow, run: RunRow, masked: Sequence[str]) -> list[RunRow]:
-    """The runs of the originals and of a masked set on the images of both; without those that are not finished."""
+    """The finished runs of the originals and of a masked set on the images of both."""
     specs = [
         on_shared_images(workspace, one.spec, other.spec.captions, masked)
         for one, other in ((unmasked, run), (run, unmasked))
@@ -188,10 +191,9 @@ def _on_shared(workspace: Workspace, unmasked: RunRow, run: RunRow, masked: Sequ
 
 
 def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_way: bool = False) -> Answer:
-    """Does masking take the leakage away, by how much, and is what is left above chance? Of LIC_M, with intervals;
-    and what human captions of the originals say (LIC).
+    """How far masking lowers LIC_M, whether the rest is above chance, and LIC beside it.
 
-    rows: of one captioner and attribute, as `condition_rows` gives them. under_way: whether runs are.
+    rows: from `condition_rows`, of one captioner and attribute. under_way: whether runs are active.
     """
     own = rows[(rows["metric"] == "LIC_M") & (rows["attribute"] == attribute)].set_index("masked")
     strengths = ("object", "part", "person", "segment", "box", "both")  # the strongest last, for the headline
@@ -284,11 +286,7 @@ def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def digits_of(metric: str, rows: pd.DataFrame) -> int:
-    """Decimals of a metric: those that Scores gives it, and up to four where an interval of it is narrower than they
-    show.
-
-    rows: of this metric. Of an interval of 0.03 the second decimal is the first that tells anything.
-    """
+    """Decimals of a metric: as on Scores, and up to four if an interval in these rows is narrower than they show."""
     usual = decimals(metric, METRICS[metric].scale) if metric in METRICS else 1
     widths = rows["ci_high"] - rows["ci_low"]
     narrowest = widths[widths > 0].min()
@@ -324,10 +322,10 @@ def panel_names(rows: pd.DataFrame) -> list[str]:
 
 
 def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
-    """Small multiples, one a metric: a dot and its 95% interval for each condition and attribute, joined by a line.
+    """A panel per metric: a dot with its 95% interval for each condition and attribute, joined by a line.
 
-    rows: measured, of one captioner. printed: the papers' values of the same attributes (see `printed_conditions`), in
-    open grey marks, joined where they are of one captioner. The neutral point is a dashed line. None without values.
+    rows: measured, of one captioner. printed: the papers' values (see `printed_conditions`), in open grey marks. The
+    neutral point is a dashed line. None without values.
     """
     graph_objects()
     from plotly.subplots import make_subplots
@@ -375,7 +373,7 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
 
 
 def _line(line: pd.DataFrame, conditions: list[str], place: int, legend: dict[str, int]):
-    """The values of one captioner and attribute, the place-th, over conditions. legend: names that it has already."""
+    """The values of one captioner and attribute (number `place`) over conditions. legend: names that it has already."""
     line = line.assign(at=line["masked"].map(conditions.index)).sort_values("at")
     gaps = line[line["at"].diff() > 1]  # the line ends at a condition without a value
     gaps = gaps.assign(at=gaps["at"] - 0.5, value=math.nan, ci_low=math.nan, ci_high=math.nan)

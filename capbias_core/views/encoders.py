@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import comparison
-from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS, variants_of
-from capbias_core.runs.plan import Request, plan
 from capbias_core.types import counted
 from capbias_core.views import charts
 from capbias_core.views.charts import cut
@@ -25,7 +23,6 @@ from capbias_core.views.consistency import CLEAR
 from capbias_core.views.results import Comparison, ranking
 from capbias_core.views.sentence import Answer, best_text, better_text, measure, number
 from capbias_core.views.tables import value_text
-from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
 # A metric with its direction and what it was measured on (see aggregate/variants.py).
@@ -39,12 +36,12 @@ BINARY = 2
 
 @dataclass(frozen=True)
 class Printed:
-    """Tables of a paper that give scores by encoder. cv: its own table of coefficients of variation, '' for none."""
+    """Tables of a paper with scores by encoder."""
 
     title: str
     paper: str
     tables: tuple[str, ...]
-    cv: str = ""
+    cv: str = ""  # its table of coefficients of variation
 
 
 PRINTED = {
@@ -120,9 +117,9 @@ def rows_of(rows: pd.DataFrame, series: Series) -> pd.DataFrame:
 
 
 def sensitivity_of(workspace: Workspace, rows: pd.DataFrame, values: int = BINARY) -> comparison.Sensitivity:
-    """What the encoders of rows of one series say of each captioner. values: how many the attribute has.
+    """Sign and order of each captioner by encoder, from rows of one series. values: how many the attribute has.
 
-    Measured rows are ordered in pairs on images by the evidence that their runs left, printed ones by value.
+    Measured rows are ordered in pairs of captioners by the evidence of their runs, printed ones by value.
     """
     neutral = METRICS[rows["metric"].iloc[0]].neutral(values) if len(rows) else 0.0
     orders = []
@@ -138,16 +135,16 @@ def sensitivity_of(workspace: Workspace, rows: pd.DataFrame, values: int = BINAR
 def sensitivity_alike(
     workspace: Workspace, found: Sequence[Comparison], chosen: Comparison
 ) -> comparison.Sensitivity | None:
-    """What every attacker that measured as `chosen` did says of its captioners; None where there is one attacker."""
+    """Results of all attackers with the settings of `chosen`; None with one attacker."""
     if len({item.attacker for item in found if _protocol(item) == _protocol(chosen)}) < comparison.LEAST_ENCODERS:
         return None
     return sensitivity_of(workspace, measured_alike(workspace, found, chosen), len(chosen.attribute.values))
 
 
 def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Comparison) -> pd.DataFrame:
-    """Rows of the answering metric of everything that was measured as `chosen`, with whichever attacker that learnt.
+    """Rows of the metric of `chosen` with the same settings, by any attacker that learnt.
 
-    Of each captioner and attacker the run with most seeds, that of `chosen` before others.
+    Of each captioner and attacker the run with most seeds counts; that of `chosen` first.
     """
     alike = [item for item in found if _protocol(item) == _protocol(chosen)]
     first = sorted(alike, key=lambda item: (item.attacker == chosen.attacker and item != chosen, -item.seeds))
@@ -163,33 +160,6 @@ def _protocol(item: Comparison) -> tuple:
     return item.attribute, spec.labels, item.coverage, item.references, item.alignment, spec.merge_masks
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """The runs of several encoders, each once, and why others cannot be had (by encoder)."""
-
-    specs: list[RunSpec]
-    refused: dict[str, CapbiasError]
-
-
-def plan_sweep(workspace: Workspace, request: Request, attackers: Sequence[str]) -> Sweep:
-    """Plan a request once for each attacker; what one lacks keeps no other from running.
-
-    Raises the CapbiasError of the first where none can be had.
-    """
-    specs: dict[str, RunSpec] = {}
-    refused: dict[str, CapbiasError] = {}
-    for name in dict.fromkeys(attackers):
-        try:
-            found = plan(workspace, replace(request, attacker=name))
-        except CapbiasError as error:
-            refused[name] = error
-            continue
-        specs |= {spec.run_id: spec for spec in found}
-    if refused and not specs:
-        raise next(iter(refused.values()))
-    return Sweep(list(specs.values()), refused)
-
-
 WARNING = "⚠"
 
 
@@ -203,10 +173,10 @@ def named(key: Series) -> str:
 
 
 def encoders_answer(found: dict[str, comparison.Sensitivity], printed: str = "", weak: Sequence[str] = ()) -> Answer:
-    """Does the choice of encoder change the conclusion? found: name of a measure -> what its encoders say.
+    """Whether the choice of encoder changes the conclusion. found: metric in words -> its encoders' results.
 
-    printed: where the values are printed, '' for measured ones. Printed values have no interval, so their sign and
-    order are those of the values alone. weak: further encoders, no better than chance.
+    printed: the source of printed values, '' for measured ones. Printed values have no interval, so sign and order use
+    the values alone. weak: further encoders, no better than chance.
     """
     judged = {name: own for name, own in found.items() if own.judged}
     if not judged:

@@ -11,7 +11,6 @@ import pandas as pd
 
 from capbias_core.aggregate import Counts, Estimate
 from capbias_core.aggregate.resampling import OF_LEVEL, refit_interval
-from capbias_core.measures.base import counts_of
 from capbias_core.measures.registry import METRICS
 from capbias_core.metrics.share import share
 from capbias_core.prepare.labels import cells_of, parts_of
@@ -85,7 +84,7 @@ class InteractionLeakage:
 def by_value(workspace: Workspace, run: RunRow) -> dict[str, Estimate]:
     """LIC_M on the captions of each labelled value of a finished LIC run: mean confidence of the attacker where it is
     right, 0 where it is wrong, x100, with refits. Higher gives more away."""
-    counts = counts_of(workspace, run)[""]
+    counts = workspace.counts(run.run_id)[""]
     return {
         value: _share(counts, "sure", counts.label[counts.image] == place)
         for place, value in enumerate(run.spec.attribute["values"])
@@ -101,7 +100,7 @@ def beyond_parts(workspace: Workspace, run: RunRow) -> InteractionLeakage | None
     names, pairs = parts_of(run.spec.attribute["name"]), cells_of(run.spec.attribute["values"])
     if names is None or not pairs or cells_left_out(run):
         return None
-    counts = counts_of(workspace, run)[""]
+    counts = workspace.counts(run.run_id)[""]
     parts = tuple((name, _share(counts, f"right {name}")) for name in names)
     right = _share(counts, "right")
     beyond = right.seed_values - parts[0][1].seed_values * parts[1][1].seed_values / SCALE

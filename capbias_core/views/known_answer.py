@@ -17,12 +17,13 @@ from capbias_core.metrics.captions import named_alone
 from capbias_core.metrics.share import share as part_of
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
-from capbias_core.processes import temporary_folder
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
 from capbias_core.views.sentence import interval, listed, number
 from capbias_core.workspace.labels import resolve_attribute
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.store import Workspace
 
 ATTRIBUTE = "gender"
@@ -65,14 +66,12 @@ def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
 
 
 def _answers(name: str, data: KnownSet, seeds: int) -> list[Result]:
-    # LIC_M and SC by the runs that everything else uses, in a workspace that is removed afterwards.
-    with temporary_folder() as folder:
-        workspace = Workspace(folder)
-        details = {"attributes": {ATTRIBUTE: resolve_attribute(data.labels, ATTRIBUTE)}}
-        workspace.keep("attributes", "labels", data.labels, "known", "made", details)
-        workspace.keep("captions", name, data.captions, "known", "made")
-        (spec,) = plan(workspace, Request("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))
-        attacked = {row.metric: row for row in run_one(workspace, spec, silent).results}
+    workspace = MemoryWorkspace()  # LIC_M and SC by the runs that everything else uses
+    details = {"attributes": {ATTRIBUTE: resolve_attribute(data.labels, ATTRIBUTE)}}
+    workspace.keep("attributes", "labels", data.labels, "known", "made", details)
+    workspace.keep("captions", name, data.captions, "known", "made")
+    (spec,) = plan(workspace, Question("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))
+    attacked = {row.metric: row for row in run_one(workspace, spec, silent).results}
     rows = []
     for metric, source, factor, method in (
         ("Q", attacked["SC"], 0.01, "share of captions whose value the attacker names"),

@@ -10,7 +10,7 @@ import pandas as pd
 from capbias_core.aggregate.comparison import LabelAgreement, label_agreement
 from capbias_core.attributes.labels import spellings_of
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare.labels import Trial
+from capbias_core.prepare.labels import Trial, try_attribute
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details
 from capbias_core.workspace.store import Item, Workspace
@@ -114,6 +114,12 @@ def lines_block(lines: list[tuple[str, str]]) -> str:
         for label, text in lines
     ]
     return f'<table style="max-width:110ch">{"".join(rows)}</table>'
+
+
+def trial(workspace: Workspace, item: Item, attribute: Attribute) -> Trial:
+    """How the words of an attribute match a stored caption set."""
+    captions = workspace.frame(item.hash)["caption"].tolist()
+    return try_attribute(captions, attribute, workspace.tokens(item.hash))
 
 
 def trial_row(trial: Trial) -> dict[str, str]:

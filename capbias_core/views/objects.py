@@ -12,16 +12,17 @@ import pandas as pd
 from scipy.sparse import csr_array, diags_array, eye_array, kron
 from scipy.special import erfc
 
+from capbias_core.aggregate.counts import Counts, beside_objects
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import NORMAL
-from capbias_core.measures.base import of_images
+from capbias_core.measures.base import BY_OBJECT, Job, Outcome, of_images
 from capbias_core.measures.gender_score import COOCCURRENCE as METRIC
 from capbias_core.measures.gender_score import COOCCURRENCE_COUNT as COUNT
-from capbias_core.measures.gender_score import cooccurrence as counts
-from capbias_core.measures.gender_score_common import Sums, gendered, set_rows
-from capbias_core.measures.gender_score_common import object_rows as rows_by_object
+from capbias_core.measures.gender_score_common import CAPTION, captions_of
+from capbias_core.measures.registry import measure_of
 from capbias_core.prepare.tasks import rows_by_image
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import job_of
 from capbias_core.types import Attribute, counted, silent
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, graph_objects
@@ -29,7 +30,7 @@ from capbias_core.views.results import attribute_of_run, current_runs, object_ro
 from capbias_core.views.sentence import Answer, number
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 
 # The measures whose results the page shows beside the counts, in words, with the metric that each scores.
 DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
@@ -40,23 +41,20 @@ MOST = 30  # objects in that chart
 
 @dataclass(frozen=True)
 class Ratios:
-    """Co-occurrence of one set of captions.
+    """Co-occurrence of one set of captions."""
 
-    rows: object, captions (that name one value), count0.. (that name each value), share0.., low0.., high0.. (of each
-    value among them, with 95% intervals; missing for few captions), most captions first. overall: share of each value
-    over all captions with an object. n: those captions. note: what was left out.
-    """
-
+    # object, captions (that name one value), count0.. (that name each value), share0.., low0.., high0.. (of each value
+    # among them, with 95% intervals; missing for few captions); most captions first
     rows: pd.DataFrame
-    overall: tuple[float, ...]
-    n: int
-    note: str
+    overall: tuple[float, ...]  # share of each value over all captions with an object
+    n: int  # captions with an object
+    note: str  # what was left out
 
 
 # counts
 
 
-def cooccurrence_spec(workspace: Workspace, request: Request) -> RunSpec:
+def cooccurrence_spec(workspace: Workspace, request: Question) -> RunSpec:
     """The run of co-occurrence of the first captions of a request."""
     return plan(workspace, replace(request, metrics=(METRIC,)))[0]
 
@@ -74,17 +72,17 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
 
     if human is None:
         key = f"object ratios {spec.run_id}"
-        ratios = kept_ratios(workspace.derived(key, lambda: _shares(*counts(job_of(workspace, spec, silent)), spec)))
+        ratios = kept_ratios(workspace.derived(key, lambda: _shares(_cooccurrence(job_of(workspace, spec, silent)))))
         return ratios, ratios.rows
 
     def compute() -> dict:
         job = job_of(workspace, spec, silent)
         beside = of_images(workspace.frame(human.hash), job.frame["image_id"])
-        own = counts(replace(job, frame=of_images(job.frame, beside["image_id"])))
+        own = _cooccurrence(replace(job, frame=of_images(job.frame, beside["image_id"])))
         of_people = replace(spec, model=human.name, captions=human.hash)
-        theirs = counts(replace(job, spec=of_people, frame=beside))
-        errors = paired_errors(own[0][0], theirs[0][0], len(attribute_from(spec.attribute).values))
-        return {"own": _shares(*own, spec), "human": _shares(*theirs, spec), "errors": errors.to_dict("list")}
+        theirs = _cooccurrence(replace(job, spec=of_people, frame=beside))
+        errors = paired_errors(own.by_direction[""], theirs.by_direction[""], len(job.attribute.values))
+        return {"own": _shares(own), "human": _shares(theirs), "errors": errors.to_dict("list")}
 
     data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
     ratios, people = kept_ratios(data["own"]), kept_ratios(data["human"])
@@ -93,19 +91,23 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
     return ratios, by_difference(table.merge(pd.DataFrame(data["errors"]), on="object", how="left"))
 
 
-def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
+def _cooccurrence(job: Job) -> Outcome:
+    return measure_of(METRIC).run(job)
+
+
+def paired_errors(own: Counts, other: Counts, values: int) -> pd.DataFrame:
     """The standard error of the difference of two sides' shares, for each object of both and each value.
 
     To first order (the delta method): what an image adds to each share is known, images are independent, and both sides
     of an image go together. Columns: object, error0, error1, ..
     """
-    row, images = pd.factorize(np.array([*own.counts.images, *other.counts.images], dtype=object))
+    row, images = pd.factorize(np.array([*own.images, *other.images], dtype=object))
     objects = [name for name in own.objects if name in set(other.objects)]
     ones, added = np.ones((1, values)), []
-    for side, rows in ((own, row[: len(own.counts.images)]), (other, row[len(own.counts.images) :])):
+    for side, rows in ((own, row[: len(own.images)]), (other, row[len(own.images) :])):
         place = rows_by_image(rows, len(images))
         columns = [side.objects.index(name) * values + value for name in objects for value in range(values)]
-        counted = csr_array(place @ csr_array(side.by_object, dtype=float)[:, columns])
+        counted = csr_array(place @ csr_array(side.columns[beside_objects(METRIC)], dtype=float)[:, columns])
         each = counted @ kron(eye_array(len(objects)), ones.T)  # (images, objects): captions with the object
         whole = np.repeat(np.asarray(each.sum(axis=0)), values)
         shares = np.divide(np.asarray(counted.sum(axis=0)), whole, where=whole > 0, out=np.full(len(whole), np.nan))
@@ -115,32 +117,29 @@ def paired_errors(own: Sums, other: Sums, values: int) -> pd.DataFrame:
     return pd.DataFrame({"object": objects} | {f"error{value}": error[:, value] for value in range(values)})
 
 
-def _shares(counted: list[Sums], columns: dict[str, str], notes: tuple[str, ...], spec: RunSpec) -> dict:
+def _shares(outcome: Outcome) -> dict:
     """The fields of Ratios, as JSON has them."""
-    (sums,) = counted
-    overall = {row.direction: (row.value, row.n) for row in set_rows(sums, columns) if row.metric == METRIC}
-    values, rows = attribute_from(spec.attribute).values, rows_by_object(sums, columns)
-    shares, totals = (rows[rows["metric"] == name] for name in (METRIC, COUNT))
-    first = shares[shares["direction"] == values[0]]
-    table = pd.DataFrame({"object": first["object"].to_numpy(), "captions": first["n"].to_numpy()})
+    whole = [row for row in outcome.results if row.metric == METRIC]
+    rows = shares_by_object(bytes_frame(outcome.arrays[BY_OBJECT]), [row.direction for row in whole])
+    overall = [row.value for row in whole]
+    return {"rows": rows.to_dict("list"), "overall": overall, "n": whole[0].n, "note": outcome.notes[0]}
+
+
+def shares_by_object(by_object: pd.DataFrame, values: Sequence[str]) -> pd.DataFrame:
+    """The columns of `Ratios.rows` from rows of co-occurrence."""
+    parts = {key: part.set_index("object") for key, part in by_object.groupby(["metric", "direction"], sort=False)}
+    table = parts[METRIC, values[0]][["n"]].rename(columns={"n": "captions"})
     for place, value in enumerate(values):
-        share = shares[shares["direction"] == value].set_index("object").loc[table["object"]]
-        total = totals[totals["direction"] == value].set_index("object").loc[table["object"]]
-        table[f"count{place}"] = total["value"].to_numpy().astype(int)
+        table[f"count{place}"] = parts[COUNT, value]["value"].astype(int)
         for name, column in (("share", "value"), ("low", "ci_low"), ("high", "ci_high")):
-            table[f"{name}{place}"] = share[column].astype(float).to_numpy()
-    return {
-        "rows": table.to_dict("list"),
-        "overall": [overall[value][0] for value in values],
-        "n": overall[values[0]][1],
-        "note": notes[0],
-    }
+            table[f"{name}{place}"] = parts[METRIC, value][column].astype(float)
+    return table.reset_index()
 
 
 def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFrame:
     """The captions that count for an object: image_id, names (the value), caption."""
     job = job_of(workspace, spec, silent)
-    data = gendered(job.frame, job.attribute, job.objects(), job.options, tokens=job.tokens)
+    data = captions_of(job, CAPTION)
     if name not in data.objects:
         return pd.DataFrame(columns=["image_id", "names", "caption"])
     kept = data.having(data.confidence[:, [data.objects.index(name)]].toarray().ravel() > 0)

@@ -15,9 +15,9 @@ import pandas as pd
 
 from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.photographs import PICTURES, check_photograph, read_photograph
-from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.measures.attribution import MEASURE, WINDOW
 from capbias_core.types import CONDITIONS
 from capbias_core.views.captions import CaptionScores
@@ -32,7 +32,6 @@ from capbias_core.workspace.store import UPLOADED, Item, RunRow, Workspace, byte
 
 # The conditions that can be made here; `person` is a person mask from another source.
 STRIP = tuple(condition for condition in CONDITIONS if condition != "person")
-BOX = ["x1", "y1", "x2", "y2"]
 
 
 def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS) -> dict[str, Path]:
@@ -47,8 +46,8 @@ def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS)
 def masked_folders(
     workspace: Workspace, collection: str, sets: Mapping[str, Item] = MappingProxyType({})
 ) -> dict[str, Item]:
-    """A kept folder of masked photographs of each condition: the one that its caption set was made from, where that is
-    known and still here, else the newest. sets: caption sets by condition."""
+    """By condition a stored folder of masked photographs: that of its caption set, if known, else the newest. sets:
+    caption sets by condition."""
     kept = workspace.items(PHOTOGRAPHS, collection)
     found = {item.details.get("condition", ORIGINAL): item for item in kept}
     for condition, item in sets.items():
@@ -63,19 +62,6 @@ def objects_on(rows: pd.DataFrame, departures: Mapping[str, float]) -> list[str]
     sizes = ((rows["x2"] - rows["x1"]) * (rows["y2"] - rows["y1"])).groupby(rows["object"]).sum()
     names = [name for name in sizes.index if name != masking.PERSON]
     return sorted(names, key=lambda name: (-departures.get(name, 0.0), -sizes[name]))
-
-
-def mask_of(rows: pd.DataFrame, height: int, width: int) -> np.ndarray:
-    """(height, width) booleans: what all rows cover, by their outlines, else by their boxes."""
-    mask = np.zeros((height, width), dtype=bool)
-    for row in rows.to_dict("records"):
-        box = [row[side] for side in BOX]
-        mask |= (
-            masking.outline_mask(row["outline"], height, width)
-            if "outline" in row
-            else masking.box_mask(box, height, width)
-        )
-    return mask
 
 
 def hidden_of(
@@ -101,14 +87,9 @@ def hidden_of(
     return hidden, reasons
 
 
-def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray], fill: str) -> dict[str, np.ndarray]:
+def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The photograph under each condition, the original first."""
-    return {ORIGINAL: pixels} | {condition: masking.filled(pixels, own, fill) for condition, own in hidden.items()}
-
-
-def image_captions(frame: pd.DataFrame, image: str) -> list[str]:
-    """The captions of an image in a kept set."""
-    return list(frame.loc[frame["image_id"] == image, "caption"])
+    return {ORIGINAL: pixels} | {condition: masking.filled(pixels, mask) for condition, mask in hidden.items()}
 
 
 def rescored(scores: CaptionScores, attackers: StoredAttackers, image: str, captions: Sequence[str]) -> list[Rescored]:
@@ -177,14 +158,14 @@ def photograph_fault(file: Path) -> CapbiasError | None:
 class KeptMaps:
     """The maps of one run.
 
-    table: one row per map, with image_id, caption_index, kept_at (row of the caption in the set as kept), place and
-    word (in the caption, split at spaces), value (place of the attribute's), rows and columns (of the map), height and
-    width (of the photograph), and its metrics. values: all maps one after the other.
+    Columns of the table, one row per map: image_id, caption_index, kept_at (row of the caption in its set), place and
+    word (in the caption, split at spaces), value (index of the attribute's), rows and columns (of the map), height and
+    width (of the photograph), and its metrics.
     """
 
     run: RunRow
     table: pd.DataFrame
-    values: np.ndarray
+    values: np.ndarray  # all maps one after the other
 
     def heat(self, row: int) -> np.ndarray:
         """(rows, columns) float32 in [0, 1]: the map of this row of the table."""
@@ -278,7 +259,7 @@ def layered(
         draw.rectangle(inner, outline=colour, width=width)
 
     for row in boxes.to_dict("records") if boxes is not None else ():
-        corners, colour = [row[side] for side in BOX], PEOPLE if row["object"] == masking.PERSON else THINGS
+        corners, colour = [row[side] for side in masking.CORNERS], PEOPLE if row["object"] == masking.PERSON else THINGS
         rectangle(corners, colour, 2)
         sure = row.get("confidence", 1.0)
         text = row["object"] if sure >= 1 else f"{row['object']} {sure:.2f}"

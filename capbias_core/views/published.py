@@ -28,7 +28,7 @@ SCORES = {"gender_score_estimation": "estimation", "gpt2_initial_bias": "languag
 
 
 def printed_as(row: dict) -> tuple[str, str, str]:
-    """Metric, direction and object, as measured rows have them, of a printed row that has a counterpart.
+    """Metric, direction and object of a printed row of the Gender Score paper, named as in measured rows.
 
     >>> printed_as({"metric": "ratio_to_m", "encoder": "", "condition": "bert_mlm"})
     ('masked_model_ratio', 'Male', '')
@@ -115,10 +115,10 @@ UNNAMED = "captions do not name skin, so that nothing can tell its value from th
 
 
 def as_measured(row: dict) -> dict:
-    """A printed row with metric, direction, encoder, alignment and object as measured rows have them.
+    """A printed row with metric, direction, encoder, alignment and object named as in measured rows.
 
-    Further keys: `masked`, the condition of the photographs (a value of CONDITIONS), and `aligned`, the alignment if
-    the paper says it elsewhere.
+    Further keys: `masked`, the condition of the photographs (a value of CONDITIONS), and `aligned`, an alignment that
+    the paper states outside its table.
 
     >>> row = {"paper": "dbac", "metric": "BA", "direction": "T->A", "condition": "partial_masked", "encoder": ""}
     >>> own = as_measured(row)
@@ -198,14 +198,12 @@ def measured_rows(
     labels: Mapping[str, Item] | None = None,
     references: Mapping[str, Item] | None = None,
 ) -> pd.DataFrame:
-    """What a collection's finished runs measured, in RESULT_COLUMNS: of equal ones that with most seeds, then the
-    newest.
+    """Results of a collection's finished runs, in RESULT_COLUMNS, captioner and masked (condition of the photographs).
 
-    labels: the attributes, each with the table of labels by which runs count (default: all, as `tables_read` says).
-    references: the attributes, each with the human captions that runs compare with (default: as `references_read`
-    says; runs that compare with none always count). Runs that merged masks are left out, since the papers mask word by
-    word. An attribute of skin with the value unsure, as DBAC has it, is called WITH_UNSURE. Further columns: captioner
-    and masked, who wrote the captions of a set and what was masked of its photographs.
+    labels: by attribute, the table of labels of runs that count (default: see `tables_read`). references: by attribute,
+    their human captions (default: see `references_read`; runs without human captions always count). Of equal rows those
+    with most seeds count, then the newest. Runs that merged masks are left out: the papers mask word by word. Skin with
+    the value unsure, as in DBAC, is called WITH_UNSURE.
     """
     read = results.tables_read(workspace, collection) if labels is None else labels
     human = results.references_read(workspace, collection) if references is None else references
@@ -227,19 +225,21 @@ def measured_rows(
 
 
 def of_originals(measured: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `measured_rows` by which captioners are compared: of photographs that nothing is masked on."""
+    """The rows of `measured_rows` of unmasked photographs, by which captioners are compared."""
     return measured[measured["masked"] == ORIGINAL]
 
 
 def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """Printed rows, each with the measured values of the same thing beside it; one row a pair, or one without.
+    """Printed rows with the measured values of the same thing: one row per pair, or one without a measured value.
 
-    Same: attribute, metric and direction as `as_measured` translates them, what is masked of the photographs, the
-    captioner by name (see `name_key`), the object and the alignment, where LIC on a part of the images stands beside
-    LIC. Where a value of the printed encoder, alignment and all images was measured, others are left out. Further
-    columns: captioner, measured_metric, measured_encoder, measured_coverage.., measured_value, measured_ci_low.. (in
-    the printed row's scale), holds: whether the measured 95% interval contains the printed value, `yes` or `no`, or
-    why that is not decided, and reason: why nothing measured here can stand beside it.
+    Two values match if attribute, metric and direction (see `as_measured`), condition of the photographs, captioner
+    (see `name_key`), object and alignment are equal; LIC on a part of the images matches LIC. A value of the printed
+    encoder and alignment on all images excludes others. Further columns:
+
+    captioner: the measured one.
+    measured_metric, measured_encoder, measured_value, ..: MEASURED, in the printed row's scale.
+    holds: whether the measured 95% interval contains the printed value (`yes`, `no`), or why that is not decided.
+    reason: why nothing measured here can match.
     """
     by_key: dict[tuple, list[dict]] = {}
     for row in measured[measured["value"].notna()].to_dict("records"):
@@ -275,7 +275,7 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
 
 
 def fullest_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str]:
-    """Paper and table beside whose numbers most measured values stand, each counted once; else the first."""
+    """Paper and table with most measured values, each counted once; else the first."""
     beside = beside_measured(printed, measured)
     own = beside[["paper", "table", *(f"measured_{name}" for name in ("run_id", *ORIGIN_COLUMNS, "value")), "metric"]]
     counts = own.drop_duplicates().groupby(["paper", "table"], sort=False)["measured_value"].count()
@@ -294,13 +294,13 @@ def _alignment(row: dict) -> str:
 
 
 def _of_judge(own: dict) -> bool:
-    """Whether a judge that sees the photographs measured this: by another protocol than the paper's, which does not
-    say its sizes, learning rate and size of the pictures."""
+    """Whether a judge that sees the photographs measured this. Its protocol differs from the paper's, which does not
+    print its sizes, learning rate and size of the pictures."""
     return own["metric"] in METRICS and measure_of(own["metric"]).name == "imagecaptioner2"
 
 
 def _meet(row: dict, own: dict) -> bool:
-    """Whether a measured row is of the same object, alignment and photographs as a printed one, as far as that says."""
+    """Whether object, alignment and photographs of a measured row match a printed one, as far as it states them."""
     if own["condition"] not in ("", ORIGINAL):
         return False
     if _of_judge(own):
@@ -322,8 +322,8 @@ def _same_encoder(row: dict, own: dict) -> bool:
 
 
 def _holds(printed: dict, ours: dict, own: dict, scaled: dict) -> str:
-    """Whether a measured interval holds a printed value, or why that is not decided. ours: the printed row, named as
-    measured rows are. scaled: the measured numbers in the printed scale."""
+    """Whether a measured interval contains a printed value, or why that is not decided. ours: the printed row from
+    `as_measured`. scaled: the measured numbers in the printed scale."""
     other_protocol = (
         printed["paper"] == GENDER_SCORE
         or (printed["paper"], printed["metric"]) in OTHER_PROTOCOL
@@ -348,11 +348,10 @@ CELLS = {YES: "background-color: rgba(59,130,208,.38)", NO: "background-color: r
 
 
 def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Text for `beside_measured`: captioner, metric, what it was printed for, published, measured, holds, with what.
+    """`beside_measured` as text, rows with a measured value first, without empty columns.
 
-    Rows with a measured value come first; of a row that can have none `measured with` says why. note: what contradicts
-    the printed number in the papers. Columns that say nothing in this table are left out. A value keeps the decimals
-    that its metric is printed with.
+    note: what contradicts the printed number in the papers. `measured with`: settings, or why there is no value. Values
+    have the decimals that their metric is printed with.
     """
     frame = frame.sort_values("measured_value", key=pd.isna, kind="stable")
     table = pd.DataFrame({"captioner": frame["model"], "metric": frame["metric"]})
@@ -390,7 +389,7 @@ def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def noted(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `beside_measured` with the column note: what contradicts them in the papers, of the row and its table."""
+    """Rows of `beside_measured` with the column note: what contradicts the row or its table in the papers."""
     notes, of_tables = published_notes(frame)
     whole = [of_tables.get(key, "") for key in zip(frame["paper"], frame["table"], strict=True)]
     return frame.assign(**{NOTE: [f"{text} {note}".strip() for text, note in zip(whole, notes, strict=True)]})

@@ -12,10 +12,10 @@ import pandas as pd
 from capbias_core.aggregate import Pair, Ranking, estimates_of, rank
 from capbias_core.aggregate.ranking import ALIKE
 from capbias_core.attackers import attacker_entry
-from capbias_core.measures.base import counts_of
-from capbias_core.measures.registry import DEFAULT_GROUPS, MEASURES, METRICS
+from capbias_core.measures.base import BY_OBJECT
+from capbias_core.measures.registry import DEFAULT_GROUPS, METRICS
 from capbias_core.prepare.labels import parts_of
-from capbias_core.runs.plan import Request
+from capbias_core.question import Question
 from capbias_core.runs.run import add_later_metrics, estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
@@ -23,7 +23,6 @@ from capbias_core.workspace.labels import attributes_in, is_derived, reads, tabl
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
-from capbias_core.workspace.tokens import kept_tokens
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 
@@ -73,9 +72,9 @@ def known_results(workspace: Workspace, run_ids: Iterable[str]) -> pd.DataFrame:
 
 def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
     """What a finished run measured for each object, in RESULT_COLUMNS; empty for runs of other measures."""
-    if not MEASURES[run.spec.measure].per_object:
+    if BY_OBJECT not in workspace.arrays(run.run_id):
         return pd.DataFrame(columns=list(RESULT_COLUMNS))
-    rows = bytes_frame(workspace.array(run.run_id, "objects")).assign(run_id=run.run_id)
+    rows = bytes_frame(workspace.array(run.run_id, BY_OBJECT)).assign(run_id=run.run_id)
     return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
@@ -93,7 +92,7 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
     def compute() -> dict:
         found = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
         pairs = asdict(rank({model: own for model, own in found.items() if own is not None}))
-        words = {run.spec.model: float(kept_tokens(workspace, run.spec.captions).lengths.mean()) for run in runs}
+        words = {run.spec.model: float(workspace.tokens(run.spec.captions).lengths.mean()) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
@@ -127,7 +126,7 @@ def like_with_like(workspace: Workspace, rows: pd.DataFrame, pairs: Ranking) -> 
     if not metric.reads or not pairs.images or metric.by_value or metric.gap_of:
         return LikeWithLike(rows, rows.iloc[:0])
     counts = {
-        run_id: counts_of(workspace, run)[direction].reading(metric.reads).taking_part for run_id, run in runs.items()
+        run_id: workspace.counts(run_id)[direction].reading(metric.reads).taking_part for run_id, run in runs.items()
     }
     images = {run_id: frozenset(of_run.images) for run_id, of_run in counts.items()}
     joined = rows[~rows["model"].isin(pairs.apart)] if pairs.pairs else rows
@@ -300,7 +299,7 @@ def with_letters(
     return rows.assign(letters=[letters.get(key, "") for key in keys])
 
 
-def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Request | None:
+def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Question | None:
     """What answers a collection first: its captioners by the default metrics and attacker, with scores and words of
     each caption, by the labels and beside the human captions that pages read. None where captions or labels are
     missing.
@@ -317,7 +316,7 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     attribute = attribute or next((name for name, own in found.items() if own.names_values), next(iter(found)))
     table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
     named = human[attribute].name if human else ""
-    return Request(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
+    return Question(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
 
 
 def first_attribute(workspace: Workspace, collection: str) -> str:

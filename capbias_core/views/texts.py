@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,29 +18,29 @@ from scipy.sparse import csr_array
 from capbias_core.attributes import word_forms
 from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
-from capbias_core.language.files import ModelFiles
-from capbias_core.measures import gender_score_common
-from capbias_core.measures.gender_score import COOCCURRENCE, COOCCURRENCE_COUNT, cosines_of
+from capbias_core.measures.base import BY_OBJECT, Job
 from capbias_core.measures.gender_score import METRIC as GENDER_SCORE
-from capbias_core.measures.gender_score_common import CAPTION, Gendered
+from capbias_core.measures.gender_score import GenderScoreOptions, cosines_of
+from capbias_core.measures.gender_score_common import CAPTION, Gendered, ObjectChoices, gendered, text_model
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
 from capbias_core.prepare.text import WORD
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Vectors, silent
-from capbias_core.views.objects import share_intervals
+from capbias_core.views.objects import share_intervals, shares_by_object
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import bytes_frame
 
 LEAST_CLOZE = 1e-12  # a keyword of probability 0 is one of the text's all the same
 
 
 @dataclass(frozen=True)
 class TextRows:
-    """rows: one per metric and value; by_object: one per metric, value and object. Both in RESULT_COLUMNS. note: how
-    many texts count."""
+    """Results of plain texts, in RESULT_COLUMNS."""
 
-    rows: pd.DataFrame
-    by_object: pd.DataFrame
-    note: str
+    rows: pd.DataFrame  # one per metric and value
+    by_object: pd.DataFrame  # one per metric, value and object
+    note: str  # how many texts count
 
 
 def text_results(
@@ -65,60 +66,59 @@ def text_results(
     for metric in metrics:
         measures.setdefault(measure_of(metric).name, metric)
     for measure, metric in measures.items():
-        if MEASURES[measure].of_texts is None:
+        if not MEASURES[measure].of_texts:
             able = ", ".join(name for name in METRICS if measure_of(name).of_texts)
             raise CapbiasError(
                 f"{metric} cannot be measured in plain texts: it needs images or human captions.",
                 f"Use score, or one of: {able}.",
             )
-    chosen_options = {measure: MEASURES[measure].options.read(options) for measure in measures}
-    keep_all = labels is not None or bool(lead)  # also texts that name no value
-    frame = pd.DataFrame({"image_id": [str(place) for place in range(len(texts))], "caption": list(texts)})
     if lead and WORD not in lead:
         raise CapbiasError(f"The lead {lead!r} has no {WORD}.", f"Write for example 'a {WORD} says:'.")
-    choices = gender_score_common.ObjectChoices.read(options).with_(objects_from=gender_score_common.CAPTION)
-    confidence = float(options.get("object_confidence", gender_score_common.CONFIDENCE))
-    everything = gender_score_common.gendered(frame, attribute, None, choices, confidence=confidence, keep_all=keep_all)
+    keep_all = labels is not None or bool(lead)  # also texts that name no value
+    frame = _numbered(texts)
+    choices = GenderScoreOptions.read({**options, "objects_from": CAPTION})
+    named = gendered(frame, attribute, None, choices, keep_all=keep_all)
     if labels is not None:  # in place of the values that texts name
-        place = {value: number for number, value in enumerate(attribute.values)}
+        code = {value: number for number, value in enumerate(attribute.values)}
         meant = suggest_mapping(attribute, set(labels))
-        value = np.array([place.get(meant[label] or "", -1) for label in labels])
+        value = np.array([code.get(meant[label] or "", -1) for label in labels])
         if (value < 0).all():
             raise CapbiasError(
                 f"No label is a value of {attribute.name}, such as {labels[0]!r}.",
                 f"The values are {', '.join(attribute.values)}. Check the column of labels.",
             )
-        everything = replace(everything, value=value)
+        named = replace(named, value=value)
     if keywords is not None:
-        everything = _with_keywords(everything, keywords, confidence)
-    data = everything.with_objects()
-    rows, tables = [], []
-    for measure, chosen in chosen_options.items():
-
-        def model(kind: str, chosen=chosen) -> ModelFiles:
-            return gender_score_common.text_model(kind, getattr(chosen, kind))
-
-        reader = MEASURES[measure].of_texts
-        assert reader is not None  # as checked above
-        counted = reader(gender_score_common.TextJob(data, attribute, chosen, model, progress, lead))
-        named = counted.data.named
-        which = "texts that name one value" if (named == counted.data.value).all() and (named >= 0).all() else "texts"
-        text = gender_score_common.method(counted.data, counted.further, which)
-        text = text.replace("caption", "text").replace("over images", "over texts")
-        columns = {"attribute": attribute.name, "model": name, "method": "; ".join([text, *counted.notes])}
-        for sums in counted.sums:
-            rows += [row.row() for row in gender_score_common.set_rows(sums, columns)]
-            tables.append(gender_score_common.object_rows(sums, columns))
-    frame, by_object = pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), pd.concat(tables, ignore_index=True)
-    frame, by_object = (table[table["metric"].isin(metrics)] for table in (frame, by_object))
+        named = _with_keywords(named, keywords, choices.object_confidence)
+    data = named.with_objects()
     note = (
-        f"{len(data.captions):,} of {len(texts):,} texts name one value and an object; {everything.others:,} name no "
+        f"{len(data.row):,} of {len(texts):,} texts name one value and an object; {named.others:,} name no "
         "or several values (a lead lets them count), and the others no object (further words can count as objects)."
     )
     if keep_all:
         values = (data.value >= 0).sum()
-        note = f"{len(data.captions):,} of {len(texts):,} texts name an object; {values:,} have a value."
-    return TextRows(frame, by_object, note)
+        note = f"{len(data.row):,} of {len(texts):,} texts name an object; {values:,} have a value."
+    notes, tables = [note], []
+    for measure in (MEASURES[measure] for measure in measures):
+        spec, chosen = RunSpec(measure.name, measure.version, name), measure.options.read({**options, "lead": lead})
+        counting = replace(measure, count=partial(measure.count, data=data))
+        job = Job(spec, chosen, attribute, frame, pd.Series(dtype=object), progress)
+        outcome = counting.run(job)
+        notes += (
+            text.replace("caption", "text") for text in outcome.notes[1:]
+        )  # the first is much like the note above
+        tables += [pd.DataFrame([row.row() for row in outcome.results]), bytes_frame(outcome.arrays[BY_OBJECT])]
+    found = pd.concat(tables, ignore_index=True)[list(RESULT_COLUMNS)]
+    found = found[found["metric"].isin(metrics)]
+    for image, text in (("caption", "text"), ("over images", "over texts"), ("image bootstrap", "text bootstrap")):
+        found["method"] = found["method"].str.replace(image, text)
+    whole = found["object"] == ""
+    return TextRows(found[whole], found[~whole].reset_index(drop=True), " ".join(notes))
+
+
+def _numbered(texts: Sequence[str]) -> pd.DataFrame:
+    """Texts as captions of images that are called as their rows."""
+    return pd.DataFrame({"image_id": [str(row) for row in range(len(texts))], "caption": list(texts)})
 
 
 def _with_keywords(data: Gendered, keywords: pd.DataFrame, confidence: float) -> Gendered:
@@ -129,7 +129,7 @@ def _with_keywords(data: Gendered, keywords: pd.DataFrame, confidence: float) ->
     sure = known["cloze"].fillna(confidence).clip(lower=LEAST_CLOZE)
     cells = sure, (known["text"].map(row_of), code)
     cloze = "; P(c) is their cloze probability" if known["cloze"].notna().any() else ""
-    matrix = csr_array(cells, shape=(len(data.captions), len(names)))
+    matrix = csr_array(cells, shape=(len(data.row), len(names)))
     return replace(data, objects=tuple(names), confidence=matrix, source=f"the keywords of each text{cloze}")
 
 
@@ -184,9 +184,9 @@ def keywords_by_models(
     language model."""
     from capbias_core.language.models import MaskedModel, SentenceEncoder
 
-    encoder = SentenceEncoder(gender_score_common.text_model("sentence_encoder", options.get("sentence_encoder")).path)
+    encoder = SentenceEncoder(text_model("sentence_encoder", options.get("sentence_encoder")).path)
     masked = options.get("masked_model")
-    cloze = MaskedModel(gender_score_common.text_model("masked_model", masked).path) if masked else None
+    cloze = MaskedModel(text_model("masked_model", masked).path) if masked else None
     return text_keywords(texts, attribute, most, encoder.encode, cloze.word_probability if cloze else None)
 
 
@@ -210,9 +210,8 @@ def nearest_objects(
     categories, and object_words), at most so many for each word, nearest first; equal ones by the number of texts. The
     paper does not say how its table joins counts and cosines. vectors: words to their vectors.
     """
-    frame = pd.DataFrame({"image_id": [str(place) for place in range(len(texts))], "caption": list(texts)})
-    choices = gender_score_common.ObjectChoices(objects_from=CAPTION, object_words=tuple(object_words))
-    data = gender_score_common.gendered(frame, attribute, None, choices, keep_all=True).with_objects()
+    choices = ObjectChoices(objects_from=CAPTION, object_words=tuple(object_words))
+    data = gendered(_numbered(texts), attribute, None, choices, keep_all=True).with_objects()
     counts = np.bincount(data.pairs[1], minlength=len(data.objects))
     words = word_forms(attribute)[0]
     names = [name for name, count in zip(data.objects, counts, strict=True) if count]
@@ -234,22 +233,20 @@ def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
 
     by_object: TextRows.by_object of co-occurrence, and of the Gender Score.
     """
-    metric = COOCCURRENCE
-    rows = {key: group.set_index("object") for key, group in by_object.groupby(["metric", "direction"])}
-    words = rows[metric, attribute.values[0]].sort_values("n", ascending=False, kind="stable")
-    shown = {"word": words.index, "texts": words["n"].to_numpy()}
-    for value in attribute.values:
-        counts = rows[COOCCURRENCE_COUNT, value]["value"].reindex(words.index)
-        shown[f"texts {value}"] = counts.to_numpy().round().astype(int)
-    reported = attribute.values[-1:] if len(attribute.values) == 2 else attribute.values
-    for value in reported:
-        share = rows[metric, value].reindex(words.index)
-        shown[f"share {value}"] = 100 * share["value"].to_numpy()
-        shown[f"95% of share {value}"] = share_intervals(share["ci_low"], share["ci_high"], "texts")
-    score = GENDER_SCORE
-    named = {(score, value): f"Gender Score {value}" for value in attribute.values}
-    named |= {(f"{score}_ratio", value): f"Gender Score ratio {value}" for value in reported}
-    for key, name in named.items():
-        if key in rows:
-            shown[name] = rows[key]["value"].reindex(words.index).to_numpy()
+    table = shares_by_object(by_object, attribute.values)
+    shown = {"word": table["object"], "texts": table["captions"]}
+    shown |= {f"texts {value}": table[f"count{place}"] for place, value in enumerate(attribute.values)}
+    places = range(len(attribute.values))
+    reported = places[-1:] if len(places) == 2 else places
+    for place in reported:
+        value = attribute.values[place]
+        shown[f"share {value}"] = 100 * table[f"share{place}"]
+        shown[f"95% of share {value}"] = share_intervals(table[f"low{place}"], table[f"high{place}"], "texts")
+    named = {(GENDER_SCORE, value): f"Gender Score {value}" for value in attribute.values}
+    ratios = [attribute.values[place] for place in reported]
+    named |= {(f"{GENDER_SCORE}_ratio", value): f"Gender Score ratio {value}" for value in ratios}
+    for (metric, value), name in named.items():
+        rows = by_object[(by_object["metric"] == metric) & (by_object["direction"] == value)]
+        if len(rows):
+            shown[name] = rows.set_index("object")["value"].reindex(table["object"]).to_numpy()
     return pd.DataFrame(shown)

@@ -1,7 +1,6 @@
-"""Any captioner of transformers: photographs to captions, and how likely it finds a given caption. Loads torch.
+"""Captioners of transformers: photographs to captions, and the probability of a given caption. Loads torch.
 
-Captions are searched with beams and without chance, so that the same weights, photographs and settings give the same
-captions on the same machine.
+Beam search without sampling: the same weights, photographs and settings give the same captions on the same machine.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,31 +20,27 @@ from capbias_core.errors import CapbiasError
 from capbias_core.language.files import loading
 from capbias_core.vision.presets import BATCH, BEAMS, DESCRIBE, LENGTH, LINE, PRESETS, WHAT, Preset
 
-# Where image encoders of transformers keep their blocks.
-STACKS = ("layers", "layer", "blocks", "stages")
-# Ratio of models that have no part in a caption; checkpoints may lack them.
-NEVER_SAID = ("pooler", "position_ids")
-# What PyTorch says where memory is short; on a GPU the error has another type.
+# Weights that no caption depends on; checkpoints may lack them.
+UNUSED = ("pooler", "position_ids")
+# PyTorch's messages if memory is short on a CPU; on a GPU the error has another type.
 SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 
 @dataclass(frozen=True)
 class TokenScores:
-    """A given caption as a captioner reads it, T tokens.
-
-    ids, texts: of each token. words: the index of its word in the caption (split at spaces).
-    log_probabilities: (T,) of each token given the photograph and the tokens before it; with gradients.
-    """
+    """The T tokens of a given caption, without special tokens."""
 
     ids: list[int]
     texts: list[str]
-    words: list[int]
-    log_probabilities: Tensor
+    words: list[int]  # the index of each token's word in the caption, split at spaces
+    log_probabilities: Tensor  # (T,) of each token, given the photograph and the tokens before it; with gradients
 
 
 class Captioner:
-    """A captioner of a folder. Raises CapbiasError where it is none. Numbers are 32-bit on a CPU, and as the weights
-    were saved on a GPU. Photographs are (height, width, 3) uint8 RGB, of any sizes."""
+    """The captioner in a folder. Photographs are (height, width, 3) uint8 RGB, of any size.
+
+    Numbers are 32-bit on a CPU, and as the weights were saved on a GPU. Raises CapbiasError for another folder.
+    """
 
     def __init__(self, path: str, device: str = AUTO):
         self.path, self.device = path, choose_device(device)
@@ -70,16 +64,15 @@ class Captioner:
             )
             model, loaded = pair
             # What is missing would be filled by chance.
-            missing = sorted(name for name in loaded["missing_keys"] if not any(part in name for part in NEVER_SAID))
+            missing = sorted(name for name in loaded["missing_keys"] if not any(part in name for part in UNUSED))
             if missing:
                 raise ValueError(f"it lacks {len(missing):,} of its weights, such as {missing[0]}")
             self.model = model.to(self.device).eval()
             kind = self.model.config.model_type
-            # A captioner of a kind that is not in the table is given no text.
             self.preset = next(
                 (preset for preset in PRESETS.values() if preset.kind == kind), Preset("", "", kind, until=LINE)
             )
-            # What the captioner is asked: as its kind is, else in the form of its conversations, else nothing.
+            # The prompt: that of its kind, else in its chat template, else none.
             self.prompt = self.preset.prompt
             if not self.preset.name and getattr(self.processor, "chat_template", None):
                 asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": DESCRIBE}]}]
@@ -88,16 +81,16 @@ class Captioner:
 
     @property
     def numbers(self) -> str:
-        """What results say of where and with which numbers it works, such as `on cpu, float32`."""
+        """Device and type of numbers, such as `on cpu, float32`."""
         return f"on {self.device.type}, {str(self.model.dtype).removeprefix('torch.')}"
 
     def captions(
         self, pixels: Sequence[np.ndarray], beams: int = BEAMS, length: int = LENGTH, batch: int = BATCH
     ) -> list[str]:
-        """A caption for each photograph, spaces made single; '' where it says nothing.
+        """A caption for each photograph, with single spaces; '' if the captioner writes nothing.
 
-        beams: searched at once (1 is greedy). length: tokens at most. batch: photographs at once, half as many each
-        time that memory is short. Raises CapbiasError where one photograph alone does not fit.
+        beams: searched at once (1 is greedy). length: tokens at most. batch: photographs at once, halved whenever
+        memory is short. Raises CapbiasError if a single photograph does not fit.
         """
         captions: list[str] = []
         while len(captions) < len(pixels):
@@ -136,7 +129,7 @@ class Captioner:
         return [" ".join((text.split(until)[0] if until else text).split()) for text in texts]
 
     def _inputs(self, pixels: Sequence[np.ndarray]) -> dict[str, Tensor]:
-        """What the model is given: pixel_values, and input_ids of the prompt where there is one; on the device."""
+        """The model's inputs on the device: pixel_values and, with a prompt, input_ids."""
         images = [Image.fromarray(picture) for picture in pixels]
         if self.prompt is None:
             given = self.images(images=images, return_tensors="pt")
@@ -149,10 +142,9 @@ class Captioner:
         }
 
     def token_scores(self, pixels: np.ndarray, caption: str) -> TokenScores:
-        """How likely the captioner finds each token of a given caption of one photograph (teacher forcing).
+        """The log-probability of each token of a given caption of one photograph (teacher forcing).
 
-        Special tokens are not among them. Gradients flow where they are switched on. Raises CapbiasError for a
-        caption without a token.
+        Gradients flow if they are switched on. Raises CapbiasError for a caption without a token.
         """
         text = " ".join(caption.split())
         read = self.tokenizer(
@@ -181,12 +173,12 @@ class Captioner:
         return TokenScores(kept, self.tokenizer.convert_ids_to_tokens(kept), words, chosen)
 
     def _has_decoder(self) -> bool:
-        """Whether captions come from a separate decoder, and do not continue the prompt."""
+        """Whether a separate decoder writes captions; otherwise they continue the prompt."""
         config = self.model.config
         return bool(config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder)
 
     def _begin(self, name: str, ids: Tensor) -> Tensor:
-        """(1, 1) the token with which a caption begins, which the configuration calls `name`."""
+        """(1, 1) the first token of a caption, which the configuration calls `name`."""
         config = self.model.config
         configs = (config.get_text_config(decoder=True), config, self.model.generation_config)
         token = next(value for known in configs if (value := getattr(known, name, None)) is not None)
@@ -194,56 +186,30 @@ class Captioner:
 
     @property
     def vision_layer(self) -> nn.Module:
-        """The module whose output holds the last map of the picture that the captioner uses; `grid` reads it. Raises
-        CapbiasError if its image encoder is built in a way that is not known."""
-        if self.preset.last:
-            return attrgetter(self.preset.last)(self.model)
-        config, encoder = self.model.config, self._encoder()
-        if getattr(config, "vision_feature_layer", None) in (None, -1):
-            return encoder  # its last norm included: scores do not change with the length of what goes into a norm
-        stacks = [
-            module
-            for name, module in encoder.named_modules()
-            if isinstance(module, nn.ModuleList) and len(module) and name.rpartition(".")[2] in STACKS
-        ]
-        if not stacks:
+        """The module whose output is the last map of the picture that the captioner uses; `grid` reads it. Raises
+        CapbiasError for a captioner of a kind without a preset."""
+        if not self.preset.layer:
             raise self._without_map()
-        # LLaVA and its like use the output of a layer before the last (state 0 is the input of the first).
-        asked = getattr(config, "vision_feature_layer", None) or getattr(config, "vision_feature_layers", None) or -1
-        states, layers = [asked] if isinstance(asked, int) else asked, len(stacks[0])
-        chosen = stacks[0][max(max(0, layers + state if state < 0 else state - 1) for state in states)]
-        return chosen[-1] if isinstance(chosen, nn.ModuleList) else chosen
-
-    def _encoder(self) -> nn.Module:
-        if self.preset.encoder:
-            return attrgetter(self.preset.encoder)(self.model)
-        encoder = self.model.get_encoder(modality="image")
-        if encoder is self.model:
-            raise self._without_map()
-        return encoder
+        module: Any = self.model
+        for part in self.preset.layer.split("."):
+            module = module[int(part)] if isinstance(module, nn.ModuleList) else getattr(module, part)
+        return module
 
     def grid(self, output: Tensor | tuple) -> Tensor:
-        """(N, C, h, w) the map in what `vision_layer` gives: the patches in their places, class tokens left out. The
-        map covers `seen` of the photograph. Raises CapbiasError where the output holds no map."""
+        """(N, C, h, w) the map in an output of `vision_layer`: its patches in rows, without the class token. The map
+        covers `seen` of the photograph. Raises CapbiasError for an output without a map."""
         output = output if isinstance(output, Tensor) else output[0]
         if output.ndim == 4:
             return output
-        if output.ndim != 3:
+        tokens = output.shape[1]
+        side = math.isqrt(tokens)
+        if tokens - side * side > 1:  # a square of patches after at most one class token
             raise self._without_map()
-        tokens, config = output.shape[1], self._encoder().config
-        image, patch = getattr(config, "image_size", None), getattr(config, "patch_size", None)
-        if isinstance(image, int) and isinstance(patch, int) and (image // patch) ** 2 <= tokens:
-            side = image // patch
-        else:  # of pictures of another size than the configuration says
-            side = int(tokens**0.5)
-            if tokens - side * side > 1:
-                raise self._without_map()
-        patches = output[:, tokens - side * side :]  # class and register tokens stand in front
-        return patches.transpose(1, 2).unflatten(2, (side, side))
+        return output[:, tokens - side * side :].transpose(1, 2).unflatten(2, (side, side))
 
     def seen(self, height: int, width: int) -> tuple[float, float, float, float]:
-        """x1, y1, x2, y2 of the part of a photograph of this size that the captioner sees, in pixels. Processors that
-        cut the middle out of a picture do not see all of it."""
+        """x1, y1, x2, y2, in pixels, of the part of a photograph of this size that the captioner sees. Some processors
+        crop the middle."""
         cut = self.images.crop_size if getattr(self.images, "do_center_crop", False) else None
         size = self.images.size
         if not cut or not getattr(size, "shortest_edge", None):
@@ -254,6 +220,6 @@ class Captioner:
 
     def _without_map(self) -> CapbiasError:
         return CapbiasError(
-            f"Captioners of the kind {self.model.config.model_type!r} have no map of the image that Grad-CAM can read.",
+            f"Captioners of the kind {self.model.config.model_type!r} have no known map of the image.",
             "Use one of the presets, such as blip or git.",
         )

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -38,8 +37,6 @@ from capbias_core.attackers.base import Training
 from capbias_core.attackers.device import choose_device
 from capbias_core.attackers.networks.scratch import LSTM_BI, ScratchAttacker, ScratchNetwork
 from capbias_core.attackers.networks.training import (
-    DROP,
-    ORDER,
     PAD,
     SET_ASIDE,
     UNKNOWN,
@@ -362,82 +359,36 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
 class AskedJudge:
     """Any captioner of transformers as ImageCaptioner2's judge, also of its own captions (the paper's self-assessment).
 
-    It is shown the photograph and reads the masked caption with the prompt, as if it had written them; P(A) is how
-    likely it finds each answer next, normalised over the answers (an answer of several tokens by their product). As it
-    is, it has nothing to learn from; with `epochs` its weights are trained further by cross-entropy on the answer, Adam
-    1e-5 as LIC trains BERT further, and the epoch with the lowest loss on an eighth of the captions, set aside, is
-    kept. files: the photograph of each image. Captions are given with the index of their image."""
+    It is shown the photograph and reads the masked caption with the prompt, as if it had written them. P(A) is how
+    likely it finds each answer next, normalised over the answers (an answer of several tokens by their product). It is
+    not trained. Captions are given with the index of their image.
+    """
 
     captioner: Captioner
-    files: Sequence[Path]
+    files: Sequence[Path]  # the photograph of each image
     attribute: Attribute
     prompt: str
-    epochs: int = 0
-    learning_rate: float = 1e-5
-    batch: int = 128
-    answers: dict = field(default_factory=dict)  # of the captioner as it is: every seed asks it the same
+    answers: dict = field(default_factory=dict)  # by caption and image: every seed asks the same
 
     def corpus(self, pairs: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
         return list(pairs)
 
     def fit_many(self, corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator[FittedAsked]:
-        for done, training in enumerate(trainings):
+        for done in range(len(trainings)):
 
             def part(share: float, text: str, done=done) -> None:
                 tick((done + share) / len(trainings), text)
 
-            if not self.epochs:
-                yield FittedAsked(self, self.captioner, self.answers, part)
-                continue
-            captioner = copy(self.captioner)
-            captioner.model = deepcopy(self.captioner.model).float()  # half precision would lose what Adam changes
-            # The captioner's dropout draws from the process's generators: they are seeded here and put back after.
-            with torch.random.fork_rng():
-                torch.manual_seed(child_seed(training.seed, FIT, DROP))
-                self._train(captioner, corpus, *training[:2], n_values, training.seed, part)
-            yield FittedAsked(self, captioner, {}, part)
+            yield FittedAsked(self, part)
 
-    def _train(self, captioner: Captioner, corpus, rows, labels, n_values: int, seed: int, tick: Progress) -> None:
-        aside = set_aside(labels, n_values, seed)
-
-        def loss(row: int) -> Tensor:
-            return -self.read(captioner, *corpus[rows[row]])[int(labels[row])]
-
-        order = np.random.default_rng(child_seed(seed, FIT, ORDER))
-        optimizer = torch.optim.Adam(captioner.model.parameters(), lr=self.learning_rate)
-        lowest, weights = np.inf, None
-        for epoch in range(self.epochs):
-            captioner.model.train()
-            kept = order.permutation(np.flatnonzero(~aside))
-            for start in range(0, len(kept), self.batch):
-                batch = kept[start : start + self.batch]
-                for row in batch.tolist():
-                    (loss(row) / len(batch)).backward()
-                optimizer.step()
-                optimizer.zero_grad()
-                share = (epoch + (start + len(batch)) / len(kept)) / self.epochs
-                tick(share, f"epoch {epoch + 1} of {self.epochs}")
-            captioner.model.eval()
-            with torch.no_grad():
-                total = sum(float(loss(row)) for row in np.flatnonzero(aside).tolist())
-            if not np.isfinite(total):
-                raise CapbiasError(
-                    f"The captioner's loss is {total} after {epoch + 1} epochs of training.",
-                    "Use it untrained, or another one.",
-                    "judge_epochs",
-                )
-            if total < lowest:
-                lowest, weights = total, deepcopy(captioner.model.state_dict())
-        captioner.model.load_state_dict(weights)
-
-    def read(self, captioner: Captioner, image: int, caption: str) -> Tensor:
+    def read(self, image: int, caption: str) -> Tensor:
         """(K,) log-probabilities of the answers for a masked caption of an image, by its index."""
-        pixels, mask = read_photograph(self.files[image]), captioner.tokenizer.mask_token or MASK
+        pixels, mask = read_photograph(self.files[image]), self.captioner.tokenizer.mask_token or MASK
         answers = []
         for value in self.attribute.values:
             answer = value.lower()
             text = written(caption, self.attribute, self.prompt, answer, mask)
-            scores = captioner.token_scores(pixels, text)
+            scores = self.captioner.token_scores(pixels, text)
             first = len(text.split()) - len(answer.split())
             tokens = [number for number, word in enumerate(scores.words) if word >= first]
             answers.append(scores.log_probabilities[tokens].sum())
@@ -446,21 +397,19 @@ class AskedJudge:
 
 @dataclass(frozen=True)
 class FittedAsked:
-    """A captioner that is asked. answers: its answers, by caption and image."""
+    """A captioner that is asked."""
 
     judge: AskedJudge
-    captioner: Captioner
-    answers: dict
     tick: Progress
 
     def logits(self, corpus: list[tuple[int, str]], rows: np.ndarray) -> np.ndarray:
         """See `value_logits`."""
-        answers = []
+        answers, known = [], self.judge.answers
         with torch.no_grad():
             for done, row in enumerate(rows):
                 pair = corpus[row]
-                if pair not in self.answers:
+                if pair not in known:
                     self.tick(done / len(rows), f"caption {done + 1:,} of {len(rows):,}")
-                    self.answers[pair] = self.judge.read(self.captioner, *pair).cpu().numpy()
-                answers.append(self.answers[pair])
+                    known[pair] = self.judge.read(*pair).cpu().numpy()
+                answers.append(known[pair])
         return value_logits(np.stack(answers))

@@ -1,4 +1,4 @@
-"""Which pixels of a photograph are hidden, and what is put in their place (LIC, appendix A.3; DBAC, section 5.2).
+"""Which pixels of a photograph are hidden, in grey (LIC, appendix A.3; DBAC, section 5.2).
 
     part    = the first round(fraction * |S|) pixels of S, rows from the top, each row from the left
     segment = S
@@ -13,20 +13,18 @@ outside stays as it was. The photograph's file is never written to.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.segments import coco_mask, outline_fault, run_length_mask
+from capbias_core.errors import CapbiasError
+from capbias_core.load.tables import coco_mask, outline_fault, run_length_mask
 
 CORNERS = ["x1", "y1", "x2", "y2"]
 PERSON = "person"
-WHOSE = FOREGROUND, EVERYBODY = "foreground", "all"
 OF_OUTLINES = ("part", "segment")
 OF_OBJECTS = ("object", "both")
 NO_PERSON = "without a person"
@@ -35,8 +33,6 @@ NO_OBJECT = "without one of the correlated objects"
 NOTHING_MARKED = "without an outline or box of anything"
 HALF = 0.5
 MIDDLE_GREY = 128
-# The deviation of the Gaussian, as a share of the longer side: a face is a smear, the colours of clothes are left.
-BLUR = 1 / 20
 # How far a box may reach over the edge, as a share of the longer side; beyond, it is of a photograph of another size.
 OVER_THE_EDGE = 0.05
 
@@ -45,31 +41,26 @@ OVER_THE_EDGE = 0.05
 class MaskRule:
     """What is hidden of a photograph.
 
-    condition: as above. fraction: of the outline, for part. whose: the person in the foreground, or everybody (crowds
-    too). departures: of the objects that may be hidden; of those on a photograph the one that departs most.
-    only_masked: leave out photographs without such an object. Otherwise `object` hides nothing of them, and `both` the
-    person: LIC's masked sets hold all 10,780 images, so that its Table 4 compares LIC_M over the same images.
+    Without `only_masked`, a photograph without such an object stays as it is under `object`, and has only the person
+    hidden under `both`. LIC's masked sets hold all 10,780 images, so its Table 4 compares LIC_M over the same ones.
     """
 
-    condition: str
-    fraction: float = HALF
-    whose: str = FOREGROUND
-    departures: Mapping[str, float] = field(default_factory=dict)
-    only_masked: bool = False
+    condition: str  # as above
+    fraction: float = HALF  # part: the share of the outline that is hidden
+    departures: Mapping[str, float] = field(default_factory=dict)  # objects to hide; the largest on a photograph counts
+    only_masked: bool = False  # leave out photographs without such an object
 
     def used(self) -> dict:
         """The choices that this condition reads, by name.
 
         >>> MaskRule("part").used()
-        {'condition': 'part', 'fraction': 0.5, 'whose': 'foreground'}
+        {'condition': 'part', 'fraction': 0.5}
         >>> MaskRule("object", departures={"tie": 0.2}).used()
         {'condition': 'object', 'departures': {'tie': 0.2}, 'only_masked': False}
         """
         used: dict = {"condition": self.condition}
         if self.condition == "part":
             used["fraction"] = self.fraction
-        if self.condition != "object":
-            used["whose"] = self.whose
         if self.condition in OF_OBJECTS:
             used |= {"departures": dict(self.departures), "only_masked": self.only_masked}
         return used
@@ -79,18 +70,9 @@ class MaskRule:
         known = sorted((set(rows["object"]) & set(self.departures)) - {PERSON}) if self.condition in OF_OBJECTS else []
         return max(known, key=lambda name: self.departures[name], default="")
 
-    def people_on(self, rows: pd.DataFrame, labelled=None) -> list[pd.Series]:
-        """The rows of the people who are hidden of a photograph. labelled: see `foreground`."""
-        if self.condition == "object":
-            return []
-        if self.whose == EVERYBODY:
-            return [row for _, row in people_of(rows).iterrows()]
-        person = foreground(rows, labelled)
-        return [] if person is None else [person]
-
 
 class NothingToMask(Exception):
-    """Why a photograph is left out: it shows no person, or (if that is asked) no such object."""
+    """Why a photograph is left out: it shows no person or, with `only_masked`, no such object."""
 
 
 def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, labelled=None) -> np.ndarray:
@@ -101,6 +83,25 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, lab
     is left out, since nobody knows what it shows. Raises NothingToMask, and CapbiasError for outlines or boxes of a
     photograph of another size.
     """
+    check_size(rows, size)
+    hidden = np.zeros(size, dtype=bool)
+    if rule.condition in OF_OBJECTS:
+        name = rule.object_on(rows)
+        if not name and (rows.empty or rule.only_masked):
+            raise NothingToMask(NO_OBJECT if rule.only_masked else NOTHING_MARKED)
+        hidden |= marked_pixels(rows[rows["object"] == name], *size)
+    if rule.condition != "object":
+        person = foreground(rows, labelled)
+        if person is None:
+            raise NothingToMask(NOTHING_MARKED if rows.empty else NO_PERSON if labelled is None else NOT_LABELLED)
+        row = person.to_frame().T
+        drawn = marked_pixels(row.drop(columns="outline", errors="ignore") if rule.condition == "box" else row, *size)
+        hidden |= part_of(drawn, rule.fraction) if rule.condition == "part" else drawn
+    return hidden
+
+
+def check_size(rows: pd.DataFrame, size: tuple[int, int]) -> None:
+    """Raises CapbiasError for outlines or boxes of a photograph of another size than (height, width)."""
     if "height" in rows:
         known = rows.loc[rows["height"] > 0, ["height", "width"]].drop_duplicates().itertuples(index=False)
         other = next(
@@ -115,24 +116,17 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, lab
             f"A photograph of {size[1]} x {size[0]} pixels has {other}.",
             "Check that both are of the same data set, and that the photograph was not resized.",
         )
-    hidden = np.zeros(size, dtype=bool)
 
-    def drawn(row: pd.Series) -> np.ndarray:
-        as_box = rule.condition == "box" or "outline" not in rows
-        return box_mask(row[CORNERS], *size) if as_box else outline_mask(row["outline"], *size)
 
-    if rule.condition in OF_OBJECTS:
-        name = rule.object_on(rows)
-        if not name and (rows.empty or rule.only_masked):
-            raise NothingToMask(NO_OBJECT if rule.only_masked else NOTHING_MARKED)
-        for _, row in rows[rows["object"] == name].iterrows():
-            hidden |= drawn(row)
-    people = rule.people_on(rows, labelled)
-    if not people and rule.condition != "object":
-        raise NothingToMask(NOTHING_MARKED if rows.empty else NO_PERSON if labelled is None else NOT_LABELLED)
-    for person in people:
-        hidden |= part_of(drawn(person), rule.fraction) if rule.condition == "part" else drawn(person)
-    return hidden
+def marked_pixels(rows: pd.DataFrame, height: int, width: int) -> np.ndarray:
+    """(height, width) booleans: the pixels of any of these rows, by their outlines, else by their boxes."""
+    marked = np.zeros((height, width), dtype=bool)
+    for row in rows.to_dict("records"):
+        if "outline" in row:
+            marked |= outline_mask(row["outline"], height, width)
+        else:
+            marked |= box_mask([row[name] for name in CORNERS], height, width)
+    return marked
 
 
 def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
@@ -215,15 +209,9 @@ def foreground(rows: pd.DataFrame, labelled=None) -> pd.Series | None:
     return people.iloc[int(np.argmax(score))] if score.max() > 0 else None
 
 
-def filled(pixels: np.ndarray, hidden: np.ndarray, how: str = "grey") -> np.ndarray:
-    """A copy of a photograph, (H, W, 3) uint8, with the pixels of (H, W) booleans filled; the others as they were.
-
-    how: grey (128, 128, 128); mean (of each channel over the whole photograph, rounded); blur (a Gaussian whose
-    deviation is a twentieth of the longer side: colours and rough shapes stay); noise (each value uniform in 0..255,
-    the same for the same photograph). Raises CapbiasError for another way, or a mask of another size.
-    """
-    if how not in FILLS:
-        raise unknown_name("fill", how, FILLS)
+def filled(pixels: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """A copy of a photograph, (H, W, 3) uint8, with the pixels of (H, W) booleans in grey (128, 128, 128). Raises
+    CapbiasError for a mask of another size."""
     if hidden.shape != pixels.shape[:2]:
         height, width = pixels.shape[:2]
         raise CapbiasError(
@@ -231,67 +219,5 @@ def filled(pixels: np.ndarray, hidden: np.ndarray, how: str = "grey") -> np.ndar
             "Check that both are of the same data set.",
         )
     copy = pixels.copy()
-    copy[hidden] = FILLS[how](pixels)[hidden]
+    copy[hidden] = MIDDLE_GREY
     return copy
-
-
-def _mean(pixels: np.ndarray) -> np.ndarray:
-    mean = np.rint(pixels.reshape(-1, 3).mean(axis=0)).astype(np.uint8)
-    return np.broadcast_to(mean, pixels.shape)
-
-
-def _blur(pixels: np.ndarray) -> np.ndarray:
-    from PIL import Image, ImageFilter
-
-    return np.asarray(Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(BLUR * max(pixels.shape[:2]))))
-
-
-def _noise(pixels: np.ndarray) -> np.ndarray:
-    """From a digest of the pixels, so that no version of any generator changes it."""
-    seed = hashlib.sha256(f"{pixels.shape}".encode() + np.ascontiguousarray(pixels).tobytes()).digest()
-    return np.frombuffer(hashlib.shake_256(seed).digest(pixels.size), dtype=np.uint8).reshape(pixels.shape)
-
-
-# Way to fill -> a photograph to what replaces each of its pixels.
-FILLS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
-    "grey": lambda pixels: np.full_like(pixels, MIDDLE_GREY),
-    "mean": _mean,
-    "blur": _blur,
-    "noise": _noise,
-}
-
-
-def regions_to_drop(regions: pd.DataFrame, rows: pd.DataFrame, rule: MaskRule, labelled=None) -> np.ndarray:
-    """(n,) booleans: the regions of one photograph that a captioner must not read: of which the boxes around what is
-    hidden cover more than half.
-
-    regions: x1, y1, x2, y2. rows: the photograph's outlines or boxes. labelled: as in `hidden_pixels`. Under part and
-    segment too the person's box counts. Appendix A.3 of LIC removes regions whose box "overlaps with the ground truth
-    bounding [box] by more than 50 percent", not saying of what: here of the region's own area, so that a small region
-    within a large person goes too.
-    """
-    name = rule.object_on(rows)
-    boxes = [row[CORNERS] for row in rule.people_on(rows, labelled)]
-    boxes += [row for _, row in rows.loc[rows["object"] == name, CORNERS].iterrows()]
-    return covered(regions[CORNERS].to_numpy(dtype=float), np.array(boxes, dtype=float).reshape(-1, 4)) > HALF
-
-
-def covered(regions: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """(n,) of each region's pixels the share that any of the boxes covers; every pixel that is touched counts.
-
-    regions, boxes: (n, 4) and (m, 4), x1, y1, x2, y2. On a grid of their own edges, so that no size is too large.
-
-    >>> covered(np.array([[0, 0, 4, 2], [3, 0, 5, 1]]), np.array([[0, 0, 2, 2], [1, 0, 3.5, 1]])).tolist()
-    [0.75, 0.5]
-    """
-    edges = np.vstack([regions, boxes])
-    edges = np.hstack([np.floor(edges[:, :2]), np.ceil(edges[:, 2:])])
-    xs, ys = np.unique(edges[:, ::2]), np.unique(edges[:, 1::2])
-    left, right = np.searchsorted(xs, edges[:, 0]), np.searchsorted(xs, edges[:, 2])
-    top, bottom = np.searchsorted(ys, edges[:, 1]), np.searchsorted(ys, edges[:, 3])
-    pixels = np.outer(np.diff(ys), np.diff(xs))
-    cells = [np.s_[top[edge] : bottom[edge], left[edge] : right[edge]] for edge in range(len(edges))]
-    within = np.zeros_like(pixels)
-    for cell in cells[len(regions) :]:
-        within[cell] = pixels[cell]
-    return np.array([within[cell].sum() / pixels[cell].sum() for cell in cells[: len(regions)]])

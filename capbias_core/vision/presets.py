@@ -1,8 +1,8 @@
 """Captioners that are known by a short name: where their weights are, what they are asked, how their answer is read;
 and how a captioner is asked for the value of an attribute.
 
-Imports nothing heavy. Any other captioner of transformers goes by its folder, or by its name on the Hugging Face hub;
-what it is asked follows from its kind (the `model_type` of its configuration) where that is in the table.
+Imports nothing heavy. Any other captioner of transformers goes by its folder, or by its name on the Hugging Face hub.
+It is treated as a preset of the same kind (the `model_type` of its configuration), if there is one.
 """
 
 from __future__ import annotations
@@ -13,50 +13,49 @@ from capbias_core.language.files import ModelFiles, find_model
 from capbias_core.types import Attribute
 
 WHAT = "a captioner"
-# How captioners search if nothing else is said: beams at once, tokens at most, photographs at once.
-BEAMS, LENGTH, BATCH = 5, 20, 8
-# What a captioner that talks is asked; its first line is the caption.
+BEAMS, LENGTH, BATCH = 5, 20, 8  # defaults: beams searched at once, tokens at most, photographs at once
+# What a chat model is asked; the first line of its answer is the caption.
 DESCRIBE = "Describe the picture in one short sentence."
 LINE = "\n"
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A row of the table.
-
-    hub: its name on the Hugging Face hub. kind: the `model_type` of its configuration. prompt: the text that it is
-    given with a picture, None for none. until: what ends the caption in its answer, '' where all of it is the caption.
-    encoder: where its image encoder is within the model, where transformers cannot tell. last: the module after it
-    whose output goes on, where a norm follows it (see `Captioner.vision_layer`).
-    """
+    """A captioner of the table."""
 
     name: str
-    hub: str
-    kind: str
-    prompt: str | None = None
-    until: str = ""
-    encoder: str = ""
-    last: str = ""
+    hub: str  # its name on the Hugging Face hub
+    kind: str  # the `model_type` of its configuration
+    # The module whose output is the last map of the picture that the captioner uses, its last norm included: scores do
+    # not change with the length of what goes into a norm.
+    layer: str = ""
+    prompt: str | None = None  # the text that it is given with a picture
+    until: str = ""  # ends the caption in its answer; '' if all of it is the caption
 
 
 PRESETS = {
     preset.name: preset
     for preset in (
-        Preset("blip", "Salesforce/blip-image-captioning-base", "blip"),
-        Preset("blip2", "Salesforce/blip2-opt-2.7b", "blip-2", prompt="", until=LINE),
-        Preset("git", "microsoft/git-base-coco", "git", encoder="git.image_encoder", last="git.visual_projection"),
-        Preset("vit-gpt2", "nlpconnect/vit-gpt2-image-captioning", "vision-encoder-decoder", encoder="encoder"),
+        Preset("blip", "Salesforce/blip-image-captioning-base", "blip", "vision_model"),
+        Preset("blip2", "Salesforce/blip2-opt-2.7b", "blip-2", "vision_model", prompt="", until=LINE),
+        Preset("git", "microsoft/git-base-coco", "git", "git.visual_projection"),
+        Preset("vit-gpt2", "nlpconnect/vit-gpt2-image-captioning", "vision-encoder-decoder", "encoder"),
         Preset(
-            "llava", "llava-hf/llava-1.5-7b-hf", "llava", prompt=f"USER: <image>\n{DESCRIBE} ASSISTANT:", until=LINE
+            "llava",
+            "llava-hf/llava-1.5-7b-hf",
+            "llava",
+            "model.vision_tower.encoder.layers.-2",
+            prompt=f"USER: <image>\n{DESCRIBE} ASSISTANT:",
+            until=LINE,
         ),
-        Preset("florence", "florence-community/Florence-2-base", "florence2", prompt="<CAPTION>"),
+        Preset("florence", "florence-community/Florence-2-base", "florence2", "model.vision_tower", prompt="<CAPTION>"),
     )
 }
 
 
 def find_captioner(name: str) -> ModelFiles:
     """The files of a captioner: a name in PRESETS, a folder, or a name in the local cache of Hugging Face. Nothing is
-    fetched: raises CapbiasError that says how to get the weights where they are not on this machine."""
+    fetched. Raises CapbiasError, which says how to get the weights, if they are not on this machine."""
     if name not in PRESETS:
         return find_model(name, WHAT)
     return replace(find_model(PRESETS[name].hub, WHAT), name=name)

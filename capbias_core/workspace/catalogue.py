@@ -16,6 +16,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.whole_files import private_file
 
 VERSION = 5  # of the tables, stored as SQLite's user_version
+# runs.token is not used; files of this version have it.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS items (
   collection TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL, rows INTEGER NOT NULL,

@@ -18,17 +18,13 @@ from capbias_core.workspace.store import LONGEST_NAME, Item, Workspace
 
 @dataclass(frozen=True)
 class Derived:
-    """Labels derived from human captions, before they are stored.
-
-    frame: image_id and a column named after the attribute, '' if no caption names a value. counts: value -> images, in
-    the order of the values. neither: images without a label, which are left out.
-    """
+    """Labels derived from human captions, before they are stored."""
 
     attribute: Attribute
     references: Item
-    frame: pd.DataFrame
-    counts: dict[str, int]
-    neither: int
+    frame: pd.DataFrame  # image_id and a column named after the attribute, '' if no caption names a value
+    counts: dict[str, int]  # value -> images, in the order of the values
+    neither: int  # images without a label, which are left out
 
     def line(self, origin: str) -> str:
         """`age derived from captions.json: young 963, old 1,303; neither 184, left out`"""
@@ -108,18 +104,14 @@ def outdated(workspace: Workspace, item: Item) -> bool:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Labels of two attributes combined, before they are stored.
-
-    name: of the combined attribute. frame: image_id and the cell, under that name. counts: images of each cell, also of
-    empty ones. source: whose labels they are. refused: cells with fewer than LEAST images, which are left out.
-    """
+    """Labels of two attributes combined, before they are stored."""
 
     sides: tuple[Attribute, Attribute]
-    name: str
-    frame: pd.DataFrame
-    counts: dict[str, int]
-    source: str
-    refused: tuple[str, ...]
+    name: str  # of the combined attribute
+    frame: pd.DataFrame  # image_id, and the cell under that name
+    counts: dict[str, int]  # images of each cell, also of empty ones
+    source: str  # the tables of the labels
+    refused: tuple[str, ...]  # cells with fewer than LEAST images, which are left out
 
     def line(self) -> str:
         """`gender of labels x race of labels: Female, Dark 300; ...; left out with fewer than 100 images: none`"""

@@ -16,15 +16,14 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.account import BY_PROMPT, EACH, SETS
+from capbias_core.kinds import CAPTIONS, KINDS, LABELS, OBJECTS, ORDER, PHOTOGRAPHS, REFERENCES, SEGMENTS, kind_title
+from capbias_core.load.account import BY_PROMPT, EACH, SETS, with_images
 from capbias_core.load.files import unpacked
 from capbias_core.load.ids import join_ids
 from capbias_core.load.labels import EACH as RULE_EACH
-from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.places import checked_path
-from capbias_core.load.read import TITLES, Reading, parse_table, read_file, readings, unknown_format
-from capbias_core.load.report import PHOTOGRAPHS, ImportReport, report_table
-from capbias_core.load.tables import with_images
+from capbias_core.load.read import Reading, parse_table, read_file, readings, unknown_format
+from capbias_core.load.report import ImportReport, report_table
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.types import counted
 from capbias_core.workspace.conditions import condition_details
@@ -40,7 +39,6 @@ from capbias_core.workspace.store import (
     images_in,
     suggested_name,
 )
-from capbias_core.workspace.tokens import keep_tokens
 from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"
@@ -48,39 +46,22 @@ DEFAULT_COLLECTION = "my captions"
 WARNINGS = "warnings"  # the key in an item's details for sentences on captions with text that is not a caption
 ACCOUNT = "account"  # the key in an item's details for what became of each column and row
 LARGE_FILE = 20_000_000  # bytes; of a larger file of outlines only those of images in the collection are kept
-# Labels first: as soon as its captions are stored, a collection is complete.
-ORDER = (LABELS, REFERENCES, OBJECTS, SEGMENTS, BOXES, CAPTIONS)
-# Whose images a kind of file should know.
-COMPARED_WITH = {
-    CAPTIONS: (REFERENCES, LABELS),
-    REFERENCES: (CAPTIONS, LABELS),
-    LABELS: (CAPTIONS, REFERENCES),
-    OBJECTS: (CAPTIONS, LABELS),
-}
 
 
 @dataclass(frozen=True)
 class File:
-    """A file, table or list that a user brings, with their choices.
+    """A file, table or list that a user brings, with their choices."""
 
-    source: a path, or a table, list or dict of Python. kind: what it holds, '' to detect it. name: of the item, '' for
-    the file's name. columns: what the user said of its columns and rows, by role (`Choices.of`). sets: what several
-    captions of an image are, one of SETS, '' to ask where that is open. several: the rule for several label rows of an
-    image, '' for the usual one. trained: whether the model was trained on the references, None if unknown. captioner,
-    condition: who wrote the captions and what was masked on the photographs, '' for what the name suggests. mapping:
-    details of each mapped column (`mapping_details`).
-    """
-
-    source: Any
-    kind: str = ""
-    name: str = ""
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    sets: str = ""
-    several: str = ""
-    trained: bool | None = None
-    captioner: str = ""
-    condition: str = ""
-    mapping: tuple[dict, ...] = ()
+    source: Any  # a path, or a table, list or dict of Python
+    kind: str = ""  # what it holds, '' to detect it
+    name: str = ""  # of the item, '' for the file's name
+    columns: Mapping[str, Any] = field(default_factory=dict)  # what the user said of columns and rows (`Choices.of`)
+    sets: str = ""  # what several captions of an image are, one of SETS, '' to ask if that is open
+    several: str = ""  # the rule for several label rows of an image, '' for the usual one
+    trained: bool | None = None  # whether the model was trained on the references, None if unknown
+    captioner: str = ""  # who wrote the captions, '' for what the name suggests
+    condition: str = ""  # what was masked on the photographs, '' for what the name suggests
+    mapping: tuple[dict, ...] = ()  # details of each mapped column (`mapping_details`)
 
     @property
     def title(self) -> str:
@@ -108,17 +89,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Part:
-    """One table of a file. A file may have human captions besides a model's.
-
-    report: None if it cannot be read. wanted: whether it is stored by default. known: how many of its images other
-    parts or the collection have, None if there is nothing to compare with.
-    """
+    """One table of a file. A file may have human captions besides a model's."""
 
     file: File
     reading: Reading
-    report: ImportReport | None = None
-    wanted: bool = True
-    known: int | None = None
+    report: ImportReport | None = None  # None if it cannot be read
+    wanted: bool = True  # whether it is stored by default
+    known: int | None = None  # images that other parts or the collection have; None if there is nothing to compare with
 
     @property
     def kind(self) -> str:
@@ -199,11 +176,12 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
     held = held or Held()
     parts = [Part(file, reading) for file in files for reading in _read(file, held, read)]
     known_columns = dict.fromkeys(name for part in parts for name in part.reading.columns)
-    for role, column in {(key, name) for file in files for key in file.columns for name in _named(file, key)}:
-        known = any(name == column or name.startswith(f"{column}.") for name in known_columns)
-        if known_columns and not known:
-            argument = "rows" if role == "rows" else f"{role}_column"
-            raise CapbiasError(f"No file has the column {column!r}.", f"Known: {', '.join(known_columns)}.", argument)
+    for role, names in [pair for file in files for pair in file.columns.items()]:
+        for column in [names] if isinstance(names, str) else names:
+            if known_columns and not any(f"{name}.".startswith(f"{column}.") for name in known_columns):
+                argument = "rows" if role == "rows" else f"{role}_column"
+                known = ", ".join(known_columns)
+                raise CapbiasError(f"No file has the column {column!r}.", f"Known: {known}.", argument)
     parts = _join_images(_join_rows(parts, held), held)
     known = {kind: set(images) for kind, images in held.images.items()}
     for part in parts:
@@ -220,18 +198,12 @@ def preview(files: Sequence[File], held: Held | None = None, read: Read | None =
         if part.reading.second and part.kind == REFERENCES:
             wanted = not part.images <= captioned
             captioned |= part.images
-        kinds = COMPARED_WITH.get(part.kind, ())
+        kinds = KINDS[part.kind].joins if part.kind else ()
         sides = [other.images for other in parts if other is not part and other.kind in kinds and other.images]
         sides += [held.images[kind] for kind in kinds if held.images.get(kind)]
         shared = len(part.images.intersection(set().union(*sides))) if sides and part.images else None
         result.append(replace(part, report=report, wanted=wanted, known=shared))
     return result
-
-
-def _named(file: File, role: str) -> list[str]:
-    """The columns that the user named for a role."""
-    value = file.columns[role]
-    return [value] if isinstance(value, str) else list(value)
 
 
 def _read(file: File, held: Held, read: Read | None) -> list[Reading]:
@@ -428,7 +400,6 @@ def store(workspace: Workspace, collection: str, parts: Sequence[Part], source: 
             continue
         items.append(workspace.keep(part.kind, name, frame, collection, origin, details))
         if part.kind in (CAPTIONS, REFERENCES):
-            keep_tokens(workspace, items[-1].hash, frame)
             look_up_new_words(workspace, collection)
     return items
 
@@ -445,7 +416,7 @@ def held_by(workspace: Workspace, collection: str) -> Held:
 
 def describe(part: Part) -> str:
     """`refs.json: human captions (COCO captions (JSON)), 5,000 captions of 1,000 images`"""
-    text = f"{part.file.title}: {TITLES.get(part.kind, 'unknown')}"
+    text = f"{part.file.title}: {kind_title(part.kind, 'unknown')}"
     if part.reading.title:
         text += f" ({part.reading.title})"
     if part.frame is not None:

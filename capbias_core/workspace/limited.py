@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
 from functools import partial
@@ -39,7 +39,7 @@ DEFAULTS = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MIMALLOC_ARENA_EAGER_COMMIT": "0"}
 MOST = 1_000_000  # GB, seconds or files
 GRACE = 10  # seconds after which a child that does not end in time is given up
-PLAIN = {bool, int, float, str, type(None)}
+TYPE = "\0type"  # the key in an object of JSON that stands for a value of another type
 LENGTH = struct.Struct(">Q")
 
 Given = ParamSpec("Given")
@@ -50,10 +50,11 @@ _limited = False  # whether this process is a child with limits
 def within_limits(name: str, read: Callable[Given, Answer], *given: Given.args, **more: Given.kwargs) -> Answer:
     """What `read` returns, from a child process with limits. name: of the file, for errors.
 
-    read: a function of a module. It may return plain values, lists, tuples, dicts, sets, paths, bytes, arrays, frames,
-    and dataclasses of capbias with these. Raises CapbiasError if `read` raises anything, if the child takes more than
-    CAPBIAS_READ_MEMORY (GB) or CAPBIAS_READ_SECONDS, and if CAPBIAS_READ_AT_ONCE other files are read that long. A
-    child that calls this reads by itself.
+    read: a function of a module. It may return plain values, lists, dicts by text, paths, bytes, arrays, frames, and
+    dataclasses of capbias with these. Tuples come back as lists, and lists in dataclasses as tuples. Raises
+    CapbiasError if `read` raises anything, if the child takes more than CAPBIAS_READ_MEMORY (GB) or
+    CAPBIAS_READ_SECONDS, and if CAPBIAS_READ_AT_ONCE other files are read that long. A child that calls this reads by
+    itself.
     """
     return _within(_limit(SECONDS), f"Use a smaller file, or raise {SECONDS}.", name, partial(read, *given, **more))
 
@@ -218,22 +219,52 @@ def _answer(connection: socket.socket) -> None:
             stream.write(part)
 
 
-# the message of a child: lengths, a tree of values in JSON, and the bytes that it refers to by number
+# the message of a child: JSON, then in Arrow's format what JSON lacks, each with its length before it
 
 
 def _message(fine: bool, answer: object) -> list[bytes]:
-    blobs: list[bytes] = []
-    tree = _encode(answer, blobs)
-    head = json.dumps({"fine": fine, "answer": tree, "sizes": [len(blob) for blob in blobs]}).encode()
-    return [LENGTH.pack(len(head)), head, *blobs]
+    parts = [b""]
+
+    def beside_json(kind: str, table: pa.Table, value: object = None) -> dict:
+        with pa.BufferOutputStream() as sink:
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            parts.append(sink.getvalue().to_pybytes())
+        return {TYPE: kind, "value": value}
+
+    def tagged(value: Any) -> Any:
+        """A value that JSON lacks as an object with its type."""
+        match value:
+            case np.generic():
+                return value.item()
+            case Path():
+                return {TYPE: "path", "value": str(value)}
+            case CapbiasError():
+                return {TYPE: "error", "value": [value.message, value.hint, *value.arguments]}
+            case bytes():
+                return beside_json("bytes", pa.table({"values": [value]}))
+            case np.ndarray():
+                return beside_json("array", pa.table({"values": value.ravel()}), value.shape)
+            case pd.Series():
+                return beside_json("series", pa.Table.from_pandas(pd.DataFrame({"values": value})))
+            case pd.DataFrame():
+                return beside_json("frame", pa.Table.from_pandas(value))
+        if is_dataclass(value) and not isinstance(value, type):
+            fields = {name: vars(value)[name] for name in _names(type(value)) if name in vars(value)}
+            return {TYPE: f"{type(value).__module__}:{type(value).__qualname__}", "value": fields}
+        raise TypeError(f"{type(value).__name__} cannot be answered")
+
+    parts[0] = json.dumps({"fine": fine, "answer": answer}, default=tagged).encode()
+    return [piece for part in parts for piece in (LENGTH.pack(len(part)), part)]
 
 
 def _receive(stream: io.BufferedIOBase, most: float) -> tuple[bool, Any]:
-    """The message of a child. Raises EOFError if it ends early, and ValueError for anything but `_message`."""
+    """The message of a child. Raises EOFError if it ends early, and any other error for anything but `_message`.
+    Whatever a child writes, only values of these types are made."""
 
-    def exactly(size: int) -> bytes:
+    def read(size: int) -> bytes:
         nonlocal most
-        if not 0 <= size <= most:
+        if size > most:
             raise ValueError(f"{size} bytes")
         most -= size
         data = stream.read(size)
@@ -241,95 +272,38 @@ def _receive(stream: io.BufferedIOBase, most: float) -> tuple[bool, Any]:
             raise EOFError
         return data
 
-    head = json.loads(exactly(*LENGTH.unpack(exactly(LENGTH.size))))
-    return bool(head["fine"]), _decode(head["answer"], [exactly(size) for size in head["sizes"]])
+    def next_part() -> bytes:
+        return read(*LENGTH.unpack(read(LENGTH.size)))
 
-
-def _encode(value: Any, blobs: list[bytes]) -> Any:
-    """A value as JSON: plain values and lists as they are, any other as an object with its type as the key."""
-
-    def each(values: Iterable) -> list:
-        return [_encode(item, blobs) for item in values]
-
-    def blob(data: bytes) -> int:
-        blobs.append(data)
-        return len(blobs) - 1
-
-    match value:
-        case None | bool() | int() | float() | str():
-            return value
-        case list() if {*map(type, value)} <= PLAIN:  # millions of numbers are not looked at one by one
-            return value
-        case np.generic():
-            return value.item()
-        case list():
-            return each(value)
-        case tuple():
-            return {"tuple": each(value)}
-        case set() | frozenset():
-            return {type(value).__name__: each(value)}
-        case dict():
-            return {"dict": [each(pair) for pair in value.items()]}
-        case Path():
-            return {"path": str(value)}
-        case CapbiasError():
-            return {"error": [value.message, value.hint, *value.arguments]}
-        case bytes():
-            return {"bytes": blob(value)}
-        case np.ndarray() if value.dtype.kind in "biuf":
-            return {"array": [value.dtype.str, list(value.shape), blob(value.tobytes())]}
-        case pd.DataFrame() | pd.Series():
-            name = "frame" if isinstance(value, pd.DataFrame) else "series"
-            table = pa.Table.from_pandas(value if name == "frame" else pd.DataFrame({"values": value}))
-            with pa.BufferOutputStream() as sink:
-                with pa.ipc.new_stream(sink, table.schema) as writer:
-                    writer.write_table(table)
-                return {name: blob(sink.getvalue().to_pybytes())}
-    if is_dataclass(value) and not isinstance(value, type):
-        fields = {key: _encode(vars(value)[key], blobs) for key in _names(type(value)) if key in vars(value)}
-        return {"object": [f"{type(value).__module__}:{type(value).__qualname__}", fields]}
-    raise TypeError(f"{type(value).__name__} cannot be answered")
-
-
-def _decode(tree: Any, blobs: list[bytes]) -> Any:
-    """The value of `_encode`. Whatever a child writes, the result has one of these types."""
-
-    def each(items: list) -> list:
-        return [_decode(item, blobs) for item in items]
-
-    match tree:
-        case list():
-            return tree if {*map(type, tree)} <= PLAIN else each(tree)
-        case {"tuple": items}:
-            return tuple(each(items))
-        case {"set": items}:
-            return set(each(items))
-        case {"frozenset": items}:
-            return frozenset(each(items))
-        case {"dict": items}:
-            return dict(map(each, items))
-        case {"path": text}:
-            return Path(text)
-        case {"error": list(parts)}:
-            return CapbiasError(*map(str, parts))
-        case {"bytes": number}:
-            return blobs[number]
-        case {"array": [kind, shape, number]} if (dtype := np.dtype(kind)).kind in "biuf":
-            return np.frombuffer(blobs[number], dtype).reshape(shape).copy()
-        case {"frame": number} | {"series": number}:
-            table = pa.ipc.open_stream(blobs[number]).read_all()
+    def untagged(tree: dict) -> Any:
+        if TYPE not in tree:
+            return tree
+        kind, value = tree[TYPE], tree["value"]
+        if kind == "path":
+            return Path(value)
+        if kind == "error":
+            return CapbiasError(*map(str, value))
+        if kind in ("bytes", "array", "series", "frame"):  # in the order in which they were written
+            table = pa.ipc.open_stream(next_part()).read_all()
             table.validate(full=True)
+            if kind == "bytes":
+                return table["values"][0].as_py()
+            if kind == "array":
+                return np.array(table["values"].to_numpy()).reshape(value)
             frame = table.to_pandas(split_blocks=True)
-            return frame if "frame" in tree else frame["values"].rename(None)
-        case {"object": [name, fields]}:
-            kind = _dataclass(name)
-            value = object.__new__(kind)  # no code of the class runs
-            for key in _names(kind) & fields.keys():
-                object.__setattr__(value, key, _decode(fields[key], blobs))
-            return value
-        case dict():
-            raise ValueError(f"the type {list(tree)[:1]!r}")
-    return tree
+            return frame if kind == "frame" else frame["values"].rename(None)
+        made = object.__new__(cls := _dataclass(kind))  # no code of the class runs
+        for name in _names(cls) & value.keys():
+            object.__setattr__(made, name, _as_tuples(value[name]))
+        return made
+
+    head = json.loads(next_part(), object_hook=untagged)
+    return bool(head["fine"]), head["answer"]
+
+
+def _as_tuples(value: Any) -> Any:
+    """Lists as the tuples that fields of dataclasses have; JSON has only lists."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _names(kind: type) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,12 +11,11 @@ from capbias_core.language.files import ModelFiles, find_model, model_digest
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import named
 from capbias_core.vision.presets import PRESETS, find_captioner
-from capbias_core.whole_files import private_folder, typed_path, write_whole
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import ModelReference
-from capbias_core.workspace.store import HASH, Workspace
+from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import KNOWN
 
-FOLDER = "models"
 DIGITS = 16
 
 # Option of a run -> what it is in words, and the model that the papers use.
@@ -51,9 +49,9 @@ def encoded_by(encoder: ModelReference | None) -> str:
     return f"; encoder {encoder['name']} {encoder['digest'][:8]}" if encoder else ""
 
 
-def embeddings_folder(workspace: Workspace) -> str:
-    """The folder of vectors of captions: CAPBIAS_EMBEDDINGS, or `embeddings` in the workspace."""
-    return os.environ.get("CAPBIAS_EMBEDDINGS") or str(workspace.folder / "embeddings")
+def digest_of(path: Path) -> str:
+    """The digest of a model: of its file, or of the files in its folder."""
+    return file_digest(path) if path.is_file() else model_digest(path)
 
 
 def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> ModelReference:
@@ -88,21 +86,15 @@ def reference(
 
 def register_model(workspace: Workspace, files: ModelFiles) -> ModelReference:
     """The reference of a run to files on this machine, whose path the workspace stores."""
-    note = workspace.folder / FOLDER / files.digest[:DIGITS]
-    if not note.is_file() or note.read_text(encoding="utf-8") != files.path:
-        with workspace.translate_errors():
-            private_folder(note.parent)
-            write_whole(note, files.path.encode())
+    workspace.keep_model_path(files.digest[:DIGITS], files.path)
     return {"name": files.name, "digest": files.digest[:DIGITS]}
 
 
 def resolve_model(
-    workspace: Workspace, option: ModelReference, digest: Callable[[Path], str] = model_digest
+    workspace: Workspace, option: ModelReference, digest: Callable[[Path], str] = digest_of
 ) -> ModelFiles:
     """The files of a run's model. Raises CapbiasError if they are missing, or `digest` of the path has changed."""
-    note = workspace.folder / FOLDER / option["digest"]
-    known = HASH.fullmatch(option["digest"]) and note.is_file()
-    path = note.read_text(encoding="utf-8") if known else ""
+    path = workspace.model_path(option["digest"])
     if not path or not Path(path).exists() or digest(Path(path))[:DIGITS] != option["digest"]:
         raise CapbiasError(
             f"The files of {option['name']!r} are no longer in {path or 'a known place'}, or have changed.",

@@ -7,19 +7,20 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.kinds import OBJECTS
 from capbias_core.language.files import ModelFiles
-from capbias_core.load.parsed import BOXES, OBJECTS
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.tables import object_texts
 from capbias_core.types import BOX_COLUMNS, Progress, silent
 from capbias_core.vision.detect import find_weights
 from capbias_core.workspace.models import reference
-from capbias_core.workspace.photographs import file_digests, workspace_cache
+from capbias_core.workspace.photographs import file_cache, file_digests
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace, images_in
 
@@ -30,11 +31,6 @@ BARE = "bare"  # the key in an item's details for images without a box
 CONFIDENCE = 0.2  # boxes that a detector is less sure of are left out, as objects of the Gender Score are
 VERSION = "square, floor 0.05"  # how photographs are read; changed when boxes would differ
 PICTURES_A_STEP, PIXELS_A_STEP = 16, 64_000_000
-
-
-def objects_in(workspace: Workspace, table: str, column: str = OBJECTS) -> pd.Series:
-    """Text such as `cat|dog` by image ID, from a stored table by its content hash."""
-    return workspace.frame(table).set_index("image_id")[column]
 
 
 def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[str, str]:
@@ -99,30 +95,29 @@ def weights_option(
 
 @dataclass(frozen=True)
 class Detections:
-    """Boxes of photographs. frame: in BOX_COLUMNS, by image, the surest first. read: the images that could be read.
-    refused: by image, why the others could not. computed: images that the detector processed just now."""
+    """Boxes of photographs."""
 
-    frame: pd.DataFrame
-    read: tuple[str, ...]
-    refused: dict[str, CapbiasError]
-    computed: int
+    frame: pd.DataFrame  # BOX_COLUMNS, by image, the surest first
+    read: tuple[str, ...]  # images that could be read
+    refused: dict[str, CapbiasError]  # by image, why it could not be read
+    computed: int  # images that were not in the cache
 
 
 def boxes_of(
-    workspace: Workspace,
+    folder: Path,
     files: Mapping[str, Path],
     weights: ModelFiles,
     confidence: float = CONFIDENCE,
     progress: Progress = silent,
 ) -> Detections:
-    """The boxes of photographs by image, from the workspace's cache and from the detector.
+    """The boxes of photographs by image, from the workspace's cache and from the detector. folder: of the workspace.
 
     A photograph that cannot be read is left out, with the reason. progress is called before each step, which it may
     stop by raising; earlier steps stay in the cache. Raises CapbiasError for weights that cannot be loaded.
     """
-    digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
+    digests = dict(zip(files, file_digests(folder, list(files.values())), strict=True))
     keys = {image: f"boxes {digest} {weights.digest} {VERSION}" for image, digest in digests.items()}
-    with workspace_cache(workspace) as cache:
+    with file_cache(folder) as cache:
         known = cache.get(key for image, key in keys.items() if digests[image])
     missing = {image: path for image, path in files.items() if keys[image] not in known}
     refused: dict[str, CapbiasError] = {}
@@ -135,7 +130,7 @@ def boxes_of(
             detector = Detector(weights.path)
         boxes = dict(zip(pictures, detector.boxes(list(pictures.values())), strict=True))
         fresh = {keys[image]: json.dumps(frame.to_numpy().tolist()).encode() for image, frame in boxes.items()}
-        with workspace_cache(workspace) as cache, cache.locked():
+        with file_cache(folder) as cache, cache.locked():
             cache.put(fresh)
         known |= fresh
     read = tuple(image for image in files if image not in refused)
@@ -163,20 +158,11 @@ def _steps(files: Mapping[str, Path], refused: dict, progress: Progress) -> Iter
         yield pictures
 
 
-def keep_boxes(
-    workspace: Workspace,
-    detections: Detections,
-    option: ModelReference,
-    confidence: float,
-    collection: str,
-    name: str,
-    details: dict | None = None,
-) -> Item:
-    """The stored item of boxes. option: from `weights_option`."""
+def about_boxes(detections: Detections, option: ModelReference, confidence: float) -> tuple[str, dict[str, Any]]:
+    """The source and the details of stored boxes. option: from `weights_option`."""
     bare = sorted(set(detections.read) - set(detections.frame["image_id"]))
     used = {"weights": option["name"], "digest": option["digest"], "confidence": confidence, BARE: bare}
-    source = f"{option['name']}, confidence {confidence:g} and more"
-    return workspace.keep(BOXES, name, detections.frame, collection, source, used | (details or {}))
+    return f"{option['name']}, confidence {confidence:g} and more", used
 
 
 def keep_objects_of(workspace: Workspace, boxes: Item) -> Item:

@@ -16,13 +16,12 @@ import pandas as pd
 
 from capbias_core.databases import ByteCache, byte_cache
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import BOXES, PHOTOGRAPHS, SEGMENTS
 from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
-from capbias_core.load.parsed import BOXES, SEGMENTS
 from capbias_core.load.photographs import find_pictures, picture_files
-from capbias_core.load.report import PHOTOGRAPHS
 from capbias_core.types import CONDITIONS
-from capbias_core.vision.masking import box_mask, outline_mask, people_of
+from capbias_core.vision.masking import check_size, marked_pixels, people_of
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.models import register_model, resolve_model
 from capbias_core.workspace.spec import ModelReference, PeopleReference, PhotographsReference
@@ -137,13 +136,14 @@ def photograph_files(workspace: Workspace, option: PhotographsReference) -> dict
     return _files(Path(folder), workspace.frame(option["item"]))
 
 
-def workspace_cache(workspace: Workspace) -> AbstractContextManager[ByteCache]:
-    """The workspace's cache of values that follow from the bytes of files."""
-    return byte_cache(workspace.folder / "cache.sqlite", "digests and boxes of photographs", "they are computed again")
+def file_cache(folder: Path) -> AbstractContextManager[ByteCache]:
+    """The cache of values that follow from the bytes of files. folder: of the workspace."""
+    return byte_cache(folder / "cache.sqlite", "digests and boxes of photographs", "they are computed again")
 
 
-def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
-    """The digest of each file's bytes, '' if it cannot be read; read once as long as size and time stay the same."""
+def file_digests(folder: Path, files: Sequence[Path]) -> list[str]:
+    """The digest of each file's bytes, '' if it cannot be read; read once as long as size and time stay the same.
+    folder: of the workspace, which has the cache."""
     keys: dict[Path, str] = {}
     for file in files:
         with suppress(OSError):
@@ -155,7 +155,7 @@ def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
             return file_digest(file)[:32].encode()
         return b""
 
-    with workspace_cache(workspace) as cache:
+    with file_cache(folder) as cache:
         known = cache.get(keys.values())
         missing = [file for file, key in keys.items() if key not in known]
         with ThreadPoolExecutor(READERS) as pool:
@@ -168,7 +168,7 @@ def file_digests(workspace: Workspace, files: Sequence[Path]) -> list[str]:
 
 def _contents(workspace: Workspace, folder: Path, index: str) -> str:
     files = _files(folder, workspace.frame(index))
-    digests = dict(zip(files, file_digests(workspace, list(files.values())), strict=True))
+    digests = dict(zip(files, file_digests(workspace.folder, list(files.values())), strict=True))
     text = "".join(f"{image}\x1f{digest}\x1e" for image, digest in sorted(digests.items()))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -214,26 +214,15 @@ def resolve_person_regions(
 
 
 class People:
-    """Where people are, photograph by photograph. option: from `resolve_person_regions`. rows: by image ID."""
+    """Where people are, photograph by photograph. frame: stored outlines or boxes. rows: by image ID."""
 
-    def __init__(self, workspace: Workspace, option: PeopleReference):
-        self.outlines = option["kind"] == SEGMENTS
-        frame = workspace.frame(option["item"])
+    def __init__(self, frame: pd.DataFrame):
         self.rows = dict(list(people_of(frame).groupby("image_id")))
 
     def mask(self, image: str, height: int, width: int) -> np.ndarray:
         """(height, width) booleans, true on the people of a photograph of `rows`. Crowds count as people. Raises
         CapbiasError for outlines of a photograph of another size."""
-
-        def part(row: dict) -> np.ndarray:
-            if not self.outlines:
-                return box_mask([row[name] for name in ("x1", "y1", "x2", "y2")], height, width)
-            known = row["height"], row["width"]
-            if known not in ((0, 0), (height, width)):
-                raise CapbiasError(
-                    f"The outline is of {known[1]} x {known[0]} pixels, the photograph of {width} x {height}.",
-                    "Check that the outlines belong to these photographs.",
-                )
-            return outline_mask(row["outline"], height, width)
-
-        return np.any([part(row) for row in self.rows[image].to_dict("records")], axis=0)
+        rows = self.rows[image]
+        if "outline" in rows:
+            check_size(rows, (height, width))
+        return marked_pixels(rows, height, width)

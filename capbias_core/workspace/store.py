@@ -25,14 +25,20 @@ import pandas as pd
 from pyarrow import ArrowException
 from pyarrow.parquet import read_schema
 
+from capbias_core.aggregate import Counts
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import kind_name
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.spec import HASH, RunSpec
+from capbias_core.workspace.tokens import SUFFIX, read_tokens, write_tokens
 
+COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one direction
+MODELS = "models"  # the folder with the path of each model, in a file named by the model's digest
 RUN = "run"  # the key in an item's details for the run that made it
 ASKED = "asked for "  # before the name of a collection, the array of a run that another collection started
 SILENCE = 60.0  # seconds without a heartbeat after which a run on another host counts as died
@@ -69,26 +75,23 @@ class Item:
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run in the catalogue. status: one of STATUSES.
-
-    notes: for the reader, with a line for each reason in `lacking`, which says by metric why it has no value. metrics:
-    names of all metrics of the measure when the run finished. owner: who asked for it, if people sign in.
-    """
+    """A run in the catalogue."""
 
     run_id: str
     collection: str
     spec: RunSpec
-    status: str
+    status: str  # one of STATUSES
     progress: float
     message: str
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # for the reader, with a line for each reason in `lacking`
     created: float
     started: float | None
     finished: float | None
     heartbeat: float
-    metrics: tuple[str, ...] = ()
-    owner: str = ""
-    lacking: Mapping[str, str] = field(default_factory=dict)
+    process: str  # which queued the run, or computes it
+    metrics: tuple[str, ...] = ()  # all metrics of the measure when the run finished
+    owner: str = ""  # who asked for the run, if people sign in
+    lacking: Mapping[str, str] = field(default_factory=dict)  # why metrics have no value, by metric
 
 
 def content_hash(frame: pd.DataFrame) -> str:
@@ -117,11 +120,6 @@ def bytes_frame(data: bytes) -> pd.DataFrame:
 def images_in(frame: pd.DataFrame) -> set[str]:
     """The image IDs of a table."""
     return set(frame["image_id"].to_numpy(dtype=object))  # quicker than iterating over pandas' own strings
-
-
-def kind_name(kind: str) -> str:
-    """A kind of item as users name it."""
-    return "labels" if kind == "attributes" else kind
 
 
 def human_sets(workspace: Workspace, collection: str) -> list[Item]:
@@ -154,8 +152,8 @@ def checked_name(name: str) -> str:
     return cleaned
 
 
-# token -> (status, message) of runs of this process whose end could not be written.
-_ENDS: dict[str, tuple[str, str]] = {}
+# Ends that could not be written: database and run -> process that had the run, status, message.
+_ENDS: dict[tuple[Path, str], tuple[str, str, str]] = {}
 _READING = threading.local()  # answers of catalogues to this thread within `one_reading`, by database
 
 
@@ -180,7 +178,8 @@ class Workspace:
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
         self.folder = typed_path(folder) if folder is not None else default_folder()
         self.database = self.folder / "capbias.sqlite"
-        # token -> last heartbeat of a run on another host, and when it was first seen, in monotonic seconds
+        self.unfinished = self.folder / "unfinished"  # a folder for each run that may go on where it stopped
+        # run -> its last heartbeat on another host, and when that was first seen, in monotonic seconds
         self._heard: dict[str, tuple[float, float]] = {}
         with self.translate_errors(opened=not make):
             if make and not self.database.exists():
@@ -360,6 +359,28 @@ class Workspace:
         """The columns of the stored frame with this content hash; its rows are not read."""
         return self.frame(digest, read_schema).names
 
+    def tokens(self, digest: str) -> Tokens:
+        """The tokens of a stored caption set, computed at the first call and then read from a file beside it."""
+        path = self.sidecar_path(digest, SUFFIX)
+        with suppress(OSError, ArrowException, KeyError):
+            return read_tokens(path)
+        tokens = Tokens.of(self.frame(digest)["caption"])
+        with suppress(OSError):  # if nothing can be written, it is computed again
+            write_tokens(path, tokens)
+        return tokens
+
+    def model_path(self, digest: str) -> str:
+        """Where the model with this digest is on this machine; '' if that is not known."""
+        note = self.folder / MODELS / digest
+        return note.read_text(encoding="utf-8") if HASH.fullmatch(digest) and note.is_file() else ""
+
+    def keep_model_path(self, digest: str, path: str) -> None:
+        """Note where the model with this digest is."""
+        if self.model_path(digest) != path:
+            with self.translate_errors():
+                private_folder(self.folder / MODELS)
+                write_whole(self.folder / MODELS / digest, path.encode())
+
     def using(self, item: Item) -> list[RunRow]:
         """Runs of any collection that read the content of this item."""
         return [run for run in self.runs() if item.hash in run.spec.inputs()]
@@ -431,16 +452,18 @@ class Workspace:
             db.execute(f"DELETE FROM {table} WHERE run_id=?", (run_id,))
         _underive(db, run_id)
 
-    def enqueue(self, spec: RunSpec, collection: str, token: str) -> bool:
-        """Queue a run; False if it is finished, or queued or running in a living process."""
+    def enqueue(self, spec: RunSpec, collection: str) -> bool:
+        """Queue a run; False if it is finished, or queued or running in a living process. A queued run dies with this
+        process unless another process claims it."""
         with self._writing() as db:
             row = db.execute("SELECT * FROM runs WHERE run_id=?", (spec.run_id,)).fetchone()
             if row and self._run_row(row).status in ("finished", *ACTIVE):
                 return False
             self._forget(db, spec.run_id)
+            _ENDS.pop((self.database, spec.run_id), None)
             now = time.time()
             row = {"run_id": spec.run_id, "collection": collection, "spec": json.dumps(asdict(spec)), "owner": person()}
-            row |= {"status": "queued", "token": token, "process": this_process(), "progress": 0, "message": "waiting"}
+            row |= {"status": "queued", "process": this_process(), "progress": 0, "message": "waiting", "token": ""}
             _insert(db, "runs", [row | {"notes": "[]", "created": now, "heartbeat": now}])
             _log(db, spec.run_id, "queued")
         return True
@@ -458,64 +481,73 @@ class Workspace:
         query = "SELECT run_id FROM runs WHERE collection=? UNION SELECT run_id FROM arrays WHERE name=?"
         return {row["run_id"] for row in self._all(query, collection, f"{ASKED}{collection}")}
 
-    def claim(self, run_id: str, token: str) -> bool:
-        """Start a queued run; a scheduler that repeats a task after a lost worker claims it again."""
-        now = time.time()
+    def claim(self, accepts: Callable[[RunRow], bool]) -> RunRow | None:
+        """Start the oldest run that this function accepts, which gets the queued and running runs, those that died
+        too. From then on this process has the run, and no other. None if no run is accepted."""
+        waiting = f"SELECT * FROM runs WHERE status IN {ACTIVE} ORDER BY rowid"
+        if not any(accepts(self._run_row(row)) for row in self._all(waiting)):
+            return None  # without keeping others from writing
         query = (
             "UPDATE runs SET status='running', started=?, heartbeat=?, process=?, progress=0, message='starting'"
-            " WHERE run_id=? AND token=? AND status IN ('queued', 'running')"
+            " WHERE run_id=?"
         )
         with self._writing() as db:
-            changed = db.execute(query, (now, now, this_process(), run_id, token)).rowcount
-            if changed:
-                _log(db, run_id, f"started in process {os.getpid()}")
-        return bool(changed)
+            for run in map(self._run_row, db.execute(waiting).fetchall()):
+                if accepts(run):
+                    now = time.time()
+                    db.execute(query, (now, now, this_process(), run.run_id))
+                    _log(db, run.run_id, f"started in process {os.getpid()}")
+                    return run
+        return None
 
-    def progress(self, run_id: str, token: str, share: float, message: str) -> bool:
-        """Note progress (0 to 1); False if the run was cancelled, taken over or sent elsewhere, and must stop."""
-        if token in _ENDS:
+    def progress(self, run_id: str, share: float, message: str) -> bool:
+        """Note progress (0 to 1); False if the run was cancelled or another process has it, so that it must stop."""
+        if (self.database, run_id) in _ENDS:
             return False
-        query = (
-            "UPDATE runs SET progress=?, message=?, heartbeat=?"
-            " WHERE run_id=? AND token=? AND process=? AND status='running'"
-        )
+        query = "UPDATE runs SET progress=?, message=?, heartbeat=? WHERE run_id=? AND process=? AND status='running'"
         with self._writing() as db:
-            values = (share, message, time.time(), run_id, token, this_process())
-            return bool(db.execute(query, values).rowcount)
+            return bool(db.execute(query, (share, message, time.time(), run_id, this_process())).rowcount)
 
     def log(self, run_id: str, message: str) -> None:
         """Add a line to a run's log."""
         with self._writing() as db:
             _log(db, run_id, message)
 
-    def heartbeat(self, tokens: dict[str, str]) -> None:
-        """Note that these runs (run_id -> token) are alive, for processes on other hosts."""
-        query = "UPDATE runs SET heartbeat=? WHERE run_id=? AND token=? AND status IN ('queued', 'running')"
+    def beat(self) -> None:
+        """Note that the runs of this process are alive, for processes on other hosts, and write the ends that could not
+        be written before."""
+        ends = {key: end for key, end in _ENDS.items() if key[0] == self.database}
         with self._writing() as db:
-            db.executemany(query, [(time.time(), run_id, token) for run_id, token in tokens.items()])
+            query = f"UPDATE runs SET heartbeat=? WHERE process=? AND status IN {ACTIVE}"
+            db.execute(query, (time.time(), this_process()))
+            for (_, run_id), (process, status, message) in ends.items():
+                _end(db, run_id, status, message, process)
+        for key in ends:
+            _ENDS.pop(key, None)
 
     def finish(
         self,
         run_id: str,
-        token: str,
         results: list[Result],
         arrays: dict[str, bytes],
         notes: Sequence[str],
         metrics: Sequence[str] = (),
         lacking: Mapping[str, str] | None = None,
     ) -> bool:
-        """Write a run's results, arrays and end in one transaction; False if it was cancelled meanwhile.
+        """Write the results, arrays and end of a run that this process has, in one transaction; False if the run was
+        cancelled or another process has it.
 
         metrics: the names of all metrics of its measure. lacking: why some of them have no value, by metric. A run that
         was queued and not claimed was computed elsewhere, and teaches nothing about durations.
         """
         query = (
             "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, metrics=?, finished=?"
-            " WHERE run_id=? AND token=? AND status IN ('queued', 'running')"
+            f" WHERE run_id=? AND process=? AND status IN {ACTIVE}"
         )
         texts = json.dumps([*notes, *([dict(lacking)] if lacking else [])])
         with self._writing() as db:
-            if not db.execute(query, (texts, json.dumps(list(metrics)), time.time(), run_id, token)).rowcount:
+            values = (texts, json.dumps(list(metrics)), time.time(), run_id, this_process())
+            if not db.execute(query, values).rowcount:
                 return False
             _insert(db, "results", [{**result.row(), "run_id": run_id} for result in results])
             _insert(db, "arrays", [{"run_id": run_id, "name": name, "data": data} for name, data in arrays.items()])
@@ -538,27 +570,22 @@ class Workspace:
             _insert(db, "results", [row for row in rows if tuple(row[name] for name in parts) not in stored])
             db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps([*known, *metrics]), run_id))
 
-    def end(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
-        """End a run that did not finish (failed, cancelled, died); a finished run stays as it is."""
-        query = (
-            "UPDATE runs SET status=?, message=?, finished=? WHERE run_id=? AND status IN ('queued', 'running')"
-            " AND (? IS NULL OR token=?)"
-        )
+    def end(self, run_id: str, status: str, message: str, process: str | None = None) -> bool:
+        """End a run that did not finish (failed, cancelled, died); a finished run stays as it is. process: only if this
+        process has it. Returns whether the run was ended."""
         with self._writing() as db:
-            changed = db.execute(query, (status, message, time.time(), run_id, token, token)).rowcount
-            if changed:
-                _log(db, run_id, f"{status}: {message}")
-        return bool(changed)
+            return _end(db, run_id, status, message, process)
 
-    def end_here(self, run_id: str, status: str, message: str, token: str) -> bool:
-        """`end` for a run of this process, which remembers the first end if it cannot be written."""
+    def end_here(self, run_id: str, status: str, message: str, process: str | None = None) -> bool:
+        """`end`, but this process remembers the first end that cannot be written, and `beat` writes it later."""
+        _, *end = _ENDS.get((self.database, run_id), ("", status, message))
         try:
-            changed = self.end(run_id, *_ENDS.get(token, (status, message)), token)
+            return self.end(run_id, *end, process)
         except WorkspaceError:
-            _ENDS.setdefault(token, (status, message))
+            run = self.run(run_id)
+            if run and process in (None, run.process):
+                _ENDS[self.database, run_id] = run.process, *end
             return True
-        _ENDS.pop(token, None)
-        return changed
 
     def runs(self, collection: str | None = None) -> list[RunRow]:
         """All runs, newest first; one whose process ended is shown as died."""
@@ -566,21 +593,22 @@ class Workspace:
         return [self._run_row(row) for row in self._all(query, collection, collection)]
 
     def _run_row(self, row: sqlite3.Row) -> RunRow:
-        fields = {key: value for key, value in dict(row).items() if key not in ("token", "process")}
+        fields = {key: value for key, value in dict(row).items() if key != "token"}
         if row["status"] in ACTIVE:
             alive = lives(row["process"])
             if alive is None:  # on another host, whose clock may differ: a change is timed here, its age counts once
                 now, beat = time.monotonic(), row["heartbeat"]
-                last, heard = self._heard.get(row["token"], (beat, now - max(0.0, time.time() - beat)))
+                last, heard = self._heard.get(row["run_id"], (beat, now - max(0.0, time.time() - beat)))
                 heard = heard if beat == last else now
-                self._heard[row["token"]] = beat, heard
+                self._heard[row["run_id"]] = beat, heard
                 alive = now - heard < SILENCE
-            if row["token"] in _ENDS:
-                fields["status"], fields["message"] = _ENDS[row["token"]]
+            process, status, message = _ENDS.get((self.database, row["run_id"]), (None, "", ""))
+            if process == row["process"]:
+                fields |= {"status": status, "message": message}
             elif not alive:
                 fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
         with self._unchanged():
-            if not row["run_id"].isalnum():  # a folder of checkpoints has this name
+            if not row["run_id"].isalnum():  # in a bundle, files have this name
                 raise ValueError(f"{row['run_id'][:50]!r} is no ID of a run")
             stored = json.loads(row["notes"])  # texts, and perhaps the reasons for metrics without a value
             lacking = {name: reason for note in stored if isinstance(note, dict) for name, reason in note.items()}
@@ -639,6 +667,11 @@ class Workspace:
         rows = self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)
         return [row["name"] for row in rows if not row["name"].startswith(ASKED)]
 
+    def counts(self, run_id: str) -> dict[str, Counts]:
+        """The evidence of a finished run, by direction."""
+        names = [name for name in self.arrays(run_id) if name.split(" ")[0] == COUNTS]
+        return {name.partition(" ")[2]: Counts.load(self.array(run_id, name)) for name in names}
+
     def derived(self, key: str, compute: Callable[[], object]):
         """A slow value that follows from stored items and runs, such as a ranking: computed once, and stored as JSON
         under a key that names them by their IDs and hashes. Forgotten when one of them is."""
@@ -659,9 +692,14 @@ class Workspace:
         columns = ", ".join(f'results."{column}"' for column in RESULT_COLUMNS)
         finished = "results JOIN runs USING (run_id) WHERE runs.status='finished'"
         rows = self._all(f"SELECT {columns} FROM {finished} ORDER BY results.rowid")
-        frame = pd.DataFrame([tuple(row) for row in rows], columns=list(RESULT_COLUMNS))
-        frame = frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
+        frame = results_frame([tuple(row) for row in rows])
         return frame if run_ids is None else frame[frame["run_id"].isin(list(run_ids))].reset_index(drop=True)
+
+
+def results_frame(rows: list[tuple]) -> pd.DataFrame:
+    """Rows as the results table."""
+    frame = pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
+    return frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
 @lru_cache(maxsize=4096)
@@ -695,6 +733,18 @@ def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]
 def _underive(db: sqlite3.Connection, identity: str) -> None:
     """Forget what was derived from a run or from stored content."""
     db.execute("DELETE FROM derived WHERE instr(key, ?)", (identity,))
+
+
+def _end(db: sqlite3.Connection, run_id: str, status: str, message: str, process: str | None) -> bool:
+    """End a queued or running run. process: only if this process has it."""
+    query = (
+        f"UPDATE runs SET status=?, message=?, finished=? WHERE run_id=? AND status IN {ACTIVE}"
+        " AND coalesce(?, process)=process"
+    )
+    changed = db.execute(query, (status, message, time.time(), run_id, process)).rowcount
+    if changed:
+        _log(db, run_id, f"{status}: {message}")
+    return bool(changed)
 
 
 def _log(db: sqlite3.Connection, run_id: str, message: str) -> None:

@@ -6,7 +6,7 @@ more words in the same file changes no number.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import VECTORS
 from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
@@ -23,7 +24,6 @@ from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import AlignmentReference
 from capbias_core.workspace.store import Item, Workspace
 
-VECTORS = "vectors"
 CONSTANT = "constant"  # what results call alignment by <unk>
 # Names under which results of well-known vectors are printed.
 KNOWN = ("glove", "fasttext", "word2vec")
@@ -129,12 +129,12 @@ def alignment_method(option: AlignmentReference | None) -> str:
     return f"references aligned by the nearest word of {option['name']} below a cosine distance of {option['delta']:g}"
 
 
-def aligner(workspace: Workspace, option: AlignmentReference | None) -> Aligner:
-    """The function that aligns human words to known ones, by a run's option `alignment`. It raises CapbiasError if a
-    word was not looked up in the vector file."""
+def aligner(table: Callable[[str], pd.DataFrame], option: AlignmentReference | None) -> Aligner:
+    """The function that aligns human words to known ones, by a run's option `alignment`. table: content hash to stored
+    vectors. The function raises CapbiasError if a word was not looked up in the vector file."""
     if not option:
         return constant
-    frame = workspace.frame(option["item"])
+    frame = table(option["item"])
     return lambda words, known: Alignment(known, neighbours_of(frame, option, words, known).within(option["delta"]))
 
 

@@ -7,16 +7,17 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
+from capbias_core.kinds import CAPTIONS, KINDS, LABELS, REFERENCES, VECTORS
 from capbias_core.load.published import published_results
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.alignment import COMPARED, constant_sentence, side_by_side, sweep_chart, sweep_sentence
 from capbias_core.views.published import measured_rows
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item, bytes_frame
-from capbias_core.workspace.vectors import VECTORS
 from pages.ui import view
-from pages.ui.bar import LABELS, Bar, attribute_names, empty_state, lacking
+from pages.ui.bar import Bar, attribute_names, empty_state, lacking
 from pages.ui.base import box, errors, label_caveats, note
 from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.runs import start_button
@@ -33,7 +34,6 @@ MEASURED_BY = {
     "METEOR_aligned": "press Measure the sweep",
     "DBAC_H": "choose DBAC and a vocabulary alignment in the tab Table",
 }
-NEEDED = {"captions": "captions of a model", "references": "human captions", "attributes": LABELS}
 
 
 def alignment_tab(bar: Bar) -> None:
@@ -41,7 +41,7 @@ def alignment_tab(bar: Bar) -> None:
     if not bar.collection:
         empty_state(bar, "No captions are loaded yet.")
         return
-    if missing := " and ".join(text for kind, text in NEEDED.items() if not bar.items(kind)):
+    if missing := " and ".join(KINDS[kind].title for kind in (CAPTIONS, REFERENCES, LABELS) if not bar.items(kind)):
         lacking(bar, missing)
         return
     with errors():
@@ -56,7 +56,7 @@ def alignment_tab(bar: Bar) -> None:
         label_caveats({request.attribute: table})
 
 
-def _request(bar: Bar) -> tuple[Request, Item]:
+def _request(bar: Bar) -> tuple[Question, Item]:
     side, items = st.sidebar, bar.items("captions")
     names, unmasked = [item.name for item in items], originals(items)
     captions = view.multiselect(side, "Captioners", names, default=unmasked, key="sets", missing="the captioner")
@@ -66,7 +66,7 @@ def _request(bar: Bar) -> tuple[Request, Item]:
     if vectors:
         name = view.selectbox(side, "Word vectors", list(vectors), key="vectors", missing="the word vectors")
         options["alignment"] = chosen_alignment(vectors[name])
-    request = Request(
+    request = Question(
         bar.collection,
         tuple(captions),
         table.name,
@@ -78,7 +78,7 @@ def _request(bar: Bar) -> tuple[Request, Item]:
     return request, table
 
 
-def _constant(bar: Bar, request: Request) -> None:
+def _constant(bar: Bar, request: Question) -> None:
     """What can be said without word vectors, and what to bring for the rest."""
     if request.captions:
         model = bar.captioner(request.captions)
@@ -94,7 +94,7 @@ def _constant(bar: Bar, request: Request) -> None:
         view.go("pages/1_Data.py", tab="Models and vectors")
 
 
-def _measure(bar: Bar, request: Request) -> None:
+def _measure(bar: Bar, request: Question) -> None:
     leakage = [
         spec
         for options in ([{}, request.options] if request.options else [{}])
@@ -106,7 +106,7 @@ def _measure(bar: Bar, request: Request) -> None:
     start_button(bar, leakage, "Measure LIC_D", "measure_lic_d")
 
 
-def _sweeps(bar: Bar, request: Request) -> None:
+def _sweeps(bar: Bar, request: Question) -> None:
     runs = bar.workspace.runs_of([spec.run_id for spec in plan(bar.workspace, request)])
     finished = [run for run in runs.values() if run.status == "finished"]
     tables = {run.spec.model: bytes_frame(bar.workspace.array(run.run_id, "sweep")) for run in finished}
@@ -134,7 +134,7 @@ def _sweeps(bar: Bar, request: Request) -> None:
         note(line)
 
 
-def _compare_alignments(bar: Bar, request: Request, table: Item) -> None:
+def _compare_alignments(bar: Bar, request: Question, table: Item) -> None:
     """Metrics of the human captions under both alignments, beside printed ones."""
     option = request.options.get("alignment")
     st.header("Constant and contextual alignment, side by side" if option else "Constant alignment")

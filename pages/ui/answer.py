@@ -11,7 +11,8 @@ from capbias_core.aggregate.comparison import Sensitivity
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare import tokenize
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import is_current
 from capbias_core.types import counted
 from capbias_core.views import answer as answer_views
@@ -208,7 +209,7 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
     if warning:
         note(warning)
     if run is None:
-        request = Request(bar.collection, (model,), table.name, name, (), attacker=comparison.attacker, words=True)
+        request = Question(bar.collection, (model,), table.name, name, (), attacker=(comparison.attacker,), words=True)
         note(f"Words of {model} with {comparison.attacker} are not computed yet.")
         start_button(bar, plan(bar.workspace, request), "Find the words", "words_now")
         return

@@ -15,10 +15,10 @@ from capbias_core.prepare import tasks
 from capbias_core.prepare.labels import Trial
 from capbias_core.types import Attribute
 from capbias_core.views import captions as caption_views
+from capbias_core.views import labels as label_views
 from capbias_core.views import results, word_comparison
 from capbias_core.views import words as word_views
 from capbias_core.views.sentence import first_to_answer
-from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.derived import Derived, derive
 from capbias_core.workspace.store import Item, Workspace
@@ -169,7 +169,7 @@ def derived(folder: str, references: Item, attribute: Attribute) -> Derived:
 @st.cache_data(show_spinner="Counting words", max_entries=256, hash_funcs=KEYS)
 def trial(folder: str, item: Item, attribute: Attribute) -> Trial:
     """How often the words of an attribute occur in one stored caption set."""
-    return custom_attributes.trial(Workspace(folder), item, attribute)
+    return label_views.trial(Workspace(folder), item, attribute)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

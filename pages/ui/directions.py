@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.views import directions as direction_views
 from capbias_core.views.known_answer import kept_answers, known_basis, known_sentence, known_table
 from capbias_core.views.published import measured_rows
@@ -94,7 +95,7 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
         view.link(st, "pages/1_Data.py", "Add data", ":material/upload:")
         return
     metrics = ("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba")
-    request = Request(bar.collection, sets, table.name, attribute, metrics, human.name, seeds=SEEDS)
+    request = Question(bar.collection, sets, table.name, attribute, metrics, human.name, seeds=SEEDS)
     specs = plan(workspace, request)
     if to_do(workspace, specs)[1]:
         note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: in the tab Table.")

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attributes import plain_attribute
+from capbias_core.attributes import attribute_folder, known_attributes, plain_attribute
 from capbias_core.attributes.labels import (
     MOST_LABELS,
     columns_by_attribute,
@@ -21,18 +21,18 @@ from capbias_core.attributes.labels import (
     values_among,
 )
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import CAPTIONS, KINDS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
+from capbias_core.kinds import PHOTOGRAPHS as IMAGES
 from capbias_core.load.account import BY_PROMPT, EACH, SAMPLES, Question
 from capbias_core.load.checks import REFUSE, Finding, findings
 from capbias_core.load.labels import EXPLAINED, RULES
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.read import Reading, read_file
-from capbias_core.load.report import PHOTOGRAPHS as IMAGES
 from capbias_core.prepare.split import SMALLEST_GROUP
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
-from capbias_core.workspace import custom_attributes, ingest
+from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.labels import column_labels, dropped_line, images_by_value, labels_for, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
@@ -44,13 +44,7 @@ from pages.ui.base import errors, note, plain, show_error
 from pages.ui.drawing import THREE_LINES, draw_table
 from pages.ui.uploads import discard, path_in_uploads
 
-KINDS = {
-    CAPTIONS: "Captions of a model",
-    REFERENCES: "Human captions",
-    LABELS: "Labels of images",
-    OBJECTS: "Objects in the images",
-    SEGMENTS: "Outlines in the photographs",
-}
+TYPES = {kind: KINDS[kind].title.capitalize() for kind in (CAPTIONS, REFERENCES, LABELS, OBJECTS, SEGMENTS)}
 SECOND = {REFERENCES: "Human captions too", SEGMENTS: "Outlines too"}
 TRAINED = {"yes": True, "no": False, "not known": None}
 SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
@@ -86,7 +80,7 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
         return ""
     # The button stays above the table, however many files there are; what it needs is known below.
     save = st.container(key="save_bar")
-    known = custom_attributes.known(bar.workspace)
+    known = known_attributes(attribute_folder(bar.workspace.folder))
     parts = [_details(part, known, described) for part in _table(shown, known, described)]
     if not pictures and not any(part.frame is not None or part.reading.columns for part in parts):
         discard()  # nothing can be chosen to read these
@@ -96,7 +90,7 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
     if asked:
         save.warning(f"Answer the questions below: {plain(', '.join(asked))}.")
         ready = False
-    kinds = [KINDS.get(part.kind, "").lower() for part in parts]
+    kinds = [kind_title(part.kind) for part in parts]
     texts = [f"{counted(kinds.count(kind), 'file')} of {kind}" for kind in dict.fromkeys(kinds)]
     texts += [counted(len(pictures), "photograph")] if pictures else []
     left, right = save.columns([5, 2], vertical_alignment="bottom")
@@ -174,7 +168,7 @@ def _table(
         {
             "Save": part.wanted and (part.frame is not None or part.reading.question is not None),
             "File": part.file.title + (" (second part)" if part.reading.second else ""),
-            "Type": SECOND[part.kind] if part.reading.second else KINDS.get(part.kind),
+            "Type": SECOND[part.kind] if part.reading.second else TYPES.get(part.kind),
             "Check": _check_text(part, known),
             "Name": part.file.item_name,
             "Rows": len(part.frame) if part.frame is not None else None,
@@ -192,12 +186,12 @@ def _table(
         disabled=["File", "Rows", "Images matched", "Check"],
         column_config={
             "Save": st.column_config.CheckboxColumn(width=70),
-            "Type": st.column_config.SelectboxColumn(options=[*KINDS.values(), *SECOND.values()], width=175),
+            "Type": st.column_config.SelectboxColumn(options=[*TYPES.values(), *SECOND.values()], width=175),
             "Check": st.column_config.TextColumn(width=CHECK_WIDTH),
         },
     )
     note("File types are detected automatically. Correct a type or a name in the table; Save confirms them.")
-    titles = {title: kind for kind, title in KINDS.items()}
+    titles = {title: kind for kind, title in TYPES.items()}
     chosen, changed = [], False
     for part, row in zip(parts, edited.to_dict("records"), strict=True):
         kind = titles.get(row["Type"], part.kind)
@@ -251,7 +245,7 @@ def _details(part: ingest.Part, known: dict[str, Attribute], described: dict[str
     if part.kind == LABELS and part.frame is not None:  # an attribute has several columns, or none that is read
         of_attributes = columns_by_attribute(known.values(), column_labels(part.frame)).values()
         unclear = any(len(columns) > 1 for columns in of_attributes) or not any(any(c.values()) for c in of_attributes)
-    title = f"{part.file.title}: {KINDS.get(part.kind, 'unknown type').lower()}"
+    title = f"{part.file.title}: {kind_title(part.kind, 'unknown type')}"
     with st.expander(plain(title), expanded=bool(part.reading.error) or unclear):
         if part.reading.question:
             note(part.reading.question.message)
@@ -306,7 +300,7 @@ def _answers(choices: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
         for label, options in question.boxes:
             for name, value in dict(options)[answers[label]]:
                 role = name.removesuffix("_column")
-                if name in KINDS:
+                if name in TYPES:
                     kind = name
                 elif name == "sets":
                     sets = value

@@ -14,7 +14,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_human_scores
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.registry import METRICS
-from capbias_core.runs.plan import Request
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.types import counted
 from capbias_core.views import encoders as encoder_views
 from capbias_core.views.charts import COLOURS, captioner_looks
@@ -291,17 +292,16 @@ def _sweep(bar: Bar, table: Item, attribute: str, human: Item | None) -> None:
     )
     options = {"device": device, "deterministic": deterministic}
     names = tuple(captions)
-    request = Request(
-        bar.collection, names, table.name, attribute, (metric,), human.name, seeds=int(seeds), options=options
-    )
     if not encoders:
         note("Choose an encoder.")
         return
+    asked = (bar.collection, names, table.name, attribute, (metric,), human.name, tuple(encoders), int(seeds))
+    refused: dict[str, CapbiasError] = {}
     try:
-        sweep = encoder_views.plan_sweep(bar.workspace, request, encoders)
+        specs = plan(bar.workspace, Question(*asked, options=options), refused)
     except CapbiasError as error:
         show_error(error)
         return
-    for name, error in sweep.refused.items():
+    for name, error in refused.items():
         note(f"⚠ {name} is left out: {error}")
-    start_button(bar, sweep.specs, "Start", "sweep")
+    start_button(bar, specs, "Start", "sweep")

@@ -11,7 +11,7 @@ import streamlit as st
 
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parsed import SEGMENTS
+from capbias_core.kinds import KINDS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.types import counted
@@ -22,26 +22,16 @@ from capbias_core.workspace.limited import make_ready, within_limits
 from capbias_core.workspace.objects import WEIGHTS
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.photographs import keep_images, twins_text
-from capbias_core.workspace.vectors import VECTORS, keep_vectors, offer_vectors
+from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 from pages.ui import view
 from pages.ui.bar import Bar, demo_button
 from pages.ui.base import delete_button, errors, note, plain, show_deletion, show_error
 from pages.ui.drawing import draw_table
-from pages.ui.drop import KINDS, drop_zone, forget
+from pages.ui.drop import drop_zone, forget
 from pages.ui.runs import score_now, start_cheap
 from pages.ui.sign_in import person, share
 from pages.ui.uploads import held_from, held_paths, server_path, uploaded_path
 
-TITLES = {
-    "captions": "captions",
-    "references": "human captions",
-    "attributes": "labels",
-    "objects": "objects",
-    SEGMENTS: "outlines",
-    "boxes": "boxes from a detector",
-    "images": "photographs",
-    VECTORS: "word vectors",
-}
 SAVED = "saved_message"  # in the session: what the last action saved
 CLOSED = f"No folder of this computer is open. Start the app with {ROOTS}=/folder to open one."
 WIDTH_FROM = 160  # pixels; what is cut is shown for the row that is selected
@@ -139,7 +129,7 @@ def _after_save(bar: Bar, text: str) -> None:
     derived = derive_missing(bar.workspace, bar.collection, get_attribute("gender"))
     labels = f" There were no labels: {derived.line('the human captions')}." if derived else ""
     kinds = {item.kind for item in bar.workspace.items(collection=bar.collection)}
-    missing = [KINDS[kind] for kind in ("captions", "attributes", "references") if kind not in kinds]
+    missing = [KINDS[kind].title for kind in ("captions", "attributes", "references") if kind not in kinds]
     next_step = " Scoring now." if start_cheap(bar) else ""
     if missing:
         next_step = f" Still missing: {'; '.join(missing).lower()}."
@@ -225,7 +215,7 @@ def _stored(bar: Bar) -> None:
     table = pd.DataFrame(
         {
             "name": [item.name for item in items],
-            "kind": [TITLES[item.kind] for item in items],
+            "kind": [KINDS[item.kind].title for item in items],
             "collection": [item.collection for item in items],
             "rows": [item.rows for item in items],
             "images": [item.images for item in items],

@@ -11,14 +11,15 @@ import streamlit as st
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parsed import SEGMENTS
+from capbias_core.kinds import SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.published import published_results
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
+from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
 from capbias_core.runs.condition_runs import plan_conditions
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import CONDITIONS, counted
 from capbias_core.views import conditions as condition_views
@@ -26,7 +27,7 @@ from capbias_core.views.photographs import keep_uploaded
 from capbias_core.views.published import printed_conditions
 from capbias_core.views.sentence import intervals_over
 from capbias_core.vision.detect import to_download
-from capbias_core.vision.masking import FILLS, HALF, OF_OBJECTS, OF_OUTLINES
+from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
 from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
@@ -48,14 +49,13 @@ MEGABYTES, MOST = 20, 200
 
 @dataclass(frozen=True)
 class Masked:
-    """What the tabs read. table: the labels of the attribute, None if there are none. chosen: names of sets, if there
-    are several of one condition. sets: those of the captioner by condition."""
+    """The choices that the tabs read."""
 
     captioner: str
     attribute: str
-    table: Item | None
-    chosen: list[str]
-    sets: dict[str, Item]
+    table: Item | None  # labels of the attribute
+    chosen: list[str]  # names of sets, for conditions with several
+    sets: dict[str, Item]  # the captioner's, by condition
 
 
 def experiment_tab(bar: Bar) -> None:
@@ -301,10 +301,9 @@ def _mask(bar: Bar, attribute: str, table: Item | None) -> None:
     people = left.selectbox("Marked by", list(sources), key="mask_people")
     possible = [name for name in MASKED if sources[people] == SEGMENTS or name not in OF_OUTLINES]
     chosen = right.multiselect("Conditions", possible, default=possible, key=f"conditions_{people}")
-    first, second, third = st.columns(3)
-    fill = first.selectbox("Filled with", list(FILLS), key="mask_fill")
-    fraction = second.number_input("Part of the person", 0.1, 1.0, HALF, 0.1, key="mask_fraction")
-    names = third.text_input(
+    left, right = st.columns([1, 2])
+    fraction = left.number_input("Part of the person", 0.1, 1.0, HALF, 0.1, key="mask_fraction")
+    names = right.text_input(
         "Objects to mask",
         key="mask_objects",
         placeholder=f"most associated with {attribute or 'the attribute'}",
@@ -327,7 +326,6 @@ def _mask(bar: Bar, attribute: str, table: Item | None) -> None:
             options = MaskOptions(
                 condition=condition,
                 people=people,
-                fill=fill,
                 fraction=float(fraction),
                 departures=departures,
                 only_masked=only_masked,
@@ -389,7 +387,7 @@ def _maps(bar: Bar, masked: Masked) -> None:
     specs: list[RunSpec] = []
     for item in sets.values():
         metrics = ("attribution_score",)
-        request = Request(bar.collection, (item.name,), table.name, attribute, metrics, options=options)
+        request = Question(bar.collection, (item.name,), table.name, attribute, metrics, options=options)
         with errors():
             specs += plan(bar.workspace, request)
     start_button(bar, specs, "Map", "map")

@@ -7,11 +7,11 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from capbias_core.attributes import attribute_folder, known_attributes
 from capbias_core.prepare import with_rule
 from capbias_core.prepare.labels import LEAST, parts_of
 from capbias_core.types import PRECEDENCE, Attribute, Derivation
 from capbias_core.views import labels as label_views
-from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.derived import as_derived, cross, keep_crossed, keep_derived
 from capbias_core.workspace.store import Item
 from pages.ui import cached, view
@@ -40,7 +40,7 @@ def _derive(bar: Bar) -> None:
     if not human:
         return
     st.header("Labels from human captions")
-    attributes = custom_attributes.known(bar.workspace)
+    attributes = known_attributes(attribute_folder(bar.workspace.folder))
     rules = {name: attribute for name, attribute in attributes.items() if attribute.derived}
     left, right = st.columns(2, gap="large")
     index = left.selectbox(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,14 +11,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attributes import lacking_words
-from capbias_core.errors import CapbiasError
+from capbias_core.attributes import attribute_folder, known_attributes, lacking_words
 from capbias_core.language.files import MINILM
 from capbias_core.load.read import read_texts, text_lines
 from capbias_core.measures.gender_score_common import text_model
 from capbias_core.measures.registry import METRICS, expand_metrics
-from capbias_core.runs.engine import rough_seconds, torch_executor
-from capbias_core.runs.plan import Request, plan
+from capbias_core.processes import compute_apart
+from capbias_core.question import Question
+from capbias_core.runs.engine import rough_seconds, torch_environments
+from capbias_core.runs.plan import plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute
 from capbias_core.views import objects
@@ -26,7 +27,6 @@ from capbias_core.views.results import known_results
 from capbias_core.views.sentence import decimals, duration, signed
 from capbias_core.views.tables import value_text
 from capbias_core.views.texts import TextRows, keywords, text_results, text_table
-from capbias_core.workspace import custom_attributes
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -50,6 +50,7 @@ MOST_SCORED = 2_000  # texts whose Gender Score a page measures; the command tak
 MOST_KEYWORDS = 100
 COUNTED, SCORED = tuple(expand_metrics(["cooccurrence"])), tuple(expand_metrics(["gs"]))
 WANTED = "text_score_wanted"
+SCORING = ThreadPoolExecutor(1)  # Gender Scores of texts, one after another
 
 
 def objects_tab(bar: Bar) -> None:
@@ -88,7 +89,7 @@ def objects_tab(bar: Bar) -> None:
         note(attribute.note)
 
 
-def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Request, Item | None]:
+def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Question, Item | None]:
     side = st.sidebar
     silent = {name: f"Captions have no words for {name}, so objects cannot be counted." for name in named}
     attribute = bar.attribute([name for name in named if named[name]], silent)
@@ -111,7 +112,7 @@ def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Request
     )
     further = [word.strip() for word in words.split(",") if word.strip()]
     options = {"objects_from": source} | ({"object_words": further} if further else {})
-    return Request(bar.collection, (captioner,), table.name, attribute, (), options=options), human
+    return Question(bar.collection, (captioner,), table.name, attribute, (), options=options), human
 
 
 KEYS: dict[str | type, Callable[[Any], Any]] = {**cached.KEYS, RunSpec: lambda spec: spec.run_id}
@@ -180,7 +181,7 @@ def _table(bar: Bar, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -
         )
 
 
-def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribute) -> None:
+def _gender_score(bar: Bar, request: Question, spec: RunSpec, attribute: Attribute) -> None:
     st.header("Gender Score")
     note(
         "Each caption is rewritten with the words of each value (a man, a woman, a person). Gender Object Distance: "
@@ -249,7 +250,7 @@ def _gender_score(bar: Bar, request: Request, spec: RunSpec, attribute: Attribut
 def _texts(bar: Bar) -> None:
     """What is pasted or uploaded, which words count, the table of words, and the form of the Gender Score."""
     side = st.sidebar
-    known = custom_attributes.known(bar.workspace)
+    known = known_attributes(attribute_folder(bar.workspace.folder))
     attributes = {name: attribute for name, attribute in known.items() if attribute.names_values}
     attribute = attributes[
         view.selectbox(side, "Protected attribute", attributes, default="gender", key="text_attribute")
@@ -356,10 +357,7 @@ def _text_score(request: tuple) -> TextRows | None:
         _wait(future)
         return None
     with errors():
-        try:
-            return future.result()
-        except BrokenExecutor:
-            raise CapbiasError("The worker ended before the Gender Score was there.", "Measure again.") from None
+        return future.result()
     return None
 
 
@@ -367,7 +365,7 @@ def _text_score(request: tuple) -> TextRows | None:
 def _wait(future: Future) -> None:
     if future.done():
         st.rerun()
-    note("The Gender Score is being computed, after runs that started earlier.")
+    note("The Gender Score is being computed, after others that started earlier.")
 
 
 def _text_score_form(request: tuple) -> None:
@@ -388,6 +386,7 @@ def _text_score_form(request: tuple) -> None:
         for kind, model in options.items():
             text_model(kind, model)  # here, where visitors may name only some folders
         options["object_words"] = words
-        future = torch_executor().submit(text_results, texts, name, attribute, SCORED, options, labels, lead)
+        call = partial(text_results, texts, name, attribute, SCORED, options, labels, lead)
+        future = SCORING.submit(compute_apart, call, **torch_environments()[0])
         st.session_state[WANTED] = (request, future)
         st.rerun()

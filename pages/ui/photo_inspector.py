@@ -14,13 +14,14 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import departures_in
 from capbias_core.prepare import tokenize
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.types import BOX_COLUMNS, CONDITIONS
 from capbias_core.views import photographs as photo_views
 from capbias_core.views.captions import CaptionScores, caption_runs
 from capbias_core.views.conditions import WHAT
 from capbias_core.views.words import STYLE, legend
-from capbias_core.vision.masking import FILLS, HALF, PERSON, foreground
+from capbias_core.vision.masking import CORNERS, HALF, PERSON, foreground, marked_pixels
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import PEOPLE, people_sources
@@ -77,12 +78,12 @@ def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item
     strip = st.container()  # the answer first; its settings are below it
     left, right = st.container(key="stacks_photo").columns([3, 2], gap="large")
     with right:
-        hidden, reasons, fill = _settings(bar, attribute, table, marks, pixels)
+        hidden, reasons = _settings(bar, attribute, table, marks, pixels)
         behind = st.selectbox("Preview mask", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
     with left:
         _layers(image, pixels, marks, behind, hidden.get(behind))
     with strip:
-        pictures = photo_views.variants(pixels, hidden, fill)
+        pictures = photo_views.variants(pixels, hidden)
         captioned = {}  # the photograph as it is in the stored folders of masked ones
         for condition, item in photo_views.masked_folders(bar.workspace, bar.collection, sets).items():
             file = photo_views.photographs_of(bar.workspace, bar.collection, item.name).get(image)
@@ -168,11 +169,11 @@ def _departures(folder: str, collection: str, attribute: str, table: str, read: 
 
 
 def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame, pixels: np.ndarray):
-    """What each condition hides, why others hide nothing, and how pixels are filled."""
-    st.markdown("**What is masked, and how**")
+    """What each condition hides, and why others hide nothing."""
+    st.markdown("**What is masked**")
     if marks.empty:
         note("Available if people or objects are marked on the photograph.")
-        return *photo_views.hidden_of(marks, pixels.shape[:2]), "grey"
+        return photo_views.hidden_of(marks, pixels.shape[:2])
     departures = {}
     if table:
         read = [(item.hash, item.details) for kind in ("references", "attributes") for item in bar.items(kind)]
@@ -198,10 +199,9 @@ def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame,
         key="fraction",
         help="Of the pixels within the outline, this share from the top.",
     )
-    fill = st.segmented_control("Filled with", list(FILLS), default="grey", key="fill", required=True)
     with errors():
-        return *photo_views.hidden_of(marks, pixels.shape[:2], chosen or "", fraction), fill
-    return {}, {}, fill
+        return photo_views.hidden_of(marks, pixels.shape[:2], chosen or "", fraction)
+    return {}, {}
 
 
 def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hidden: np.ndarray | None) -> None:
@@ -214,13 +214,13 @@ def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hi
     outlines, boxes = [], None
     if OUTLINES in chosen:
         outlines = [
-            (name, photo_views.mask_of(marks[marks["object"] == name], *pixels.shape[:2]))
+            (name, marked_pixels(marks[marks["object"] == name], *pixels.shape[:2]))
             for name in dict.fromkeys(marks["object"])
         ]
     if BOXES in chosen:  # small boxes are drawn over large ones
         sizes = (marks["x2"] - marks["x1"]) * (marks["y2"] - marks["y1"])
         boxes = marks.iloc[np.argsort(-sizes.to_numpy(dtype=float))]
-    corners = [person[side] for side in photo_views.BOX] if person is not None and FOREGROUND in chosen else None
+    corners = [person[side] for side in CORNERS] if person is not None and FOREGROUND in chosen else None
     drawn = [*chosen, *([f"what {behind} hides"] if behind != NOTHING else [])]
     picture = photo_views.layered(pixels, outlines, boxes, corners, hidden)
     st.image(picture, width="stretch", alt=photo_views.photograph_text(image, list(marks["object"]), drawn))
@@ -250,7 +250,8 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
     }
     captions = {}  # the first caption under each condition, and how it is scored
     for condition, item in sets.items():
-        if written := photo_views.image_captions(cached.captions(bar.folder, item.hash), image)[:1]:
+        frame = cached.captions(bar.folder, item.hash)
+        if written := frame.loc[frame["image_id"] == image, "caption"].tolist()[:1]:
             captions[condition] = written[0], photo_views.rescored(*judge, image, written)[0] if judge else None
     largest = max((float(abs(scored.words).max(initial=0.0)) for _, scored in captions.values() if scored), default=0.0)
     if judge:
@@ -299,7 +300,7 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
 
 
 def _word_maps(maps: photo_views.KeptMaps, image: str, picture: np.ndarray, marks: pd.DataFrame) -> None:
-    person = photo_views.mask_of(marks[marks["object"] == PERSON], *picture.shape[:2])
+    person = marked_pixels(marks[marks["object"] == PERSON], *picture.shape[:2])
     for place in maps.of_image(image)[:MOST_MAPS]:
         row, heat = maps.table.iloc[place], maps.heat(place)
         text = photo_views.heat_text(row["word"], heat, row["attribution_score"], row["pointing_game"])
@@ -321,7 +322,7 @@ def _judge(bar: Bar, sets: dict[str, Item], attribute: str, table: Item | None) 
         if first.images < ENOUGH:  # attackers learn from a larger set, and then read these captions
             first = max([first, *bar.items("captions")], key=lambda item: item.images)
         note(f"No scores yet. They need a classifier trained on a whole set, here {first.name}.")
-        request = Request(bar.collection, (first.name,), table.name, attribute, (), words=True)
+        request = Question(bar.collection, (first.name,), table.name, attribute, (), words=True)
         with errors():
             start_button(bar, plan(bar.workspace, request), "Score captions", "score_captions")
     return None

@@ -13,6 +13,7 @@ import streamlit as st
 from capbias_core.aggregate.comparison import Sensitivity, unlearned_note
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
 from capbias_core.bundle.write import write_bundle
+from capbias_core.kinds import VECTORS
 from capbias_core.measures import registry
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import MOST_SEEDS, Option
@@ -20,7 +21,8 @@ from capbias_core.measures.protocols import PROTOCOLS, protocol_metrics, protoco
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.java import default_tokenizer
 from capbias_core.prepare.text import mean_words
-from capbias_core.runs.plan import PER_CAPTION, Request, left_out, plan, useful
+from capbias_core.question import Question
+from capbias_core.runs.plan import PER_CAPTION, left_out, plan, useful
 from capbias_core.types import left_out_lines
 from capbias_core.views import groups as group_views
 from capbias_core.views import sentence
@@ -38,7 +40,7 @@ from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import ORIGINALS, people_sources, photograph_sets
 from capbias_core.workspace.spec import AlignmentReference, RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
-from capbias_core.workspace.vectors import CONSTANT, VECTORS, alignment_option
+from capbias_core.workspace.vectors import CONSTANT, alignment_option
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar, attribute_names, captions_and_labels
 from pages.ui.base import MASKED_TOO, caveats, errors, masked_left_out, note, plain
@@ -72,7 +74,7 @@ def score_table(bar: Bar) -> None:
 # What is asked for
 
 
-def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, str]:
+def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, str]:
     side, workspace = st.sidebar, bar.workspace
     unmasked = originals(bar.items("captions"))
     captions = view.multiselect(side, "Captioners", sets, default=unmasked, key="sets", missing="the captioner")
@@ -164,25 +166,24 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Request, st
     measures |= {registry.MEASURES[PER_CAPTION]} if words else set()
     of_protocol = {name: value for name, value in settings.items() if name not in OF_PAGE}
     chosen = _option_controls(bar, sorted(measures, key=lambda measure: measure.place), human is not None, settings)
-    request = Request(
+    request = Question(
         collection=bar.collection,
         captions=tuple(captions),
-        table=table.name,
+        labels=table.name,
         attribute=attribute,
         metrics=tuple(metrics),
         references=human.name if human else "",
-        attacker=attacker,
+        attacker=(attacker,),
         seeds=int(seeds),
-        merge_masks=merge,
         words=words,
         objects=objects,
-        options={"tokenizer": default_tokenizer()} | of_protocol | chosen,
+        options={"tokenizer": default_tokenizer(), "merge_masks": merge} | of_protocol | chosen,
     )
     return request, protocol
 
 
 def _option_controls(bar: Bar, measures: Iterable[Measure], references: bool, settings: dict[str, Any]) -> dict:
-    """`Request.options` from the controls of these measures, drawn from their Options; defaults are left out.
+    """`Question.options` from the controls of these measures, drawn from their Options; defaults are left out.
 
     references: whether human captions are chosen, which an alignment needs. settings: what controls start from instead
     of the defaults of measures.
@@ -274,7 +275,7 @@ def chosen_alignment(item: Item) -> AlignmentReference:
 # What was measured
 
 
-def _results(bar: Bar, request: Request, specs: list[RunSpec], protocol: str) -> None:
+def _results(bar: Bar, request: Question, specs: list[RunSpec], protocol: str) -> None:
     workspace, asked = bar.workspace, {spec.run_id for spec in specs}
     once = partial(cached.of_runs, workspace, sorted(asked))
     rows = once("rows", lambda: known_results(workspace, asked))
@@ -317,7 +318,7 @@ def _results(bar: Bar, request: Request, specs: list[RunSpec], protocol: str) ->
     caveats(once("caveats", lambda: _caveats(bar, request, rows)))
 
 
-def _caveats(bar: Bar, request: Request, rows: pd.DataFrame) -> list[str]:
+def _caveats(bar: Bar, request: Question, rows: pd.DataFrame) -> list[str]:
     measured = bar.workspace.runs_of(list(rows["run_id"].unique()))
     attributes = {attribute.name: attribute for attribute in map(attribute_of_run, measured.values())}
     sets = bar.items("captions")
@@ -388,7 +389,7 @@ def _table(
         view.go("pages/3_Captions.py", captioner=str(table["captioner"].iloc[event.selection.rows[0]]))
 
 
-def _downloads(bar: Bar, request: Request, rows: pd.DataFrame) -> None:
+def _downloads(bar: Bar, request: Question, rows: pd.DataFrame) -> None:
     """The numbers in view, with their letters, as files, each made when it is asked for."""
     workspace, name, ids = bar.workspace, bar.collection, tuple(rows["run_id"].unique())
     runs = workspace.runs_of(list(ids)).values()
@@ -484,7 +485,7 @@ def _by_value(bar: Bar, rows: pd.DataFrame) -> None:
             note(group_views.no_beyond(few))
 
 
-def _lengths(bar: Bar, request: Request) -> None:
+def _lengths(bar: Bar, request: Question) -> None:
     """Leakage of the chosen captioners at equal length: captions cut after more and more words, beside whole ones."""
     box = st.expander("Control for caption length", key="lengths", on_change="rerun")
     if not box.open:

@@ -18,8 +18,9 @@ from capbias_core.attackers.neural import BERT_FT
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import cached_vectors
+from capbias_core.question import Question
 from capbias_core.runs.engine import needs_workers
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
 from capbias_core.workspace.models import resolve_model
@@ -238,8 +239,8 @@ def fill(folder: Path, n: int = 40) -> Workspace:
     return workspace
 
 
-def request(attacker: str, **changes) -> Request:
-    return replace(Request("c", ("m",), "labels", "gender", ("LIC_M",), attacker=attacker, seeds=2), **changes)
+def request(attacker: str, **changes) -> Question:
+    return replace(Question("c", ("m",), "labels", "gender", ("LIC_M",), attacker=attacker, seeds=2), **changes)
 
 
 def test_any_model_of_a_folder_is_an_attacker(bert, tmp_path):

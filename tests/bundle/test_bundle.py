@@ -17,7 +17,8 @@ from capbias_core.api import run_here
 from capbias_core.bundle.reproduce import Reproduction, compared, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.types import Result
 from capbias_core.workspace.ingest import File, ingest
 from capbias_core.workspace.store import Workspace
@@ -43,7 +44,7 @@ def measured(data, tmp_path_factory) -> tuple[Workspace, list[str]]:
     for file, kind, more in files:
         assert cli.main(["import", str(data / file), "--kind", kind, *more, *place]) == 0
     workspace = Workspace(folder)
-    specs = plan(workspace, Request("small", SMALL, "attributes", "gender", METRICS, "human", seeds=6))
+    specs = plan(workspace, Question("small", SMALL, "attributes", "gender", METRICS, "human", seeds=6))
     assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
     return workspace, [spec.run_id for spec in specs]
 
@@ -79,7 +80,7 @@ def test_an_export_has_the_runs_of_its_collection_alone(tmp_path, data, without_
         assert cli.main(["import", str(data / "strong.json"), "--kind", "captions", *place]) == 0
 
     def run(collection: str, seeds: int) -> None:
-        request = Request(collection, ("strong",), "attributes", "gender", ("lic_m",), seeds=seeds)
+        request = Question(collection, ("strong",), "attributes", "gender", ("lic_m",), seeds=seeds)
         run_here(workspace, plan(workspace, request), collection)
 
     def seeds(collection: str) -> list[int]:
@@ -234,7 +235,7 @@ def test_data_whose_image_ids_were_joined_are_found_again(tmp_path, without_pict
     files = [File(tmp_path / "labels.csv", "attributes"), File(tmp_path / "model.json", "captions")]
     workspace = Workspace(tmp_path / "home")
     ingest(workspace, "c", files)
-    specs = plan(workspace, Request("c", ("model",), "labels", "gender", ("ratio",)))
+    specs = plan(workspace, Question("c", ("model",), "labels", "gender", ("ratio",)))
     run_here(workspace, specs, "c")
     path = tmp_path / "bare.zip"
     path.write_bytes(write_bundle(workspace, "c", [spec.run_id for spec in specs], data=False))
@@ -311,7 +312,7 @@ def test_word_vectors_and_objects_go_along(measured, tmp_path, without_pictures)
     options = {"alignment": alignment_option(vectors, 0.5)}
     asked = ("lic", "ba", "cooccurrence")
     specs = plan(
-        workspace, Request("small", SMALL[:1], "attributes", "gender", asked, "human", seeds=1, options=options)
+        workspace, Question("small", SMALL[:1], "attributes", "gender", asked, "human", seeds=1, options=options)
     )
     found = reproduced(workspace, specs, tmp_path)
     assert found.same == found.rows > 10 and found.reasons == ()
@@ -331,7 +332,7 @@ def test_labels_that_were_derived_are_derived_again(tmp_path, without_pictures):
     assert cli.main(["import", str(tmp_path / "strong.json"), "--kind", "captions", *place]) == 0
     assert cli.main(["labels", "derive", "age", "--references", "human", *place]) == 0
     (table,) = workspace.items("attributes", "small")
-    specs = plan(workspace, Request("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
+    specs = plan(workspace, Question("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
     found = reproduced(workspace, specs, tmp_path, [tmp_path / "strong.json", tmp_path / "human.json"])
     assert found.same == found.rows > 0
 

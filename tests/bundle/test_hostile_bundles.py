@@ -19,7 +19,8 @@ from capbias_core import cli
 from capbias_core.api import run_here
 from capbias_core.bundle.manifest import MANIFEST, ROWS, manifest_fault
 from capbias_core.bundle.write import write_bundle
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.workspace.store import Workspace, content_hash
 from tests.collections_ import keep
 
@@ -35,7 +36,7 @@ def good(tmp_path_factory) -> Files:
     labels, captions = zip(*who, strict=True)
     images = pd.DataFrame({"image_id": range(60)})
     keep(workspace, labels=images.assign(gender=labels), captions={"sat": images.assign(caption=captions)})
-    specs = plan(workspace, Request("c", ("sat",), "labels", "gender", ("ratio", "error")))
+    specs = plan(workspace, Question("c", ("sat",), "labels", "gender", ("ratio", "error")))
     run_here(workspace, specs, "c")
     with pytest.MonkeyPatch.context() as patch:  # no browser draws charts
         patch.setattr("capbias_core.bundle.write.pictures_lack", lambda: "none")
@@ -173,7 +174,7 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
     "yes as a text": setting('merge_masks = "false"\n'),
     "a share that is a list": setting("options = { test_share = [0.2] }\n"),
     "a choice that is a table": setting('options = { objects_from = { name = "image" } }\n'),
-    "a number without end": setting(f"options = {{ object_votes = 0x{'f' * 60} }}\n"),
+    "a number without end": setting(f"options = {{ max_images = 0x{'f' * 60} }}\n"),
     "rows that are an object": file("rows.json", b"{}"),
     "fewer rows than the manifest says": rows(lambda own: own[:1]),
     "a value that is text": rows(lambda own: own[0].update(value="much")),

@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from capbias_core import __version__, cli
+from capbias_core import __version__, cli, worker
 from capbias_core.attributes import get_attribute
 from capbias_core.cli import run as running
 from capbias_core.cli.score import _tables
@@ -27,7 +27,6 @@ from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS, expand_metrics
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
-from capbias_core.runs import run as run_module
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views.captions import caption_runs, stored_attackers
@@ -231,7 +230,7 @@ def test_what_was_measured_is_written_though_another_run_failed_and_nothing_othe
     assert not out.exists()
     score("--captions", "few.json", "strong.json", *asked, code=1)
     assert pd.read_csv(out)["model"].tolist() == ["strong"]
-    monkeypatch.setattr("capbias_core.runs.run.run_one", lambda *_args: Outcome(notes=["there was nothing"]))
+    monkeypatch.setattr("capbias_core.worker.run_one", lambda *_args: Outcome(notes=["there was nothing"]))
     out.unlink()
     assert "ratio left out" in score(*STRONG, "--metric", "ratio", "--output", str(out), code=1).err
     assert not out.exists()
@@ -473,7 +472,7 @@ def test_metrics_lists_and_explains_each_name_that_score_takes(capsys):
 @pytest.mark.long
 def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(score, here, monkeypatch):
     """The second captioner's run is stopped by what Ctrl-C raises, once the first one's has finished."""
-    run_one, shown = run_module.run_one, running.Shown.__call__
+    run_one, shown = worker.run_one, running.Shown.__call__
 
     def never_over(workspace, spec, progress):
         while spec.model == "weak":
@@ -486,7 +485,7 @@ def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(score, here, monke
             raise KeyboardInterrupt
         shown(self, rows)
 
-    monkeypatch.setattr(run_module, "run_one", never_over)
+    monkeypatch.setattr(worker, "run_one", never_over)
     monkeypatch.setattr(running.Shown, "__call__", ctrl_c)
     out = here / "out.csv"
     score("--captions", "strong.json", "weak.json", "--metric", "ratio", "--output", str(out), code=130)

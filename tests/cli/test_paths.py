@@ -47,7 +47,6 @@ COMMANDS = f"""
     images detect PATH
     images detect . --weights PATH
     images caption PATH
-    images mask --regions PATH
     demo --workspace PATH
     app --workspace PATH
 """.strip().splitlines()

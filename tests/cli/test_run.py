@@ -15,8 +15,10 @@ import pytest
 from capbias_core import cli
 from capbias_core.cli import run as running
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import CAPTIONS
 from capbias_core.runs.plan import plan
-from capbias_core.runs.plan_file import PlanFile, keep_plan, parse_plan, plan_text, read_plan
+from capbias_core.runs.plan_file import keep_plan, parse_plan, plan_text, read_plan
+from capbias_core.workspace.ingest import File
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -87,7 +89,7 @@ def test_runs_are_cancelled_and_resumed_by_the_beginning_of_their_ids(here, caps
     store = Workspace(here / "home")
     for request in keep_plan(store, read_plan(here / "files" / "plan.toml"), here / "files", print):
         for spec in plan(store, request):
-            store.enqueue(spec, "mine", "of another process that lives")
+            store.enqueue(spec, "mine")
     first, second, *others = runs(here)
     assert cli.main(["run", "cancel", first[:6]]) == 0
     assert runs(here) == {first: "cancelled", second: "queued", **dict.fromkeys(others, "queued")}
@@ -108,7 +110,7 @@ def test_runs_of_another_process_are_waited_for_and_taken_over_if_it_dies(here, 
     requests = keep_plan(store, read_plan(here / "files" / "plan.toml"), here / "files", print)
     specs = [spec for request in requests for spec in plan(store, request)]
     for spec in specs:
-        store.enqueue(spec, "mine", "of another process that lives")
+        store.enqueue(spec, "mine")
     looks = []
 
     def look(_, rows) -> None:
@@ -145,19 +147,19 @@ def test_a_plan_is_read_back_as_it_was_written():
         '{ "a b" = { file = "s.json", trained_on_references = true, caption_column = ["x"], rows = { l = "en" } } }'
     )
     read = parse_plan(PLAN.replace('captions = ["strong.json", "weak.json"]', f"captions = {captions}"), "")
-    assert read.trained == {"a b": True} and read.files["captions"] == {"a b": "s.json"}
-    assert read.requests[0].seeds == 2 and read.requests[1].seeds is None
-    assert read.read_as == {"captions": {"a b": {"caption_column": ("x",), "rows": {"l": "en"}}}}
+    (captions,) = [file for file in read.files if file.kind == CAPTIONS]
+    assert captions == File("s.json", CAPTIONS, "a b", {"caption": ("x",), "rows": {"l": "en"}}, trained=True)
+    assert read.questions[0].seeds == 2 and read.questions[1].seeds is None
     request = replace(
-        read.requests[0],
+        read.questions[0],
         captions=("a b", 'quote"d'),
-        table="labels",
+        labels="labels",
         references="human",
         options={"alignment": {"item": "0a" * 8, "delta": 0.25, "name": "glove"}, "device": "cpu"},
     )
-    written = PlanFile("c", {**read.files, "labels": {"labels": "x.csv"}}, (request,), {}, read.trained, read.read_as)
+    written = replace(read, questions=(request,))
     again = parse_plan(plan_text(written), "")
-    assert again.requests[0].options == request.options and again.requests[0].captions == request.captions
+    assert again == written
     assert plan_text(again) == plan_text(written)
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.account import Ambiguous, content
+from capbias_core.load.account import Ambiguous
 from capbias_core.load.read import parse_table, readings
 from capbias_core.workspace.ingest import File, Part, caption_sets
 
@@ -132,11 +132,3 @@ def test_numbers_of_tokens_and_regions_are_refused():
     for table, word in ((wide(caption=lambda row: [101, row]), "tokens"), (regions, "none holds texts")):
         (reading,) = readings(parse_table(table, "m"), "captions")
         assert isinstance(reading.error, CapbiasError) and word in reading.error.message
-
-
-def test_the_content_of_cells():
-    assert content(["Female", "Male"] * 9) == "labels" and content([f"{own}.jpg" for own in range(9)]) == "identifiers"
-    assert (
-        content(["Describe the image."] * 9) == "few different texts"
-        and content([["dog", "cat"]] * 9) == "other values"
-    )

@@ -14,20 +14,7 @@ from capbias_core.load.checks import REFUSE, WARN, fields_of, findings, refuse, 
 from capbias_core.load.clean import clean_captions
 
 GENDER = get_attribute("gender")
-THINGS = (
-    "bicycle",
-    "kite",
-    "laptop",
-    "guitar",
-    "racket",
-    "pizza",
-    "umbrella",
-    "horse",
-    "surfboard",
-    "clock",
-    "bench",
-    "cat",
-)
+THINGS = ("bicycle", "kite", "laptop", "guitar", "racket", "pizza", "umbrella", "horse", "clock", "bench", "cat")
 PLACES = ("kitchen", "street", "park", "office", "field", "beach", "station", "garden")
 N = 120
 LABELS = pd.Series(np.random.default_rng(1).choice(["Female", "Male"], N), index=[str(i) for i in range(N)])

@@ -17,30 +17,24 @@ import pyarrow.parquet
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.account import Choices
+from capbias_core.load.account import captions
 from capbias_core.load.files import unpacked
 from capbias_core.load.labels import labels
-from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, kind_of, parse, parse_table, readers
-from capbias_core.load.tables import boxes, captions, objects
-
-READ = {
-    CAPTIONS: captions,
-    REFERENCES: lambda parsed, columns={}: captions(parsed, columns, human=True),
-    LABELS: labels,
-    OBJECTS: objects,
-    BOXES: objects,
-}
+from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, parse, parse_table, readers, readings
+from capbias_core.load.tables import boxes
 
 
 def rows(table):
     return list(table.frame.drop(columns="caption_index", errors="ignore").itertuples(index=False, name=None))
 
 
-def read(path, columns=None):
+def read(path):
     """Format, kind and rows of a file."""
     parsed = parse(path)
-    kind = kind_of(parsed, Choices.of(columns or {}, parsed))
-    return parsed.format, kind, rows(READ[kind](parsed, columns or {}))
+    reading = readings(parsed)[0]
+    if reading.error:
+        raise reading.error
+    return parsed.format, reading.guess, rows(reading.table)
 
 
 RECORDS = [

@@ -12,8 +12,8 @@ import pytest
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load import lic_release
+from capbias_core.load.account import captions
 from capbias_core.load.read import parse
-from capbias_core.load.tables import captions
 
 ROW = {"img_id": 785, "pred": "a man", "bb_gender": "Male"}
 

@@ -21,13 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capbias_core.attributes import read_attribute
-from capbias_core.attributes.form import fields_of
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import captions
 from capbias_core.load.files import unpacked, unpacked_tree
 from capbias_core.load.labels import labels
 from capbias_core.load.published import read_human_scores, read_results
-from capbias_core.load.read import kind_of, parse, parse_table, read_file, read_texts
-from capbias_core.load.tables import boxes, captions, objects, regions, segments
+from capbias_core.load.read import parse, parse_table, read_file, read_texts, readings
+from capbias_core.load.tables import boxes, objects, segments
 from capbias_core.load.vectors import read_vectors
 from capbias_core.runs.plan_file import read_plan
 from capbias_core.workspace.ingest import File, preview
@@ -60,7 +60,6 @@ SAVED = {
 OTHERS = [
     ("instances.json", json.dumps(INSTANCES)),
     ("scores.csv", "model,value\nsat,1.5\n"),
-    ("regions.csv", "image_id,x1,y1,x2,y2\n1,0,0,3,3\n"),
     ("failed.tsv", "index\tanswer\tprediction\n0\t['a dog', 'dogs']\ta cat\n1\t[]\tFailed to obtain answer\n"),
     ("texts.txt", "a dog\na man\n"),
     ("glove.txt", "dog 0.1 0.2\nman 1 2\n"),
@@ -175,13 +174,8 @@ def contents(ending: str) -> st.SearchStrategy[bytes]:
 # What reads them
 
 
-def attribute(path: Path):
-    fields_of(path.read_bytes().decode("utf-8", "replace"), path.name)
-    return read_attribute(path)
-
-
 TABLES = [
-    kind_of,
+    readings,
     captions,
     lambda parsed: captions(parsed, human=True),
     labels,
@@ -189,7 +183,6 @@ TABLES = [
     lambda parsed: boxes(parsed, {"1": (10, 10)}),
     objects,
     segments,
-    regions,
 ]
 READERS = [
     read_results,
@@ -197,7 +190,7 @@ READERS = [
     read_texts,
     lambda path: read_vectors(path, {"dog", "man", ""}),
     read_plan,
-    attribute,
+    read_attribute,
 ]
 
 

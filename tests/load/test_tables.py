@@ -1,4 +1,4 @@
-"""Raw columns to tables of captions, labels, objects, regions and outlines, with faulty rows counted and named; and
+"""Raw columns to tables of captions, labels, objects and outlines, with faulty rows counted and named; and
 the report on a table. All counts by hand."""
 
 import json
@@ -9,12 +9,12 @@ import pytest
 from pycocotools import mask
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS
+from capbias_core.load.account import captions
 from capbias_core.load.labels import labels
-from capbias_core.load.parsed import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.read import parse
-from capbias_core.load.report import PHOTOGRAPHS, report_table
-from capbias_core.load.segments import outline_fault, run_lengths
-from capbias_core.load.tables import captions, objects, regions, segments
+from capbias_core.load.report import report_table
+from capbias_core.load.tables import objects, outline_fault, run_lengths, segments
 from capbias_core.types import SEGMENT_COLUMNS, Problem, Table
 from capbias_core.workspace import ingest
 from capbias_core.workspace.ingest import File, held_by, preview, read_part, store
@@ -156,11 +156,6 @@ def test_a_file_that_is_something_else_gives_one_error(tmp_path, case):
     assert message in error.value.message and error.value.hint
 
 
-def test_regions_are_numbered_by_line(tmp_path):
-    table = regions(written(tmp_path, "r.csv", "image_id,x1,y1,x2,y2\n1,0,0,3,3\n1,-1,0,3,3\n1,0,0,0,x\n"))
-    assert table.frame.values.tolist() == [["1", 0, 0, 3, 3, 2]] and table.problem_count == 2
-
-
 # outlines
 
 CATEGORIES = [{"id": 1, "name": "person"}, {"id": 18, "name": "Dog"}]
@@ -296,71 +291,59 @@ def test_of_a_large_file_only_images_of_the_collection_are_kept(tmp_path, monkey
 
 
 def table_of(*pairs, **counts) -> Table:
-    return Table(pd.DataFrame(pairs, columns=["image_id", "caption"]), rows=len(pairs), **counts)
+    frame = pd.DataFrame(pairs, columns=["image_id", "caption"])
+    return Table(frame.assign(caption_index=frame.groupby("image_id").cumcount()), rows=len(pairs), **counts)
+
+
+def labels_of(*columns: str) -> Table:
+    """30 images: labels that one of them lacks, and numbers that are no labels."""
+    rows = [(str(number), "Male" if number else "", str(number)) for number in range(30)]
+    return Table(pd.DataFrame(rows, columns=["image_id", "gender", "age"], dtype="str")[["image_id", *columns]], 30)
 
 
 MINE = table_of(("1", "A man rides."), ("1", "A dog"), ("2", "a dog"), ("3", "A dog"), ("4", "..."), empty=1)
+MANY = table_of(*((str(number), "x y") for number in range(1000)))
 SEGMENT = dict.fromkeys(SEGMENT_COLUMNS, 0) | {"object": "person", "crowd": False}
 OUTLINES = pd.DataFrame([SEGMENT | {"image_id": "1"}, SEGMENT | {"image_id": "2", "object": "dog", "height": 5}])
 OBJECTS_OF = pd.DataFrame([("1", "dog:0.9|cat"), ("2", "dog"), ("3", "")], columns=["image_id", "objects"])
+PROBLEMS = (Problem("a.csv", 7, "no id"), Problem("a.csv", 9, "no id", "record"))
+
+# A table, its kind and known images -> lines of the report, and a part of each warning.
+REPORTS = {
+    "captions": (MINE, CAPTIONS, {LABELS: {"1", "2", "3"}, REFERENCES: {"1"}}, {
+        "Rows": "5", "Captions": "5 (4 different)", "Images": "4", "Words": "4 different, 1.8 per caption",
+        "Missing captions": "1", "Images with labels": "3 (75.0%)", "Unknown image IDs": "1 (4)",
+        "Images with references": "1 (25.0%)", "Problems": "0",
+    }, ["1 image has more than one caption", "3 of 4 images have no human captions"]),
+    "human captions": (MINE, REFERENCES, {REFERENCES: {"1"}}, {"Images": "4"}, []),
+    "unknown images": (MANY, CAPTIONS, {LABELS: {"0"}}, {"Unknown image IDs": "999 (1, 2, 3, 4, 5, …)"}, ["999 of"]),
+    "other images": (MANY, CAPTIONS, {LABELS: {"b.jpg", "a.jpg", "c.jpg"}}, {}, ["data set (0, 1; a.jpg, b.jpg)"]),
+    "problems": (table_of(("1", "x"), problems=PROBLEMS, problem_count=3), CAPTIONS, {}, {
+        "Problems": "3 (the first 2 follow)", "line 7": "no id", "record 9": "no id"}, ["3 problems in 1 row"]),
+    "labels": (labels_of("gender", "age"), LABELS, {CAPTIONS: {"0", "1", "x", "y"}}, {
+        "gender": "Male 29; (empty) 1", "age": "not a label column (30 different values)",
+        "Captioned images with labels": "2 (50.0%)"}, []),
+    "no labels": (labels_of("age"), LABELS, {CAPTIONS: {"x"}}, {}, ["No column holds labels", "No image ID"]),
+    "objects": (Table(OBJECTS_OF, 3, crowds=1), OBJECTS, {LABELS: {"1", "7", "8"}}, {
+        "Images": "3 (1 without an object)", "Images by category": "dog 2, cat 1",
+        "Labelled images in the file": "1 (33.3%)"}, ["2 of 3 images have labels and are not in this file"]),
+    "outlines": (Table(OUTLINES, 2, others=4), SEGMENTS, {PHOTOGRAPHS: {"1", "2", "3"}}, {
+        "Outlines": "2 (0 of a crowd)", "Images": "2 (1 with a person)", "People": "1",
+        "Photographs with outlines": "2 (66.7%)"}, ["size of 1 image"]),
+    "boxes": (Table(OUTLINES, 2), BOXES, {}, {"Boxes": "2"}, []),
+}  # fmt: skip
 
 
-def test_report_on_captions():
-    report = report_table(MINE, CAPTIONS, "mine.csv", {LABELS: {"1", "2", "3"}, REFERENCES: {"1"}})
-    assert dict(report.lines()) == {
-        "File": "mine.csv",
-        "Rows": "5",
-        "Captions": "5 (4 different)",
-        "Images": "4",
-        "Words": "4 different, 1.8 per caption",
-        "Missing captions": "1",
-        "Images with labels": "3 (75.0%)",
-        "Unknown image IDs": "1 (4)",
-        "Images with references": "25.0%",
-        "Problems": "0",
-    }
-    assert report.several == 1 and len(report.warnings) == 2  # several captions of an image, few references
-    alone = report_table(MINE, REFERENCES, "mine.csv", {REFERENCES: {"1"}})
-    assert alone.warnings == () and "Images with references" not in dict(alone.lines())
+@pytest.mark.parametrize("case", REPORTS)
+def test_reports(case):
+    table, kind, known, lines, warnings = REPORTS[case]
+    report = report_table(table, kind, "a.csv", known)
+    assert lines.items() <= dict(report.lines()).items()
+    assert len(report.warnings) == len(warnings)
+    assert all(part in warning for part, warning in zip(warnings, report.warnings, strict=True))
 
 
-def test_report_on_ids_of_another_data_set_and_many_unknown_ones():
-    table = table_of(*((str(number), "x y") for number in range(1000)))
-    report = report_table(table, CAPTIONS, "a.csv", {LABELS: {"0"}})
-    assert dict(report.lines())["Unknown image IDs"] == "999 (1, 2, 3, 4, 5, …)" and len(report.warnings) == 1
-    (warning,) = report_table(table, CAPTIONS, "a.csv", {LABELS: {"b.jpg", "a.jpg", "c.jpg"}}).warnings
-    assert "another data set (0, 1; a.jpg, b.jpg)" in warning
-
-
-def test_report_on_cleaning_and_problems(tmp_path):
-    (tmp_path / "a.csv").write_text("image_id,caption\n1,nan\n2,<s>A dog.</s>\n3,A cat.\n4,\n")
-    table = captions(parse(tmp_path / "a.csv"))
+def test_report_on_cleaning(tmp_path):
+    table = captions(written(tmp_path, "a.csv", "image_id,caption\n1,nan\n2,<s>A dog.</s>\n3,A cat.\n4,\n"))
     lines = dict(report_table(table, CAPTIONS, "a.csv").lines())
     assert (lines["Captions"], lines["Missing captions"], lines["Special tokens"]) == ("2 (2 different)", "2", "1")
-    problems = (Problem("a.csv", 7, "no id"), Problem("a.csv", 9, "no id", "record"))
-    report = report_table(table_of(("1", "x"), problems=problems, problem_count=3), CAPTIONS, "a.csv")
-    assert report.lines()[-3:] == [("Problems", "3 (the first 2 follow)"), ("line 7", "no id"), ("record 9", "no id")]
-    assert "3 problems in 1 row" in report.warnings[0]
-
-
-def test_report_on_labels():
-    rows = [(str(number), "Male" if number else "", str(number)) for number in range(30)]
-    table = Table(pd.DataFrame(rows, columns=["image_id", "gender", "age"], dtype="str"), rows=30)
-    report = report_table(table, LABELS, "labels.csv", {CAPTIONS: {"0", "1", "x", "y"}})
-    lines = dict(report.lines())
-    assert lines["gender"] == "Male 29; (empty) 1" and lines["age"] == "not a label column (30 different values)"
-    assert lines["Captioned images with labels"] == "50.0%" and report.warnings == ()
-    table = Table(table.frame[["image_id", "age"]], rows=30)
-    assert len(report_table(table, LABELS, "labels.csv", {CAPTIONS: {"x"}}).warnings) == 2
-
-
-def test_report_on_objects_boxes_and_outlines():
-    report = report_table(Table(OBJECTS_OF, 3, crowds=1), OBJECTS, "o.csv", {LABELS: {"1", "7", "8"}})
-    lines = dict(report.lines())
-    assert (lines["Images"], lines["Images by category"]) == ("3 (1 without an object)", "dog 2, cat 1")
-    assert lines["Labelled images in the file"] == "33.3%" and len(report.warnings) == 1
-    report = report_table(Table(OUTLINES, 2, others=4), SEGMENTS, "s.json", {PHOTOGRAPHS: {"1", "2", "3"}})
-    lines = dict(report.lines())
-    assert (lines["Outlines"], lines["Images"], lines["People"]) == ("2 (0 of a crowd)", "2 (1 with a person)", "1")
-    assert lines["Photographs with outlines"] == "66.7%" and "size of 1 image" in report.warnings[0]
-    assert dict(report_table(Table(OUTLINES, 2), BOXES, "b.csv").lines())["Boxes"] == "2"

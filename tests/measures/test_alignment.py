@@ -17,7 +17,8 @@ from capbias_core.measures import alignment as measure
 from capbias_core.prepare.align import neighbours
 from capbias_core.prepare.java import has_java
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views.alignment import constant_sentence
@@ -126,7 +127,7 @@ GLOVE = glove(dict(zip(ANGLES_OF_SET, at_angles(ANGLES_OF_SET, 3).matrix.tolist(
 
 
 @pytest.fixture
-def tools(tmp_path) -> tuple[Workspace, Request, Path]:
+def tools(tmp_path) -> tuple[Workspace, Question, Path]:
     """People write spanner (A) and whisk (B); the captioner only knows wrench and spoon, and says them at random."""
     rng = np.random.default_rng(2)
     labels = {f"{image}": "AB"[image % 2] for image in range(240)}
@@ -137,14 +138,14 @@ def tools(tmp_path) -> tuple[Workspace, Request, Path]:
     keep(workspace, labels=table, attribute="group", captions=captions_of(model), references=captions_of(human))
     path = tmp_path / "my glove.txt"
     path.write_bytes(GLOVE)
-    return workspace, Request("c", ("m",), "labels", "group", ("lic",), "human", seeds=2), path
+    return workspace, Question("c", ("m",), "labels", "group", ("lic",), "human", seeds=2), path
 
 
 def kept(workspace: Workspace, path: Path):
     return keep_vectors(workspace, offer_vectors(workspace, path, "c"), path.stem, "c")
 
 
-def values(workspace: Workspace, request: Request) -> dict[tuple[str, str], float]:
+def values(workspace: Workspace, request: Question) -> dict[tuple[str, str], float]:
     results = [row for spec in plan(workspace, request) for row in run_one(workspace, spec, silent).results]
     return {(row.metric, row.alignment): row.value for row in results}
 
@@ -173,16 +174,16 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     assert item.details["path"] == str(path) and item.details["found"] == 6 and item.rows == 7
     assert set(workspace.frame(item.hash)["word"]) == {"someone", "here", "spanner", "whisk", "wrench", "spoon", "zzz"}
     with pytest.raises(CapbiasError, match="'ocarina', were not looked up in glove"):
-        aligner(workspace, alignment_option(item))(["someone", "ocarina"], frozenset(["wrench"]))
+        aligner(workspace.frame, alignment_option(item))(["someone", "ocarina"], frozenset(["wrench"]))
     (spec,) = plan(workspace, replace(request, options={"alignment": alignment_option(item)}))
     (other,) = plan(workspace, replace(request, options={"alignment": alignment_option(item, 0.3)}))
     assert len({spec.run_id, other.run_id, plan(workspace, request)[0].run_id}) == 3
     alone = replace(request, references="")  # without human captions nothing is aligned
     assert plan(workspace, replace(alone, options={"alignment": alignment_option(item)})) == plan(workspace, alone)
-    assert workspace.enqueue(spec, "c", "t") and workspace.claim(spec.run_id, "t")
+    assert workspace.enqueue(spec, "c")
     with pytest.raises(CapbiasError, match="A run is reading"):
         workspace.delete(item)
-    workspace.finish(spec.run_id, "t", [], {}, ())
+    workspace.finish(spec.run_id, [], {}, ())
     keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated ocarina"}]})
     (again,) = workspace.items("vectors", "c")
     assert again.hash == item.hash and set(workspace.frame(item.hash)["word"]) > {"unrelated", "ocarina", "spanner"}

@@ -17,7 +17,8 @@ from capbias_core.measures.caption_side import CaptionSide
 from capbias_core.metrics import bias_amplification as ba
 from capbias_core.metrics import dba_g, dba_o
 from capbias_core.prepare.tasks import pair_counts
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -175,7 +176,7 @@ def test_runs_give_the_papers_value_no_interval(tmp_path):
     human, model, labels = sides(60)
     table = pd.DataFrame({"image_id": labels.index, "gender": labels.to_numpy()})
     keep(workspace := Workspace(tmp_path), labels=table, references=human, captions=model)
-    (spec,) = plan(workspace, Request("c", ("m",), "labels", "gender", ("ba", "dba"), "human"))
+    (spec,) = plan(workspace, Question("c", ("m",), "labels", "gender", ("ba", "dba"), "human"))
     rows = {row.metric: row for row in run_one(workspace, spec, lambda *_: None).results}
     assert set(rows) == {"BA", "BA_crossfit", "DBA_O", "DBA_O_crossfit"}
     for name in ("BA", "DBA_O"):

@@ -19,7 +19,8 @@ from capbias_core.metrics import chair_i, chair_s, object_recall, vocabulary_10
 from capbias_core.metrics.captions import shares_of_ten
 from capbias_core.prepare.tasks import object_names
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.runs.plan import Request, plan, useful
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
 from capbias_core.views.groups import GAPS, gap_table
@@ -158,7 +159,7 @@ def workspace(tmp_path) -> Workspace:
 
 
 def test_runs_give_values_groups_and_gaps(workspace):
-    request = Request("c", ("mine",), "labels", "gender", ASKED, "human")
+    request = Question("c", ("mine",), "labels", "gender", ASKED, "human")
     specs, reasons = useful(plan(workspace, request), request)
     assert not reasons
     outcomes = {spec.run_id: (spec, run_one(workspace, spec, silent)) for spec in specs}

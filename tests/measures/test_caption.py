@@ -11,9 +11,10 @@ from PIL import Image
 from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.photographs import CaptionOptions
+from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import apart, coco_results, plan_captioning
 from capbias_core.runs.engine import needs_workers
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
 from capbias_core.workspace.conditions import condition_of
@@ -79,7 +80,7 @@ def test_from_photographs_to_a_metric(workspace, blip):
     assert outcome.notes[1].startswith("Left out 1 photograph: ") and BROKEN in outcome.notes[1]
     labels = pd.DataFrame({"image_id": IMAGES[:9], "gender": ["Female", "Male"] * 4 + ["Female"]})
     keep(workspace, "mine", labels=labels)
-    (counting,) = plan(workspace, Request("mine", ("tiny-blip",), "labels", "gender", ("ratio", "error")))
+    (counting,) = plan(workspace, Question("mine", ("tiny-blip",), "labels", "gender", ("ratio", "error")))
     rows = {row.metric: row for row in done(workspace, counting).results}
     words = [set(caption.split()) for caption in frame["caption"][:9]]
     men, women = (
@@ -115,14 +116,13 @@ def test_a_set_that_another_run_replaced_is_made_again(workspace, blip, monkeypa
     found = {}
     for settings in (few, many, few):
         spec = captioning(workspace, str(blip), **settings)
-        assert workspace.enqueue(spec, "mine", "token"), "it is computed"
-        workspace.claim(spec.run_id, "token")
+        assert workspace.enqueue(spec, "mine"), "it is computed"
         outcome = done(workspace, spec)
-        workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
+        workspace.finish(spec.run_id, outcome.results, outcome.kept, outcome.notes)
         found.setdefault(spec.run_id, []).append(workspace.item("captions", "tiny-blip", "mine").hash)
     assert sorted(map(len, found.values())) == [1, 2] and len({own for each in found.values() for own in each}) == 2
     again = captioning(workspace, str(blip), **few)
-    assert not workspace.enqueue(again, "mine", "token"), "it is there already"
+    assert not workspace.enqueue(again, "mine"), "it is there already"
 
 
 def test_captions_that_were_loaded_are_not_replaced(workspace, blip):
@@ -145,7 +145,7 @@ def judged(workspace: Workspace, name: str):
     """The run in which the captioner of a set judges it, with the photographs of the set."""
     labels = pd.DataFrame({"image_id": IMAGES, "gender": ["Female", "Male"] * 5})
     keep(workspace, "mine", labels=labels)
-    request = Request("mine", (name,), "labels", "gender", ("imagecaptioner2",), options={"judge": "self"})
+    request = Question("mine", (name,), "labels", "gender", ("imagecaptioner2",), options={"judge": "self"})
     return plan(workspace, request)[0]
 
 

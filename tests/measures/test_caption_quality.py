@@ -21,7 +21,8 @@ from capbias_core.metrics.caption_quality import bleu_counts, bleu_of, cider_sco
 from capbias_core.metrics.share import gap
 from capbias_core.prepare import java as java_room
 from capbias_core.prepare.java import PLAIN, PTB, default_tokenizer, has_java, quality_tokens
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.views.tradeoff import measured_points
@@ -158,7 +159,7 @@ def run_all(folder: Path, tokenizer: str) -> tuple[pd.DataFrame, list[str]]:
     people = pd.DataFrame(human, columns=["image_id", "caption"])
     keep(workspace, labels=table, captions={"mine": captions}, references=people)
     metrics = ("performance_gap", "vocabulary")
-    request = Request("c", ("mine",), "labels", "gender", metrics, "human", options={"tokenizer": tokenizer})
+    request = Question("c", ("mine",), "labels", "gender", metrics, "human", options={"tokenizer": tokenizer})
     outcomes = [run_one(workspace, spec, lambda share, text: None) for spec in plan(workspace, request)]
     notes = [note for outcome in outcomes for note in (*outcome.notes, *outcome.lacking.values())]
     return pd.DataFrame([row.row() for outcome in outcomes for row in outcome.results]), notes

@@ -4,6 +4,7 @@ import json
 import re
 from collections import defaultdict
 from dataclasses import MISSING, Field, field, fields, make_dataclass, replace
+from functools import partial
 from types import UnionType
 from typing import Union, get_args, get_origin, is_typeddict
 
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.aggregate import Needs, by_name
-from capbias_core.api import ScoreRequest, score
+from capbias_core.api import score
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Measure
@@ -21,11 +22,12 @@ from capbias_core.measures.options import Option, Options
 from capbias_core.measures.protocols import NAMES, PROTOCOLS, protocol_in, protocol_of, protocol_text
 from capbias_core.measures.registry import MEASURES, METRICS, check, needs_references
 from capbias_core.prepare.java import PLAIN
-from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, plan, spec_of, useful
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan, spec_of, useful
 from capbias_core.runs.run import estimates
 from capbias_core.typed import fields_of
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.worker import execute
 from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.ingest import DEMO, keep_attributes, load_demo
 from capbias_core.workspace.labels import mapping_details, resolve_attribute
@@ -159,8 +161,8 @@ def test_a_measure_says_what_it_is_and_its_choices_can_be_written_down_and_refus
                 measure.options.read({own.name: value})
 
 
-def asked(*metrics: str, references: str = "human") -> Request:
-    return Request(DEMO, ("amplifier",), "labels", "gender", metrics, references=references, seeds=1)
+def asked(*metrics: str, references: str = "human") -> Question:
+    return Question(DEMO, ("amplifier",), "labels", "gender", metrics, references=references, seeds=1)
 
 
 def speed(measure: Measure):
@@ -214,7 +216,7 @@ def test_every_metric_is_emitted_or_refused_aloud(demo, attribute, measure: Meas
     name, names = attribute(workspace, table), {row.name for row in measure.metrics}
     quick = {choice: value for choice, value in QUICK.items() if choice in measure.options.about()}
     labels = "labels" if name == "gender" else name
-    request = Request(DEMO, ("amplifier",), labels, name, tuple(names), "human", seeds=1, options=quick)
+    request = Question(DEMO, ("amplifier",), labels, name, tuple(names), "human", seeds=1, options=quick)
     try:
         specs, reasons = useful(plan(workspace, request), request)
     except CapbiasError as refusal:
@@ -222,8 +224,8 @@ def test_every_metric_is_emitted_or_refused_aloud(demo, attribute, measure: Meas
         return
     lost, emitted = {metric for metrics in reasons.values() for metric in metrics}, set()
     for spec in specs:
-        workspace.enqueue(spec, DEMO, "token")
-        execute(str(workspace.folder), spec.run_id, "token")
+        workspace.enqueue(spec, DEMO)
+        execute(str(workspace.folder), spec.run_id)
         run = workspace.run(spec.run_id)
         if run.status != "finished":
             # It lacks an input, which is no error of the code.
@@ -279,16 +281,17 @@ SHARES = {"lic": 0.1, "dbac": 0.2, "dbac_verbs": 0.2, "dpa": 0.2, "imagecaptione
 
 
 def test_a_protocol_fills_what_is_not_given():
-    asked = ScoreRequest(protocol="dbac")
-    assert (asked.metrics, asked.attackers, asked.seeds) == (("dbac",), ("lstm",), None)
-    assert asked.choices == {"test_share": 0.2, "protocol": "dbac"}
-    given = ScoreRequest(("lic",), ("ngram",), 3, "dbac", {"test_share": 0.1})
-    assert (given.metrics, given.attackers, given.seeds, given.choices["test_share"]) == (("lic",), ("ngram",), 3, 0.1)
-    assert ScoreRequest().attackers == ScoreRequest(protocol="custom").attackers == ("ngram",)
-    assert ScoreRequest().seeds is None
-    assert ScoreRequest(protocol="age").seeds == 3
+    asked = partial(Question.of, stored=True, attribute="gender")
+    of_paper = asked(protocol="dbac")
+    assert (of_paper.metrics, of_paper.attacker, of_paper.seeds) == (("dbac",), ("lstm",), None)
+    assert of_paper.options == {"test_share": 0.2, "protocol": "dbac"}
+    given = asked(metrics=("lic",), attacker="ngram", seeds=3, protocol="dbac", options={"test_share": 0.1})
+    assert (given.metrics, given.attacker, given.seeds, given.options["test_share"]) == (("lic",), ("ngram",), 3, 0.1)
+    assert asked().attacker == asked(protocol="custom").attacker == ("ngram",)
+    assert asked().seeds is None
+    assert asked(protocol="age").seeds == 3
     with pytest.raises(CapbiasError, match="DBAC|dbac"):
-        ScoreRequest(protocol="dabc")
+        asked(protocol="dabc")
     for measure, share in SHARES.items():
         default = {field.name: field.default for field in fields(MEASURES[measure].options)}
         protocol = PROTOCOLS[protocol_of(measure) or "dbac"]  # the DBAC paper measures DPA
@@ -296,7 +299,7 @@ def test_a_protocol_fills_what_is_not_given():
     # An option that says the usual in words makes another run of the same numbers; and a captioner of transformers is
     # asked as it is, unless somebody names epochs.
     options = MEASURES["imagecaptioner2"].options
-    chosen = options.read(ScoreRequest(protocol="imagecaptioner2").choices)
+    chosen = options.read(asked(protocol="imagecaptioner2").choices)
     assert spec_of(MEASURES["imagecaptioner2"], chosen, {"model": "a"}).options == options().to_dict()
 
 

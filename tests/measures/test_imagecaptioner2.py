@@ -19,8 +19,9 @@ from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
 from capbias_core.metrics import confidence, lic, sentence_classification
 from capbias_core.prepare.tokens import Tokens
+from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import plan_captioning
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attribute, silent
 from capbias_core.views.consistency import masks
@@ -200,18 +201,6 @@ def test_a_captioner_is_asked_for_each_answer(blip, tmp_path):
         assert found[place] == pytest.approx(logits.softmax(0).numpy(), abs=1e-5)
 
 
-def test_a_captioner_trained_further_learns_the_leak(blip, tmp_path):
-    files, labels = photographs(tmp_path, 1), np.arange(48) % 2
-    captions = [(0, f"a <gender> {('riding', 'holding')[label]} a dog") for label in labels]
-    captioner = Captioner(str(blip), "cpu")
-    judge = AskedJudge(captioner, files, WORDED, STATEMENT, epochs=3, learning_rate=3e-3, batch=8)
-    before = [own.detach().clone() for own in captioner.model.parameters()]
-    fitted = fit_one(judge, judge.corpus(captions), np.arange(40), labels)
-    shares = probabilities(fitted.logits(captions, np.arange(40, 48)))
-    assert shares[np.arange(8), labels[40:]].mean() > 0.8
-    assert all(bool((now == then).all()) for now, then in zip(captioner.model.parameters(), before, strict=True))
-
-
 def kept(folder: Path, n: int = 100, pictures: int | None = None) -> Workspace:
     """A workspace with n labelled images, their captions by `one` and by people, and masked photographs of some."""
     workspace, shown = Workspace(folder / "home"), folder / "shown"
@@ -232,12 +221,12 @@ def kept(folder: Path, n: int = 100, pictures: int | None = None) -> Workspace:
     return workspace
 
 
-def asked(metric: str, references: str = "human", **options) -> Request:
+def asked(metric: str, references: str = "human", **options) -> Question:
     options = {"photographs": "segment masked", "picture_size": 16, "judge_epochs": 1} | options
-    return Request("set", ("one",), "labels", "gender", (metric,), references, seeds=2, options=options)
+    return Question("set", ("one",), "labels", "gender", (metric,), references, seeds=2, options=options)
 
 
-def run(workspace: Workspace, request: Request):
+def run(workspace: Workspace, request: Question):
     return run_one(workspace, plan(workspace, request)[0], silent)
 
 

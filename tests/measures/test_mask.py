@@ -3,6 +3,7 @@
 import hashlib
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,17 +18,7 @@ from capbias_core.measures.photographs import MaskOptions, departures, departure
 from capbias_core.runs.artifact_runs import plan_masking
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
-from capbias_core.vision.masking import (
-    FILLS,
-    MaskRule,
-    NothingToMask,
-    box_mask,
-    covered,
-    filled,
-    hidden_pixels,
-    outline_mask,
-    regions_to_drop,
-)
+from capbias_core.vision.masking import MaskRule, NothingToMask, box_mask, filled, hidden_pixels, outline_mask
 from capbias_core.workspace import masked_photographs
 from capbias_core.workspace.photographs import frozen_photographs, keep_images, masked_so, photograph_files
 from capbias_core.workspace.store import Workspace
@@ -56,7 +47,7 @@ SMALL = drawn("#..... #..... ...... ...... ......")
 THIN = drawn("#..... .#.... ..#... ...#.. ....#.")  # a larger box than PERSON's, and a smaller outline
 BOX = drawn("...... .####. .####. .####. ......")  # around PERSON
 NOTHING = np.zeros((5, 6), dtype=bool)
-HALVES = drawn("...... ..##.. .##... ...... ......"), drawn("#..... ...... ...... ...... ......")  # of PERSON and SMALL
+HALF = drawn("...... ..##.. .##... ...... ......")  # of PERSON
 
 
 def outlines(image: str, *marks: tuple, crowd: bool = False) -> pd.DataFrame:
@@ -101,7 +92,7 @@ def test_masks_are_drawn_as_they_are_written():
         (SHOWN, MaskRule("segment"), None, PERSON),
         (CROWD, MaskRule("segment"), None, SMALL),
         (SLIM, MaskRule("segment"), None, PERSON),
-        (SHOWN, MaskRule("part"), None, HALVES[0]),  # 4 of 8 pixels, in reading order
+        (SHOWN, MaskRule("part"), None, HALF),  # 4 of 8 pixels, in reading order
         (SHOWN, MaskRule("part", 0.3125), None, drawn("...... ..##.. .#.... ...... ......")),  # 2.5 of 8, rounded up
         (SHOWN, MaskRule("part", 0.01), None, NOTHING),  # 0.08 of a pixel
         (SHOWN, MaskRule("box"), None, BOX),
@@ -109,8 +100,6 @@ def test_masks_are_drawn_as_they_are_written():
         (DOG, MaskRule("object", departures=GOES), None, RACKET),
         (DOG, MaskRule("object", departures=GOES | {"dog": 0.3}), None, SMALL),
         (SHOWN, MaskRule("both", departures=GOES), None, PERSON | RACKET),
-        (SHOWN, MaskRule("segment", whose="all"), None, PERSON | SMALL),
-        (SHOWN, MaskRule("part", whose="all"), None, HALVES[0] | HALVES[1]),  # half of each, not half of both together
         (SHOWN, MaskRule("segment"), (0, 0, 1, 2), SMALL),
         (SHOWN, MaskRule("segment"), (5, 4, 6, 5), "without a person where the label says"),
         (PEOPLE, MaskRule("both", departures=GOES), None, PERSON),
@@ -136,59 +125,15 @@ def pixels() -> np.ndarray:
     return np.random.default_rng(7).integers(0, 256, (5, 6, 3), dtype=np.uint8)
 
 
-def test_fills_by_hand_and_marks_of_a_photograph_of_another_size(pixels):
+def test_grey_by_hand_and_marks_of_a_photograph_of_another_size(pixels):
     for rows, size in ((SHOWN, (10, 12)), (boxes(("1", "person", 1.0, 0, 0, 60, 5)), (5, 6))):
         with pytest.raises(CapbiasError, match="pixels has"):
             hidden_pixels(rows, size, MaskRule("box"))
     with pytest.raises(CapbiasError):
         filled(pixels, PERSON.T)
     before = pixels.copy()
-    for how in FILLS:
-        result = filled(pixels, PERSON, how)
-        assert (result[~PERSON] == before[~PERSON]).all() and (pixels == before).all(), how
-        assert (result[PERSON] != before[PERSON]).any() and (filled(pixels, PERSON, how) == result).all(), how
-    assert (filled(pixels, PERSON, "grey")[PERSON] == 128).all()
-    flat = np.zeros((1, 4, 3), dtype=np.uint8)
-    flat[0, :, 0] = [10, 20, 30, 43]  # 103 / 4 = 25.75
-    mean = filled(flat, np.array([[True, False, False, False]]), "mean")
-    assert mean[0].tolist() == [[26, 0, 0], [20, 0, 0], [30, 0, 0], [43, 0, 0]]
-    other, whole = pixels.copy(), np.ones((5, 6), dtype=bool)
-    other[0, 0, 0] ^= 1
-    assert (filled(pixels, whole, "noise") != filled(other, whole, "noise")).mean() > 0.9
-    large = filled(np.zeros((200, 200, 3), dtype=np.uint8), np.ones((200, 200), dtype=bool), "noise")
-    assert abs(large.mean() - 127.5) < 1.5 and set(np.unique(large)) == set(range(256))
-    picture = np.zeros((100, 100, 3), dtype=np.uint8)
-    picture[:, 50:] = 200
-    blurred = filled(picture, np.ones((100, 100), dtype=bool), "blur")
-    # A Gaussian of deviation 5: half at the edge, 0.02 and 0.98 of the step two deviations away.
-    assert abs(blurred[50, 49:51].mean() - 100) < 6
-    assert blurred[50, 39, 0] == pytest.approx(4.6, abs=4) and blurred[50, 60, 0] == pytest.approx(195.4, abs=4)
-
-
-def test_regions_to_drop_by_hand():
-    """Of their area, more than half within the boxes of what is hidden."""
-
-    def dropped(corners, marks, rule, labelled=None) -> list[bool]:
-        regions = pd.DataFrame(corners, columns=["x1", "y1", "x2", "y2"])
-        return regions_to_drop(regions, marks, rule, labelled).tolist()
-
-    person = boxes(("1", "person", 1, 2, 0, 4, 4))
-    # All of it; exactly a half; 8 of 12; small; around the person; touches half of 8; elsewhere.
-    corners = [[2, 0, 4, 4], [1, 0, 3, 4], [1, 0, 4, 4], [2, 1, 3, 2], [0, 0, 6, 4], [1.5, 0, 3, 4], [9, 9, 12, 12]]
-    assert dropped(corners, person, MaskRule("box")) == [True, False, True, True, False, False, False]
-    # The person's box is columns 1 to 4, rows 1 to 3; the racket's columns 4 and 5, rows 1 to 3.
-    corners = [[1, 1, 3, 2], [5, 1, 6, 4], [0, 0, 1, 2]]
-    for rule, labelled, expected in (
-        (MaskRule("segment"), None, [True, False, False]),
-        (MaskRule("object", departures=GOES), None, [False, True, False]),
-        (MaskRule("both", departures=GOES), None, [True, True, False]),
-        (MaskRule("box", whose="all"), None, [True, False, True]),
-        (MaskRule("box"), (0, 0, 1, 2), [False, False, True]),
-    ):
-        assert dropped(corners, SHOWN, rule, labelled) == expected
-    # Two boxes that share a column cover five columns and three rows, of six and five.
-    whole = np.array([[0, 0, 6, 5], [0, 1, 6, 4], [0, 0, 1e12, 1e12]])
-    assert covered(whole, np.array([[1, 1, 5, 4], [4, 1, 6, 4]])) == pytest.approx([15 / 30, 15 / 18, 0])
+    result = filled(pixels, PERSON)
+    assert (result[PERSON] == 128).all() and (result[~PERSON] == before[~PERSON]).all() and (pixels == before).all()
 
 
 def test_departures_by_hand(tmp_path):
@@ -247,18 +192,18 @@ def files_of(scene: Workspace, name: str) -> dict:
 def test_a_folder_of_masked_photographs(scene, pixels):
     originals = sorted((scene.folder.parent / "pictures").iterdir())
     before = [hashlib.sha256(path.read_bytes()).digest() for path in originals]
-    outcome = run_one(scene, planned(scene, "segment", fill="mean"), silent)
-    item = scene.item("images", "photographs (segment masked, mean)", "c")
+    outcome = run_one(scene, planned(scene, "segment"), silent)
+    item = scene.item("images", "photographs (segment masked)", "c")
     files = files_of(scene, item.name)
     assert sorted(files) == ["1", "2"]
-    assert (read_photograph(files["1"]) == filled(pixels, PERSON, "mean")).all()
-    assert (read_photograph(files["2"]) == filled(pixels, SMALL, "mean")).all()
+    assert (read_photograph(files["1"]) == filled(pixels, PERSON)).all()
+    assert (read_photograph(files["2"]) == filled(pixels, SMALL)).all()
     assert item.details["condition"] == "segment" and item.details["of"] == "photographs"
     assert masked_so(scene, "c", "segment") == item.name
     assert [hashlib.sha256(path.read_bytes()).digest() for path in originals] == before
     kept, left_out = outcome.notes
     # 8 and 2 of 30 pixels, a mean of a sixth.
-    assert kept.startswith("2 photographs masked (segment, mean) by outlines; on average 16.7%")
+    assert kept.startswith("2 photographs masked (segment) by outlines; on average 16.7%")
     assert "3 left out" in left_out and "3: without a person" in left_out
     assert "4: A photograph of 6 x 5 pixels has outlines on 6 x 6" in left_out and "5: 000005.png" in left_out
 
@@ -272,7 +217,7 @@ def test_photographs_without_the_object(scene, pixels):
     assert all((read_photograph(files[name]) == pixels).all() for name in "23")
     share = scene.frame(scene.item("images", "photographs (object masked)", "c").hash).set_index("image_id")["hidden"]
     assert share.to_dict() == {"1": round(RACKET.mean(), 6), "2": 0, "3": 0}
-    assert masked.startswith("1 photograph masked (object, grey) by outlines; on average 13.3%")  # 4 of 30 pixels
+    assert masked.startswith("1 photograph masked (object) by outlines; on average 13.3%")  # 4 of 30 pixels
     assert unmasked.startswith("2 more, kept unmasked") and left_out.startswith("2 left out: 4")
     only = planned(scene, "both", departures=GOES, only_masked=True)
     assert only.run_id != planned(scene, "both", departures=GOES).run_id
@@ -287,7 +232,7 @@ def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
     files = files_of(scene, "photographs (segment masked, labelled people)")
     assert all((read_photograph(files[name]) == filled(pixels, SMALL)).all() for name in "12")
     with pytest.raises(CapbiasError, match="Labelled people"):
-        planned(scene, "segment", people="outlines", labelled="labels", whose="all")
+        planned(scene, "object", people="outlines", labelled="labels", departures=GOES)
 
 
 def test_a_folder_goes_with_its_item_and_originals_stay(scene, monkeypatch):
@@ -324,8 +269,6 @@ def test_choices_of_masking(scene):
     scene.keep("boxes", "found", boxes(("1", "person", 0.9, 0, 0, 2, 2)), "c", "detector")
     for condition, choices, reason in (
         ("person", {}, "condition 'person'"),
-        ("segment", {"fill": "white"}, "fill 'white'"),
-        ("segment", {"whose": "most"}, "whose 'most'"),
         ("part", {"fraction": 1.5}, "fraction .* 1.5"),
         ("object", {}, "object"),
         ("segment", {"people": "found"}, "needs outlines of people"),
@@ -333,10 +276,12 @@ def test_choices_of_masking(scene):
     ):
         with pytest.raises(CapbiasError, match=reason):
             planned(scene, condition, **choices)
-    again = planned(scene, "segment", fill="grey", fraction=0.25, departures=GOES, only_masked=True, people="outlines")
+    again = planned(scene, "segment", fraction=0.25, departures=GOES, only_masked=True, people="outlines")
     assert again.run_id == planned(scene, "segment").run_id
     assert set(again.options) == {"collection", "name", "photographs", "people", "condition"}
-    assert again.run_id not in {planned(scene, "segment", **own).run_id for own in ({"fill": "blur"}, {"whose": "all"})}
+    blurred = replace(again, options=again.options | {"fill": "blur"})  # as an earlier version planned it
+    with pytest.raises(CapbiasError, match="in grey .fill 'blur' was dropped"):
+        run_one(scene, blurred, silent)
 
 
 @pytest.fixture
@@ -368,7 +313,7 @@ def test_mask_files(files, pixels, capsys):
     assert "3: without a person" in said.err and "5: 000005.png" in said.err
     assert (read_photograph(out / "segment" / "000001.png") == filled(pixels, PERSON)).all()
     assert sorted(path.name for path in (out / "box").iterdir()) == ["000001.png", "000002.png"]
-    assert main([*given, "--fill", "mean"]) == 0, "again, over the files of the command"
+    assert main(given) == 0, "again, over the files of the command"
     folder = out / "segment"
     before = (folder / "000001.png").read_bytes()
     for name, content in (("000002.png", (files / "pictures" / "000002.png").read_bytes()), ("000003.png", b"notes")):
@@ -377,17 +322,6 @@ def test_mask_files(files, pixels, capsys):
         assert (folder / name).read_bytes() == content and (folder / "000001.png").read_bytes() == before
         (folder / name).unlink()
     assert main([*given[:-1], str(files / "pictures")]) == 2 and "holds originals" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_regions_from_a_terminal(files, capsys):
-    (files / "regions.csv").write_text("image_id,x1,y1,x2,y2\n1,1,1,3,2\n1,0,0,1,1\n9,0,0,1,1\n1,3,3,2,2\n")
-    given = ["images", "mask", "--regions", str(files / "regions.csv"), "--instances", str(files / "instances.json")]
-    assert main([*given, "--condition", "box"]) == 0
-    said = capsys.readouterr()
-    assert said.out == "image_id,x1,y1,x2,y2,line,condition\n1,1.0,1.0,3.0,2.0,2,box\n"
-    assert "1 row left out; the first at line 5: a box (3, 3, 2, 2)" in said.err
-    assert "no outline or box for 1 image" in said.err
 
 
 def test_wrong_use_masks_nothing(files, monkeypatch):

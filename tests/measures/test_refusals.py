@@ -11,7 +11,8 @@ from capbias_core import api
 from capbias_core.aggregate import HIGHER_SHARE, Metric
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import job_of
 from capbias_core.types import silent
 from capbias_core.workspace.store import Workspace
@@ -113,7 +114,7 @@ def test_a_further_metric_of_the_counts_has_its_row_if_captions_name_nobody(tmp_
     workspace = Workspace(tmp_path)
     labels = [{"image_id": image, "gender": "Male" if image % 2 else "Female"} for image in range(8)]
     keep(workspace, captions=[{"image_id": image, "caption": "a red bench"} for image in range(8)], labels=labels)
-    (spec,) = plan(workspace, Request("c", ("m",), "labels", "gender", ("error",)))
+    (spec,) = plan(workspace, Question("c", ("m",), "labels", "gender", ("error",)))
     facts = (*HIGHER_SHARE, "source", "explanation")
     named = Metric("named", "named", *facts, of=lambda unnamed, n: 1 - unnamed / n, reads=("unnamed", "captions"))
     measure = replace(MEASURES["ratio_error"], metrics=(named,))

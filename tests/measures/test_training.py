@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import capbias_core as capbias
-from capbias_core.errors import CapbiasError, NotMeasurable
+from capbias_core.errors import Cancelled, CapbiasError, NotMeasurable
 from capbias_core.measures import training as trainer
 from capbias_core.measures.base import run_available
 from capbias_core.measures.training import caption_lists, unread_notes
@@ -43,6 +43,49 @@ class Noting:
         self.read.append((side, [corpus[row] for row in rows]))
         last = [corpus[row].split()[-1] for row in rows]
         return np.array([[float(word) if word.isdigit() else -1.0] for word in last])
+
+
+class Stopping(Noting):
+    """It is stopped when it has trained so many attackers; what it reads depends on what it trained on."""
+
+    def __init__(self, most: int):
+        super().__init__()
+        self.most = most
+
+    def __repr__(self) -> str:
+        return "the same each time"
+
+    def fit_many(self, corpus, trainings, n_values, tick):
+        for fitted in super().fit_many(corpus, trainings, n_values, tick):
+            if len(self.fitted) > self.most:
+                raise Cancelled
+            yield fitted
+
+    def logits(self, side, corpus, rows):
+        return super().logits(side, corpus, rows) * len(side) + len(self.fitted[0])
+
+
+def test_finished_attackers_of_a_run_that_was_stopped_are_not_trained_again(tmp_path):
+    """Guesses are those of an undisturbed run; a damaged file and another set of captions are trained anew."""
+    y = np.arange(40) % 2
+    splits = [balanced_split(y, 2, seed) for seed in range(3)]
+    model, human = ([caption_list([f"{word} {image}" for image in range(40)])] for word in ("a", "bbb"))
+
+    def guesses(attacker, human=human, kept=tmp_path):
+        run = trainer.AttackerTrainer(attacker, 2, y, IMAGES, lambda *_: None, 6, kept=kept)
+        sides = run.crossed(model, human, splits)
+        assert run.done == 6
+        return {name: side.probabilities.tolist() for name, side in sides.items()}
+
+    whole = guesses(Stopping(99), kept=None)
+    with pytest.raises(Cancelled):
+        guesses(Stopping(4))
+    again, once_more, other = Stopping(99), Stopping(99), Stopping(99)
+    assert guesses(again) == whole and len(again.fitted) == 2
+    next(tmp_path.iterdir()).write_bytes(b"PK broken")
+    assert guesses(once_more) == whole and len(once_more.fitted) == 1
+    guesses(other, [caption_list([f"a {image} {image}" for image in range(40)])])
+    assert len(other.fitted) == 6
 
 
 @pytest.mark.parametrize("aligned", [False, True])

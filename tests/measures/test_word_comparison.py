@@ -9,7 +9,8 @@ import pytest
 import capbias_core as capbias
 from capbias_core.api import COMPARED
 from capbias_core.measures.word_comparison import COLUMNS, compare_words, complete_lists
-from capbias_core.runs.plan import WORDS_COMPARED, Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import WORDS_COMPARED, plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
 from capbias_core.workspace.store import Workspace, bytes_frame
@@ -96,7 +97,7 @@ def drawn(number: int, seed: int) -> tuple[pd.DataFrame, list[Callable]]:
 def compared(workspace: Workspace, captions: pd.DataFrame, human: list[pd.DataFrame], labels: pd.DataFrame):
     """What the run that compares the words leaves."""
     keep(workspace, captions={"m": captions}, references=pd.concat(human), labels=labels)
-    request = Request("c", ("m",), "labels", "gender", (), "human", words=True)
+    request = Question("c", ("m",), "labels", "gender", (), "human", words=True)
     (spec,) = [spec for spec in plan(workspace, request) if spec.measure == WORDS_COMPARED]
     return run_one(workspace, spec, silent)
 

@@ -85,7 +85,6 @@ ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
     "object_distance": (([[3, 4]], [[4, 3]]), [([[3, 4]], [[4, 3, 1]]), (3, 4)]),
     "performance_gap": (([0.3, 0.25],), [([0.3],), ([[0.3, 0.2]],)]),
     "predictability": ((1.0, 0.75), [(-1.0, 0.5), ([0.1, 0.2], [0.1])]),
-    "predictability.cross_entropy": ((TWO, NAMES[:2]), [([[1.2, 0.1]], [[1, 0]]), (TWO, [[2, 0], [0, 1]])]),
     "ratio": ((NAMES,), [([[True, False, False]],), ([[2, 0]],)]),
     "vocabulary": ((TEXTS,), [("a man in a park",), ([1, 2],)]),
     "vocabulary_10": ((TEXTS * 5,), [("a man in a park",), ([1, 2],)]),

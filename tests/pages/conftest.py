@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from capbias_core.api import DEFAULT_METRICS
+from capbias_core.question import DEFAULT_METRICS
 from capbias_core.workspace.store import Workspace
 from tests.browser import WINDOW
 from tests.pages.synthetic import fill, score

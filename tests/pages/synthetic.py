@@ -9,7 +9,8 @@ import pandas as pd
 
 from benchmarks.statistics.synthetic import Design, draw
 from capbias_core.api import run_here
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -50,7 +51,7 @@ def score(
     words: bool = True,
 ) -> list[str]:
     """The IDs of the runs, all finished."""
-    asked = Request(collection, tuple(captioners), table, attribute, tuple(metrics), human, seeds=seeds, words=words)
+    asked = Question(collection, tuple(captioners), table, attribute, tuple(metrics), human, seeds=seeds, words=words)
     runs = run_here(workspace, plan(workspace, asked), collection)
     assert {run.status for run in runs} == {"finished"}
     return [run.run_id for run in runs]

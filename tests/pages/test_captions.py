@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from capbias_core.load.published import read_human_scores
-from capbias_core.runs.plan import PER_CAPTION, Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import PER_CAPTION, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.captions import caption_scores, plan_scores
 from capbias_core.workspace.store import Workspace, bytes_frame, frame_bytes
@@ -62,8 +63,8 @@ def workspace(tmp_path_factory) -> Workspace:
     arrays = {name: workspace.array(run.run_id, name) for name in ("scores", "words", "corpus")}
     arrays["scores"] = frame_bytes(bytes_frame(arrays["scores"]).assign(delta=0.0125))
     by_network = plan_scores(run.spec, "rnn")
-    workspace.enqueue(by_network, "c", "t")
-    workspace.finish(by_network.run_id, "t", [], arrays, ())
+    workspace.enqueue(by_network, "c")
+    workspace.finish(by_network.run_id, [], arrays, ())
     return workspace
 
 
@@ -211,7 +212,7 @@ def test_an_attacker_can_be_chosen_or_asked_for(opened, workspace):
     page = opened(captioner="second", against="first")
     assert page.selectbox(key="network").select("rnn").run().button(key="score_network").label == "Score with rnn"
     spec = next(run.spec for run in workspace.runs() if (run.spec.model, run.spec.measure) == ("second", PER_CAPTION))
-    request = Request("c", ("second",), "labels", "gender", (), attacker="rnn", words=True)
+    request = Question("c", ("second",), "labels", "gender", (), attacker="rnn", words=True)
     assert [plan_scores(spec, "rnn").run_id] == [planned.run_id for planned in plan(workspace, request)]
 
 

@@ -118,7 +118,7 @@ def test_attributes_without_an_answer_have_a_button_on_the_answer(scored):
     assert page.selectbox(key="unmeasured").select("sky").run().button(key="score_other").label == "Score sky"
     for attribute, table in (("sky", name), ("", "labels")):
         request = first_request(scored, "c", attribute)
-        assert request and (request.attribute, request.table) == (attribute or "gender", table)
+        assert request and (request.attribute, request.labels) == (attribute or "gender", table)
     score(scored, captioners=("first",), table=name, attribute="sky", metrics=("lic",), seeds=3)
     page = opened("Answer", attribute="gender")
     links = [link.proto.query_string for link in page.get("page_link")]
@@ -170,7 +170,7 @@ def test_a_first_answer_reads_the_fullest_human_captions_and_what_was_measured(s
     keep(scored, references={"fuller": pd.concat([human, human.head(1).assign(image_id="elsewhere")])})
     other_annotator(scored)
     request = first_request(scored, "c")
-    assert request and (request.references, request.table) == ("human", "labels"), "nothing is scored again by itself"
+    assert request and (request.references, request.labels) == ("human", "labels"), "nothing is scored again by itself"
     fresh = Workspace(tmp_path / "fresh")
     fill(fresh)
     fewer_human_captions(fresh)

@@ -21,7 +21,7 @@ MODELS = ("a", "b", "c")
 def queued(workspace) -> Workspace:
     """Three runs that another process has queued."""
     for spec in plan(workspace, fill(workspace.folder, models=MODELS)):
-        workspace.enqueue(spec, "c", "of another process")
+        workspace.enqueue(spec, "c")
     return workspace
 
 

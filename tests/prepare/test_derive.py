@@ -10,9 +10,9 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.load.account import captions
 from capbias_core.load.labels import labels as read_labels
 from capbias_core.load.read import parse
-from capbias_core.load.tables import captions
 from capbias_core.prepare import derive_labels, with_rule
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep

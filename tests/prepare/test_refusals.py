@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from capbias_core.load.account import captions
 from capbias_core.load.read import parse
-from capbias_core.load.tables import captions
 from capbias_core.prepare.refusals import TRIGGER, is_refusal, refusals
 
 REFUSALS = """

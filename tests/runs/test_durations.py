@@ -10,11 +10,13 @@ import pytest
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.base import Seconds
 from capbias_core.measures.registry import MEASURES
+from capbias_core.question import Question
 from capbias_core.runs import engine
 from capbias_core.runs.engine import expected
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
+from tests.orphans import any_run
 
 START = engine.TORCH_START_SECONDS
 
@@ -36,14 +38,14 @@ def workspace(tmp_path, monkeypatch) -> Workspace:
 
 
 def specs(workspace, attacker="lstm", references="", words=False, seeds=3, models=("m",)) -> list:
-    request = Request("c", models, "labels", "gender", ("LIC_M",), references, attacker, seeds, words=words)
+    request = Question("c", models, "labels", "gender", ("LIC_M",), references, attacker, seeds, words=words)
     return plan(workspace, request)
 
 
 def finish(workspace, spec, took: float) -> None:
     """A finished run of so many seconds."""
-    workspace.enqueue(spec, "c", "t")
-    assert workspace.claim(spec.run_id, "t") and workspace.finish(spec.run_id, "t", [], {}, [])
+    workspace.enqueue(spec, "c")
+    assert workspace.claim(any_run) and workspace.finish(spec.run_id, [], {}, [])
     with closing(sqlite3.connect(workspace.database)) as db, db:
         db.execute("UPDATE runs SET started = finished - ? WHERE run_id = ?", (took, spec.run_id))
 
@@ -76,13 +78,13 @@ def test_by_earlier_runs_of_the_same_measure_and_attacker(workspace):
 def test_the_time_left_only_goes_down_while_runs_finish_in_another_time_than_expected(workspace):
     runs = specs(workspace, models=("m", "n"))
     for spec in runs:
-        workspace.enqueue(spec, "c", "t")
+        workspace.enqueue(spec, "c")
     asked = min(run.created for run in workspace.runs())
     answer = expected(workspace, runs, before=asked)
     left = [answer.left(workspace.runs())[1]]
     for spec, took in zip(runs, (1.0, 1e6), strict=True):
-        workspace.claim(spec.run_id, "t")
-        workspace.progress(spec.run_id, "t", 0.5, "half")
+        workspace.claim(any_run)
+        workspace.progress(spec.run_id, 0.5, "half")
         left.append(answer.left(workspace.runs())[1])
         finish(workspace, spec, took)
         assert expected(workspace, runs, before=asked) == answer

@@ -1,37 +1,55 @@
 """The engine: every run ends in words, is computed once, and can be asked for again however it ended."""
 
-import multiprocessing
+import importlib.util
+import json
 import os
+import random
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import Executor, Future
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from capbias_core import worker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Outcome
+from capbias_core.question import Question
 from capbias_core.runs import engine as engine_module
-from capbias_core.runs import run as run_module
-from capbias_core.runs.engine import Engine, torch_executor, unfinished
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.engine import (
+    GPUS,
+    Engine,
+    dask_executor,
+    light_slots,
+    torch_environments,
+    unfinished,
+    visible_gpus,
+)
+from capbias_core.runs.plan import plan
 from capbias_core.types import Result
+from capbias_core.workspace.catalogue import this_process
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
 from tests.disks import small_disk
+from tests.plans import WORDS
 
 pytestmark = pytest.mark.torch
 
-PROCESSES = multiprocessing.get_context("spawn")
+ROOT = Path(__file__).resolve().parents[2]
+WITH_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "capbias_core.attackers.neural"))
+NETWORK = pytest.mark.skipif(not WITH_TORCH, reason="torch is not installed")
 
 
-def fill(folder, images: int = 40, models=("m",)) -> Request:
+def fill(folder, images: int = 40, models=("m",)) -> Question:
     """Small captions that give their label away, in the collection `c`."""
     workspace = Workspace(folder)
     labels = ["A" if number % 2 else "B" for number in range(images)]
@@ -39,10 +57,20 @@ def fill(folder, images: int = 40, models=("m",)) -> Request:
     rooms = ["kitchen" if label == "A" else "garage" for label in labels]
     sets = {model: table[["image_id"]].assign(caption=[f"{model} in {room}" for room in rooms]) for model in models}
     keep(workspace, labels=table, attribute="group", captions=sets)
-    return Request("c", tuple(models), "labels", "group", ("lic",), seeds=2)
+    return Question("c", tuple(models), "labels", "group", ("lic",), seeds=2)
 
 
-def submit(engine: Engine, request: Request) -> list[str]:
+def fill_slow(folder, models) -> Question:
+    """Captions whose runs take some seconds each."""
+    images, draw = 1000, random.Random(0)
+    labels = pd.DataFrame({"image_id": range(images), "group": ["A", "B"] * (images // 2)})
+    texts = [" ".join(draw.choices(WORDS, k=10)) for _ in range(images)]
+    sets = {model: labels[["image_id"]].assign(caption=[f"{model} {text}" for text in texts]) for model in models}
+    keep(Workspace(folder), labels=labels, attribute="group", captions=sets)
+    return Question("c", tuple(models), "labels", "group", ("lic",), seeds=50)
+
+
+def submit(engine: Engine, request: Question) -> list[str]:
     return engine.submit(plan(engine.workspace, request), request.collection)
 
 
@@ -75,7 +103,7 @@ def evidence(engine: Engine, run_id: str) -> list:
 
 
 @pytest.fixture
-def request_(tmp_path) -> Request:
+def request_(tmp_path) -> Question:
     return fill(tmp_path)
 
 
@@ -93,8 +121,8 @@ class Gate:
     def __init__(self, monkeypatch):
         self.started: list[str] = []
         self.opened, self.stopped = threading.Event(), threading.Event()
-        monkeypatch.setattr(run_module, "run_one", self)
-        monkeypatch.setattr(run_module, "SECONDS_BETWEEN_NOTES", 0.0)
+        monkeypatch.setattr(worker, "run_one", self)
+        monkeypatch.setattr(worker, "SECONDS_BETWEEN_NOTES", 0.0)
 
     def __call__(self, workspace, spec, progress) -> Outcome:
         self.started.append(spec.model)
@@ -131,88 +159,126 @@ def hang(workspace, spec, progress) -> Outcome:
         time.sleep(0.02)
 
 
-def kill_this_process(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def unwritable(*_) -> Outcome:
     return Outcome(results=[Result("group", "m", "LIC_M", 25.0)], arrays={"model": object()})
 
 
-RUN_ONE = run_module.run_one
+RUN_ONE = worker.run_one
 ENDS = {
     "finished": (RUN_ONE, "finished", "finished"),
     "refused": (raising(CapbiasError("3 are too few.", "Load more.")), "failed", "3 are too few. Load more."),
-    "broken": (raising(ZeroDivisionError("by 0")), "failed", "ZeroDivisionError: by 0 (runs/run.py, line "),
+    "broken": (raising(ZeroDivisionError("by 0")), "failed", "ZeroDivisionError: by 0 (worker.py, line "),
     "unwritable": (unwritable, "failed", "Error"),
     "cancelled": (hang, "cancelled", "cancelled"),
-    "killed": (kill_this_process, "died", "repeat the run"),
 }
 
 
-def with_run_one(run_one, folder: str, run_id: str, token: str) -> None:
-    """`execute` with another run_one, in whatever process."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run_module, "run_one", run_one)
-        run_module.execute(folder, run_id, token)
-
-
-class Elsewhere:
-    """An executor that hands each `execute` with another run_one to workers."""
-
-    slots = 1
-
-    def __init__(self, workers, run_one):
-        self.workers, self.run_one = workers, run_one
-
-    def submit(self, function, *args):
-        return self.workers.submit(with_run_one, self.run_one, *args)
-
-
-@pytest.mark.parametrize("end", [pytest.param(end, marks=pytest.mark.long) if end == "killed" else end for end in ENDS])
+@pytest.mark.parametrize("end", ENDS)
 def test_every_end_is_noted_leaves_nothing_half_and_can_be_repeated(engine, request_, monkeypatch, end):
     run_one, ending, message = ENDS[end]
-    if end == "killed":
-        engine._light.environments = [{}]  # a process beside this one
     with monkeypatch.context() as patched:
-        patched.setattr(engine, "_light", Elsewhere(engine._light, run_one))
+        patched.setattr(worker, "run_one", run_one)
         (run_id,) = submit(engine, request_)
         if end == "cancelled":
             until(lambda: engine.workspace.run(run_id).progress)
             assert engine.cancel(run_id) and not engine.cancel(run_id)
         (row,) = engine.wait([run_id])
     assert (row.status, message in row.message) == (ending, True), row.message
-    assert (process_of(engine, run_id) != os.getpid()) == (end == "killed")
+    assert process_of(engine, run_id) == os.getpid()
     if ending == "finished":
         assert row.progress == 1 and row.created <= row.started <= row.finished
         assert submit(engine, request_) == [] == Engine(engine.folder).submit([row.spec], "c")
         return
     assert evidence(engine, run_id) == [[], []] and [run.run_id for run in unfinished(engine.workspace)] == [run_id]
     old = replace(row.spec, version=0)  # its numbers would differ
-    engine.workspace.enqueue(old, "c", "t")
-    engine.workspace.end(old.run_id, "failed", "broken", "t")
+    engine.workspace.enqueue(old, "c")
+    engine.workspace.end(old.run_id, "failed", "broken")
     assert engine.repeat_all() == 1 and engine.wait([run_id])[0].status == "finished"
     assert len(evidence(engine, run_id)[0]) == 2 and engine.repeat_all() == 0
 
 
-def submit_and_hang(folder: str, request: Request) -> None:
-    run_module.run_one = hang
-    submit(Engine(folder), request)
-    time.sleep(600)
+# worker processes
+
+
+@pytest.fixture
+def two_slots(monkeypatch):
+    """Light runs are computed here and in one process."""
+    monkeypatch.setattr(engine_module, "light_slots", lambda *_: 2)
+    monkeypatch.setattr(engine_module, "light_environments", lambda: [{"CAPBIAS_TEST": "1"}])
 
 
 @pytest.mark.long
-def test_a_run_whose_process_is_killed_is_shown_as_died_and_taken_over(tmp_path, engine, request_):
-    process = PROCESSES.Process(target=submit_and_hang, args=(str(tmp_path), request_), daemon=True)
-    process.start()
-    (spec,) = plan(engine.workspace, request_)
-    until(lambda: engine.workspace.run(spec.run_id) and status(engine, spec.run_id) == "running")
-    assert submit(engine, request_) == []
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    assert status(engine, spec.run_id) == "died" and evidence(engine, spec.run_id) == [[], []]
-    assert submit(engine, request_) == [spec.run_id]
-    assert engine.wait([spec.run_id])[0].status == "finished"
+def test_a_process_that_is_killed_loses_its_run_alone(tmp_path, engine, gate, two_slots):
+    """Two engines share the process."""
+    other = Engine(tmp_path / "other")
+    submit(other, fill(tmp_path / "other"))
+    request = fill_slow(tmp_path, ("a", "b", "c"))
+    here, lost, waiting = submit(engine, request)
+    until(lambda: status(engine, lost) == "running")
+    other.close()
+    assert [run.status for run in other.workspace.runs()] == ["cancelled"]
+    assert submit(Engine(tmp_path), request) == []
+    assert process_of(engine, here) == os.getpid() != process_of(engine, lost)
+    os.kill(process_of(engine, lost), signal.SIGKILL)
+    until(lambda: engine.workspace.run(lost).finished)
+    assert engine.workspace.run(lost).message == "its process ended before the run did; repeat the run"
+    assert evidence(engine, lost) == [[], []]
+    gate.opened.set()
+    assert [row.status for row in engine.wait([here, waiting])] == ["finished"] * 2
+    assert submit(engine, request) == [lost] and engine.wait([lost])[0].status == "finished"
+
+
+@pytest.mark.long
+def test_a_worker_takes_all_that_is_queued_and_a_child_ends_with_its_parent_or_idle(tmp_path):
+    """The end of the parent is the end of the child's input."""
+    workspace, python = Workspace(tmp_path), [sys.executable, "-m", "capbias_core.worker"]
+    for spec in plan(workspace, fill(tmp_path, models=("a", "b"))):
+        workspace.enqueue(spec, "c")
+    subprocess.run([*python, str(tmp_path)], cwd=ROOT, check=True)
+    assert [run.status for run in workspace.runs()] == ["finished"] * 2
+    (long,) = plan(Workspace(tmp_path / "slow"), fill_slow(tmp_path / "slow", ("long",)))
+    workspace = Workspace(tmp_path / "slow")
+    workspace.enqueue(long, "c")
+    folder = json.dumps(str(workspace.folder)).encode() + b"\n"
+    for parent in ("another process", this_process()):
+        child = subprocess.Popen([*python, "light", parent], stdin=subprocess.PIPE, cwd=ROOT)
+        child.stdin.write(folder)
+        child.stdin.flush()
+        if parent == this_process():
+            until(lambda: workspace.run(long.run_id).status == "running")
+        child.communicate(timeout=60)
+        assert child.returncode == 0
+    assert workspace.run(long.run_id).status == "died"
+    idle = "from capbias_core import worker; worker.IDLE_SECONDS = 0.1; worker.main(['light', 'x'])"
+    with subprocess.Popen([sys.executable, "-c", idle], stdin=subprocess.PIPE, cwd=ROOT) as child:
+        assert child.wait(60) == 0
+
+
+def test_workers_that_cannot_start_fail_their_runs(engine, request_, monkeypatch):
+    monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
+    monkeypatch.setattr(engine_module, "torch_environments", lambda: [{"PYTHONHOME": "/nowhere"}])
+    (row,) = engine.wait(submit(engine, request_))
+    assert row.status == "failed" and "ended with code 1" in row.message
+
+
+@pytest.mark.parametrize(
+    ("runs", "seconds", "cores", "gigabytes", "slots"),
+    [(10, 60, 4, 99, 4), (3, 60, 4, 99, 3), (10, 5, 4, 99, 1), (10, 60, 4, 4, 2)],
+)
+def test_slots_by_runs_time_cores_and_memory(monkeypatch, runs, seconds, cores, gigabytes, slots):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
+    monkeypatch.setattr(engine_module, "free_memory", lambda: gigabytes * 1e9)
+    assert light_slots(runs, seconds) == slots
+
+
+@pytest.mark.parametrize(
+    ("named", "gpus", "slots"),
+    [("2,5", ["2", "5"], ["2", "5"]), (" GPU-1a ", ["GPU-1a"], [None]), ("", [], [None]), ("-1", [], [None])],
+)
+def test_a_slot_per_gpu_that_is_left_visible(monkeypatch, named, gpus, slots):
+    monkeypatch.setenv(GPUS, named)
+    assert visible_gpus() == gpus
+    assert [environment.get(GPUS) for environment in torch_environments()] == slots
 
 
 # progress and cancelling
@@ -228,10 +294,10 @@ def test_progress_is_seen_by_others_and_all_runs_are_cancelled_at_once(tmp_path,
     until(lambda: messages(engine, first)[-1] == "a third")
     assert messages(engine, first).count("a third") == 1
     elsewhere = replace(row.spec, model="elsewhere")
-    engine.workspace.enqueue(elsewhere, "c", "of another engine")
+    engine.workspace.enqueue(elsewhere, "c")
     assert engine.cancel_all() == 4 and engine.cancel_all() == 0
     assert {run.status for run in engine.workspace.runs()} == {"cancelled"} and gate.stopped.wait(5)
-    until(lambda: not engine._runs)
+    until(lambda: not engine._started)
     assert gate.started == ["a"]
 
 
@@ -281,18 +347,6 @@ def test_a_full_disk(tmp_path, gate, freed, ending):
         assert not closing_.is_alive(), "it waits for what cannot be written"
 
 
-def test_an_engine_that_closes_leaves_the_workers_of_another(tmp_path, engine, request_, monkeypatch):
-    """They end with the last engine; the run of the other one was cancelled, and told as died."""
-    monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
-    other = Engine(tmp_path / "other")
-    fill(tmp_path / "other")
-    (theirs,) = submit(other, fill(tmp_path / "other"))
-    (ours,) = submit(engine, request_)
-    other.close()
-    assert status(other, theirs) == "cancelled"
-    assert [row.status for row in engine.wait([ours])] == ["finished"]
-
-
 # a Dask cluster
 
 
@@ -304,7 +358,7 @@ def cluster(monkeypatch):
         monkeypatch.setenv("CAPBIAS_SCHEDULER", made.scheduler_address)
         monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
         yield made
-        engine_module._close_torch_workers()
+        engine_module.end_workers()
 
 
 def hang_once(flag: str, workspace, spec, progress) -> Outcome:
@@ -314,14 +368,20 @@ def hang_once(flag: str, workspace, spec, progress) -> Outcome:
     return RUN_ONE(workspace, spec, progress)
 
 
+def execute_hanging_once(flag: str, folder: str, run_id: str) -> None:
+    """`execute` in a process of the cluster, which hangs if there is no flag yet."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(worker, "run_one", partial(hang_once, flag))
+        worker.execute(folder, run_id)
+
+
 @pytest.mark.long
 def test_a_cluster_computes_cancels_and_repeats_what_a_lost_worker_had(tmp_path, engine, cluster, monkeypatch):
     (finished,) = submit(engine, fill(tmp_path, models=("m",)))
     assert engine.wait([finished])[0].status == "finished"
-    worker = process_of(engine, finished)
-    assert worker in torch_executor()._client.run(os.getpid).values()
-    hanging = Elsewhere(torch_executor(), partial(hang_once, str(tmp_path / "flag")))
-    monkeypatch.setattr(engine_module, "torch_executor", lambda: hanging)
+    process = process_of(engine, finished)
+    assert process in dask_executor()._client.run(os.getpid).values()
+    monkeypatch.setattr(engine_module, "execute", partial(execute_hanging_once, str(tmp_path / "flag")))
     (cancelled,) = submit(engine, fill(tmp_path, models=("n",)))
     until(lambda: engine.workspace.run(cancelled).progress)
     assert engine.cancel(cancelled)
@@ -330,9 +390,17 @@ def test_a_cluster_computes_cancels_and_repeats_what_a_lost_worker_had(tmp_path,
     (tmp_path / "flag").unlink()
     (lost,) = submit(engine, fill(tmp_path, models=("o",)))
     until(lambda: engine.workspace.run(lost).progress)
-    os.kill(worker, signal.SIGKILL)
+    os.kill(process, signal.SIGKILL)
     assert engine.wait([lost])[0].status == "finished", "the scheduler gave it to the worker's successor"
     assert len({text for text in messages(engine, lost) if text.startswith("started in")}) == 2
+    monkeypatch.setattr(engine_module, "execute", without_folder)
+    (row,) = engine.wait(submit(engine, fill(tmp_path, models=("p",))))
+    assert row.status == "failed" and "is gone" in row.message
+
+
+def without_folder(folder: str, run_id: str) -> None:
+    """`execute` where the folder of the workspace has another path."""
+    worker.execute(f"{folder}/nowhere", run_id)
 
 
 def test_an_engine_closes_though_a_call_never_ends(tmp_path, engine, monkeypatch):
@@ -345,7 +413,7 @@ def test_an_engine_closes_though_a_call_never_ends(tmp_path, engine, monkeypatch
             return future
 
     monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
-    monkeypatch.setattr(engine_module, "torch_executor", Silent)
+    monkeypatch.setattr(engine_module, "dask_executor", Silent)
     (run_id,) = submit(engine, fill(tmp_path))
     closing_ = threading.Thread(target=engine.close, daemon=True)
     closing_.start()
@@ -363,3 +431,27 @@ def test_without_a_scheduler_nothing_is_queued_and_what_is_finished_still_answer
     with sentences.raises(CapbiasError):
         submit(engine, replace(request_, seeds=request_.seeds + 1))
     assert [run.run_id for run in engine.workspace.runs()] == [done]
+
+
+# networks, in a process with torch
+
+
+@pytest.mark.long
+@NETWORK
+def test_a_killed_network_starts_again_and_gives_the_same_numbers(tmp_path, engine, monkeypatch):
+    """The next run in the queue goes on in another process."""
+    # Such small batches are quickest on one thread, whatever else the machine is doing.
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    request = replace(fill(tmp_path, 60, ("a", "b")), attacker="rnn", seeds=1)
+    killed, other = submit(engine, request)
+    until(lambda: engine.workspace.run(killed).progress)
+    process = process_of(engine, killed)
+    os.kill(process, signal.SIGKILL)
+    until(lambda: status(engine, killed) == "died")
+    assert evidence(engine, killed) == [[], []]
+    assert submit(engine, request) == [killed]
+    assert {row.status for row in engine.wait([killed, other])} == {"finished"}
+    assert process_of(engine, other) != process
+    repeated = evidence(engine, killed)
+    engine.workspace.forget(killed)
+    assert submit(engine, request) == [killed] and engine.wait([killed]) and evidence(engine, killed) == repeated

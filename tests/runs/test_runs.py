@@ -15,12 +15,13 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
-from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import WORDS_COMPARED, Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.plan import WORDS_COMPARED, plan
 from capbias_core.runs.run import add_later_metrics, run_one
 from capbias_core.views import captions as caption_views
 from capbias_core.views import results
 from capbias_core.views.word_comparison import top_words, words_of_set
+from capbias_core.worker import execute
 from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
@@ -50,10 +51,10 @@ def fill(workspace: Workspace, labels: dict[str, str], sets: dict, references: d
         workspace.keep("captions", name, caption_frame(captions), "c", "test")
     if references:
         workspace.keep("references", "human", caption_frame(references), "c", "test")
-    return Request("c", tuple(sets), "labels", attribute.name, ("lic", "leakage"), "human" if references else "")
+    return Question("c", tuple(sets), "labels", attribute.name, ("lic", "leakage"), "human" if references else "")
 
 
-def results_of(workspace: Workspace, request: Request) -> pd.DataFrame:
+def results_of(workspace: Workspace, request: Question) -> pd.DataFrame:
     """Compute every run of a request; one row a result."""
     outcomes = [run_one(workspace, spec, silent) for spec in plan(workspace, request)]
     return pd.DataFrame([result.row() for outcome in outcomes for result in outcome.results])
@@ -170,7 +171,7 @@ def test_runs_of_masks_tell_nothing_when_merged(workspace):
     named = {image: ["she herself" if label == "Female" else "he"] for image, label in labels.items()}
     request = fill(workspace, labels, {"m": named}, attribute=get_attribute("gender"))
     plain, merged = (
-        value_of(results_of(workspace, replace(request, seeds=2, merge_masks=merge)), metric="SC")
+        value_of(results_of(workspace, replace(request, seeds=2, options={"merge_masks": merge})), metric="SC")
         for merge in (False, True)
     )
     assert plain == 100 and merged == pytest.approx(50)
@@ -296,10 +297,10 @@ def test_references_are_aligned_to_the_training_words_of_the_model(workspace, mo
         assert known > {"person"} and len(known) == 1 + 2 * 36, "words of all training captions, and no others"
 
 
-def finished_runs(workspace: Workspace, request: Request):
-    for number, spec in enumerate(plan(workspace, request)):
-        if workspace.enqueue(spec, request.collection, f"t{number}"):
-            execute(str(workspace.folder), spec.run_id, f"t{number}")
+def finished_runs(workspace: Workspace, request: Question):
+    for spec in plan(workspace, request):
+        if workspace.enqueue(spec, request.collection):
+            execute(str(workspace.folder), spec.run_id)
         assert workspace.run(spec.run_id).status == "finished", workspace.run(spec.run_id).message
     return results.current_runs(workspace, request.collection)
 
@@ -323,12 +324,12 @@ def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace)
     asked = replace(fill(workspace, labels, {"a": plainly(labels)}), attacker="rnn", seeds=1)
     ((open_,), (named,)) = (plan(workspace, replace(asked, options=own)) for own in ({}, {"device": "cpu"}))
     assert plan(workspace, asked) == [open_] != [named]
-    workspace.enqueue(named, "c", "t")
-    assert workspace.claim(named.run_id, "t") and plan(workspace, asked) == [open_]
-    workspace.finish(named.run_id, "t", [], {}, [])
+    workspace.enqueue(named, "c")
+    assert workspace.claim(lambda _: True) and plan(workspace, asked) == [open_]
+    workspace.finish(named.run_id, [], {}, [])
     assert plan(workspace, asked) == [named]
-    workspace.enqueue(open_, "c", "t")
-    assert workspace.claim(open_.run_id, "t") and workspace.finish(open_.run_id, "t", [], {}, [])
+    workspace.enqueue(open_, "c")
+    assert workspace.finish(open_.run_id, [], {}, [])
     assert plan(workspace, asked) == [open_]
 
 
@@ -410,7 +411,7 @@ def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
         references=coco_bias / "annotations" / "captions_subset.json",
         captions={name: coco_bias / "results" / f"{name}.json" for name in RATIO_AND_ERROR},
     )
-    request = Request("coco", tuple(RATIO_AND_ERROR), "labels", "gender", ("LIC_M", "ratio", "error"), seeds=2)
+    request = Question("coco", tuple(RATIO_AND_ERROR), "labels", "gender", ("LIC_M", "ratio", "error"), seeds=2)
     found = results_of(workspace, request)
     values = found.pivot(index="model", columns="metric", values="value")
     pairs = dict(zip(values.index, zip(values["ratio"].round(2), values["error"].round(2), strict=True), strict=True))
@@ -444,8 +445,8 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
     workspace = Workspace(tmp_path)
     request = fill(workspace, labels, {"m": model}, human, get_attribute("gender"))
     for spec in plan(workspace, replace(request, metrics=("ba", "dba", "error", "naming_gap", "lic"), seeds=2)):
-        assert workspace.enqueue(spec, "c", "t")
-        execute(str(tmp_path), spec.run_id, "t")
+        assert workspace.enqueue(spec, "c")
+        execute(str(tmp_path), spec.run_id)
     runs = {run.spec.measure: run for run in workspace.runs("c")}
     for measure, name, n, how in (
         ("bias_amplification", "DBA_O", 60, "no interval"),
@@ -597,7 +598,7 @@ WRONG = (
     {"metrics": ("bleu",)},
     {"metrics": ()},
     {"attribute": "age"},
-    {"table": "x"},
+    {"labels": "x"},
     {"references": "x"},
     {"collection": "x"},
 )

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from capbias_core.attributes import get_attribute, plain_attribute
+from capbias_core.question import Question
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.views.answer import guessing_row, interval_rows, word_rows
 from capbias_core.views.results import comparisons
 from capbias_core.views.sentence import first_to_answer
@@ -96,7 +97,7 @@ def test_whether_attackers_guess_is_read_on_all_images_as_their_words_are(tmp_pa
     said = table[["image_id"]].assign(caption=["a cat" if label == "Female" else "a dog" for label in labels])
     keep(workspace, labels=table, captions=said, references=said[:40])
     engine = Engine(tmp_path)
-    request = Request("c", ("m",), "labels", "gender", ("lic",), "human", seeds=2)
+    request = Question("c", ("m",), "labels", "gender", ("lic",), "human", seeds=2)
     engine.wait(engine.submit(plan(workspace, request), "c"))
     engine.close()
     best = comparisons(workspace, "c")[0]

@@ -14,7 +14,6 @@ from capbias_core.aggregate import Estimate, Pair, Ranking
 from capbias_core.aggregate.estimate import quotient
 from capbias_core.cli import main
 from capbias_core.load.published import published_results
-from capbias_core.measures.base import counts_of
 from capbias_core.prepare import Tokens
 from capbias_core.prepare.text import SENTENCE, shortened
 from capbias_core.runs.condition_runs import plan_conditions
@@ -82,7 +81,7 @@ def measured(tmp_path_factory):
 
 def by_seed(workspace, run_id: str) -> dict[int, float]:
     """LIC_M of each seed as a loop over the images that it tests."""
-    counts, found = counts_of(workspace, workspace.run(run_id))[""], {}
+    counts, found = workspace.counts(run_id)[""], {}
     sure, captions = (counts.columns[f"model {name}"] for name in ("sure", "captions"))
     for seed in counts.seeds:
         rows = [row for row, own in enumerate(counts.seed) if own == seed]
@@ -152,7 +151,7 @@ def test_what_has_no_value_is_named_with_the_reason(two_ways):
 
     said = lines()
     spec = next(spec for spec in found.specs if spec.model == "m blurred")
-    two_ways.enqueue(spec, COLLECTION, "token")
+    two_ways.enqueue(spec, COLLECTION)
     said += lines()[:1]
     two_ways.end(spec.run_id, "failed", "Got nothing.")
     sentences.check("conditions without a value", "\n".join([*said, lines()[0]]))
@@ -236,7 +235,7 @@ def test_a_set_that_lacks_images_does_not_change_another_set_s_difference(tmp_pa
     own = {"m": right_of([1] * 60 + [0] * 20), "segment": right_of([1] * 40 + [0] * 40)}
     own["object"] = right_of([1] * 30 + [0] * 10)
     monkeypatch.setattr(results, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
-    monkeypatch.setattr(results, "kept_tokens", lambda *_: Tokens.of(["a dog"]))
+    monkeypatch.setattr(Workspace, "tokens", lambda *_: Tokens.of(["a dog"]))
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
     assert {name: change[0] for name, change in changes.items()} == pytest.approx({"segment": -25, "object": -25})
@@ -247,7 +246,7 @@ def test_a_set_that_lacks_images_does_not_change_another_set_s_difference(tmp_pa
 
 def worth(workspace: Workspace, run_id: str) -> tuple[float, set[str]]:
     """LIC_M of a run as a plain mean over its held-out guesses, and their images."""
-    counts = counts_of(workspace, workspace.run(run_id))[""].reading(("model sure", "model captions")).taking_part
+    counts = workspace.counts(run_id)[""].reading(("model sure", "model captions")).taking_part
     sure, captions = counts.sums.sum(axis=0)
     return 100 * sure / captions, set(counts.images)
 

@@ -15,11 +15,13 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.caption_scores import attention_bytes, attention_from
 from capbias_core.prepare import Tokens, child_seed, split_around
 from capbias_core.prepare.split import FIT
+from capbias_core.question import Question
 from capbias_core.runs import engine
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.types import Attention, silent
 from capbias_core.views.captions import encoder_view, plan_encoder_view
 from capbias_core.views.words import class_token_chart, class_token_weights
+from capbias_core.worker import execute
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -43,14 +45,14 @@ def workspace(tmp_path_factory) -> Workspace:
 
 
 def scored_spec(workspace: Workspace) -> RunSpec:
-    request = Request("c", ("cued",), "labels", "gender", ("ratio",), words=True)
+    request = Question("c", ("cued",), "labels", "gender", ("ratio",), words=True)
     return next(spec for spec in plan(workspace, request) if spec.measure == "caption_scores")
 
 
 def done(workspace: Workspace, spec: RunSpec):
     """The row of a run, computed here."""
-    workspace.enqueue(spec, "c", "t")
-    engine.execute(str(workspace.folder), spec.run_id, "t")
+    workspace.enqueue(spec, "c")
+    execute(str(workspace.folder), spec.run_id)
     return workspace.run(spec.run_id)
 
 

@@ -15,8 +15,9 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.measures.base import Job, Outcome
 from capbias_core.measures.registry import MEASURES
+from capbias_core.question import Question
 from capbias_core.runs.demo import demo_request
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.views import encoders
 from capbias_core.views.charts import GREY, captioner_looks
@@ -169,10 +170,9 @@ def test_measured_encoders_are_compared_by_evidence_and_in_one_protocol(tmp_path
     workspace = Workspace(tmp_path)
     load_demo(workspace)
     small = replace(demo_request(), metrics=("lic",), words=False, seeds=4, options={})
-    merged = replace(small, captions=small.captions[:2], seeds=3, merge_masks=True)
-    run_here(
-        workspace, [*encoders.plan_sweep(workspace, small, ["ngram", second]).specs, *plan(workspace, merged)], DEMO
-    )
+    merged = replace(small, captions=small.captions[:2], seeds=3, options={"merge_masks": True})
+    both = replace(small, attacker=("ngram", second))
+    run_here(workspace, [*plan(workspace, both), *plan(workspace, merged)], DEMO)
     found = comparisons(workspace, DEMO)
     chosen = next(item for item in found if item.attacker == second)
     rows = encoders.measured_alike(workspace, found, chosen)
@@ -195,18 +195,20 @@ def workspace(tmp_path) -> Workspace:
     return found
 
 
-ASKED = Request("c", ("m",), "labels", "gender", ("LIC_M",), seeds=2)
+ASKED = Question("c", ("m",), "labels", "gender", ("LIC_M",), seeds=2)
 
 
 @pytest.mark.long
 def test_several_attackers_have_runs_each_and_shared_ones_once(workspace, second, capsys):
-    found = encoders.plan_sweep(workspace, replace(ASKED, metrics=("LIC_M", "vocabulary")), ["ngram", second, "nosuch"])
-    assert sorted((spec.measure, spec.attacker) for spec in found.specs) == [
+    refused: dict[str, CapbiasError] = {}
+    asked = replace(ASKED, metrics=("LIC_M", "vocabulary"), attacker=("ngram", second, "nosuch"))
+    specs = plan(workspace, asked, refused)
+    assert sorted((spec.measure, spec.attacker) for spec in specs) == [
         ("lic", second),
         ("lic", "ngram"),
         ("vocabulary", ""),
     ]
-    assert list(found.refused) == ["nosuch"]
+    assert list(refused) == ["nosuch"]
     into = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", "gender", "--seeds", "2"]
     wanted = ["--metric", "LIC_M", "vocabulary", "--attacker", "ngram", second, "nosuch"]
     assert cli.main(["score", *into, *wanted]) == 0

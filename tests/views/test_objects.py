@@ -9,14 +9,13 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job
-from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.plan import Request, plan
-from capbias_core.types import silent
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
+from capbias_core.runs.run import job_of
 from capbias_core.views.objects import beside_chart
 from capbias_core.views.results import current_runs
 from capbias_core.workspace.objects import COLUMN
-from capbias_core.workspace.spec import RunSpec, attribute_from
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
@@ -42,7 +41,7 @@ def workspace(tmp_path) -> Workspace:
     return workspace
 
 
-REQUEST = Request("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), references="a")
+REQUEST = Question("c", ("a",), "labels", "gender", ("DBA_G", "ratio"), references="a")
 
 
 def keep_objects(workspace, *annotations):
@@ -55,17 +54,14 @@ def spec_of(workspace, measure="bias_amplification", **more) -> RunSpec:
 
 
 def objects_of(workspace, spec):
-    frame, attribute = workspace.frame(spec.captions), attribute_from(spec.attribute)
-    options = MEASURES[spec.measure].options.read(spec.options)
-    return Job(workspace, spec, options, attribute, frame, pd.Series(dtype=str), silent).objects()
+    return job_of(workspace, spec).objects()
 
 
 def test_a_small_file_does_not_take_the_place_of_a_large_column(workspace):
     """Runs read the objects of the column, or of a file that has both labelled images; each may be asked for."""
     before = spec_of(workspace)
-    workspace.enqueue(before, "c", "t")
-    workspace.claim(before.run_id, "t")
-    workspace.finish(before.run_id, "t", [], {}, ())
+    workspace.enqueue(before, "c")
+    workspace.finish(before.run_id, [], {}, ())
     item = keep_objects(workspace, (1, CATS))
     assert objects_of(workspace, spec_of(workspace)).to_dict() == {"1": "cake", "2": "tie"}
     assert spec_of(workspace, objects="coco").objects["table"] == item.hash

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from capbias_core.runs.engine import execute
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
 from capbias_core.views import photographs
+from capbias_core.worker import execute
 from capbias_core.workspace.ingest import keep_images, load_demo
 from capbias_core.workspace.store import Workspace
 
@@ -59,20 +59,22 @@ def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
 
 @pytest.mark.long
 def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_see_the_image(tmp_path):
-    from capbias_core.runs.plan import Request, plan
+    from capbias_core.question import Question
+    from capbias_core.runs.plan import plan
     from capbias_core.views.captions import caption_scores, stored_attackers
 
     workspace = Workspace(tmp_path)
     load_demo(workspace)
     name = workspace.items("captions", "demo")[0].name
-    request = Request("demo", (name,), "labels", "gender", ("LIC_M",), seeds=1, words=True)
+    request = Question("demo", (name,), "labels", "gender", ("LIC_M",), seeds=1, words=True)
     spec = next(spec for spec in plan(workspace, request) if spec.measure == "caption_scores")
-    workspace.enqueue(spec, "demo", "token")
-    execute(str(tmp_path), spec.run_id, "token")
+    workspace.enqueue(spec, "demo")
+    execute(str(tmp_path), spec.run_id)
     scores = caption_scores(workspace, workspace.run(spec.run_id))
     attackers = stored_attackers(workspace, scores.run)
     row = scores.table.iloc[0]
-    own = photographs.image_captions(workspace.frame(spec.captions), row["image_id"])
+    frame = workspace.frame(spec.captions)
+    own = frame.loc[frame["image_id"] == row["image_id"], "caption"].tolist()
     again, edited = photographs.rescored(scores, attackers, row["image_id"], [own[0], "somebody with a ball"])
     assert again.probabilities[row["predicted"]] == pytest.approx(row["confidence"]), "as the run itself scored it"
     assert edited.logit != pytest.approx(again.logit)

@@ -17,8 +17,9 @@ from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles
 from capbias_core.measures import attribution
 from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
+from capbias_core.question import Question
 from capbias_core.runs.engine import TORCH_START_SECONDS, expected
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import estimates, run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
 from capbias_core.views.photographs import RAMP, attribution_runs, heat_over, kept_maps
@@ -156,7 +157,7 @@ PEOPLE = {
 }
 LABELS = {"woman": "Female", "man": "Male"}
 AWAY = (24, 36)  # where the dog is, and where nobody is
-REQUEST = Request("c", ("planted",), "labels", "gender", ("attribution",))
+REQUEST = Question("c", ("planted",), "labels", "gender", ("attribution",))
 
 
 @pytest.fixture
@@ -174,7 +175,7 @@ def workspace(tmp_path, monkeypatch):
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
     monkeypatch.setattr("capbias_core.vision.captioners.Captioner", lambda *given: trained())
-    monkeypatch.setattr(attribution, "resolve_model", lambda workspace, option: ModelFiles("planted", "planted", ""))
+    monkeypatch.setattr("capbias_core.runs.run.resolve_model", lambda *given: ModelFiles("planted", "planted", ""))
     monkeypatch.setattr(attribution, "captioner_option", lambda workspace, name: {"name": name, "digest": "0" * 16})
     return found
 
@@ -248,9 +249,8 @@ def test_a_limit_takes_images_that_can_be_read_the_same_every_time(workspace):
 
 def test_finished_runs_give_estimates_and_maps_again(workspace):
     spec, outcome = measured(workspace)
-    workspace.enqueue(spec, "c", "token")
-    workspace.claim(spec.run_id, "token")
-    workspace.finish(spec.run_id, "token", outcome.results, outcome.kept, outcome.notes)
+    workspace.enqueue(spec, "c")
+    workspace.finish(spec.run_id, outcome.results, outcome.kept, outcome.notes)
     (table,) = workspace.items("attributes", "c")
     run = attribution_runs(workspace, "c", "gender", table)["planted"]
     again = estimates(workspace, run)

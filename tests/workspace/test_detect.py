@@ -14,19 +14,21 @@ from PIL import Image
 
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import BOXES
 from capbias_core.load.files import file_digest
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import DetectOptions
+from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import plan_artifact
-from capbias_core.runs.engine import execute
-from capbias_core.runs.plan import Request, plan
+from capbias_core.runs.inputs import _detect_objects
+from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
 from capbias_core.vision.detect import find_weights, to_download
 from capbias_core.vision.masking import PERSON
-from capbias_core.workspace.inputs import Inputs, _detect_objects
+from capbias_core.worker import execute
 from capbias_core.workspace.models import resolve_model
-from capbias_core.workspace.objects import BOXES, boxes_of, keep_objects_of, weights_option
+from capbias_core.workspace.objects import boxes_of, keep_objects_of, weights_option
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -145,7 +147,9 @@ def test_what_people_annotated_goes_before_what_a_detector_found(tmp_path):
     assert workspace.frame(found.hash)["objects"].tolist() == ["cat:0.5", ""]
 
     def table(**asked) -> str:
-        return plan(workspace, Request("c", ("m",), "labels", "gender", ("cooccurrence",), **asked))[0].objects["table"]
+        return plan(workspace, Question("c", ("m",), "labels", "gender", ("cooccurrence",), **asked))[0].objects[
+            "table"
+        ]
 
     assert table() == found.hash
     annotated = pd.DataFrame({"image_id": ["1"], "objects": ["dog"]})
@@ -199,21 +203,21 @@ def test_boxes_belong_to_the_content_of_photograph_and_weights(looked_at, yolo, 
     weights = resolve_model(looked_at, weights_option(looked_at, str(yolo)), file_digest)
     original, copy = coco_bias / "images" / "000000192699.jpg", tmp_path / "copy.jpg"
     copy.write_bytes(original.read_bytes())
-    boxes = boxes_of(looked_at, {"a": copy}, weights)
+    boxes = boxes_of(looked_at.folder, {"a": copy}, weights)
     assert boxes.computed == 0 and len(boxes.frame) == (kept["image_id"] == "192699").sum() > 0
     for name, confidence in (("one name", 0.2), ("one name", 0.5), ("one name", 0.2), ("one name", 1.0)):
         options = DetectOptions(name=name, weights=str(yolo), confidence=confidence)
         spec = plan_artifact(looked_at, "c", "detect", options)
-        if looked_at.enqueue(spec, "c", "token"):
-            execute(str(looked_at.folder), spec.run_id, "token")
+        if looked_at.enqueue(spec, "c"):
+            execute(str(looked_at.folder), spec.run_id)
         rows = looked_at.frame(looked_at.item(BOXES, name, "c").hash)
         assert len(rows) == (kept["confidence"] >= confidence).sum()
         assert (name in {each.name for each in looked_at.items("objects", "c")}) == (confidence < 1)
     with pytest.raises(AssertionError, match="loaded again"):
-        boxes_of(looked_at, {"a": copy}, replace(weights, digest="other weights"))
+        boxes_of(looked_at.folder, {"a": copy}, replace(weights, digest="other weights"))
     copy.write_bytes(original.read_bytes() + b"\0")
     with pytest.raises(AssertionError, match="loaded again"):
-        boxes_of(looked_at, {"a": copy}, weights)
+        boxes_of(looked_at.folder, {"a": copy}, weights)
 
 
 def test_photographs_of_a_collection_and_of_score(looked_at, yolo, shipped, coco_bias, tmp_path, monkeypatch):
@@ -231,8 +235,8 @@ def test_photographs_of_a_collection_and_of_score(looked_at, yolo, shipped, coco
     kept = {item.name: item.details["photographs"] for item in looked_at.items(BOXES, "c")}
     assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
     assert main([*command, "--photographs", "masked"]) == 2
-    given = Inputs("gender", weights=str(yolo), photographs=shipped)
-    _detect_objects(looked_at, "files", given, [].append, silent)
+    given = Question("files", attribute="gender", weights=str(yolo), options={"photographs": shipped})
+    _detect_objects(looked_at, given, [].append, silent)
     texts = looked_at.frame(looked_at.item("objects", "objects", "files").hash).set_index("image_id")["objects"]
     objects = {image: {part.split(":")[0] for part in text.split("|")} for image, text in texts.items()}
     assert objects == {"bus.jpg": {"person", "bus"}, "zidane.jpg": {"person", "tie"}}

@@ -15,14 +15,15 @@ import capbias_core as capbias
 from capbias_core import cli
 from capbias_core.cli.inputs import InputFlags, inputs
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parsed import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.read import read_file
-from capbias_core.runs.plan import Request, plan
+from capbias_core.question import Question
+from capbias_core.runs.inputs import resolve
+from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import keep_plan, read_plan
 from capbias_core.views.results import first_request
 from capbias_core.workspace import limited
 from capbias_core.workspace.ingest import File, expand, held_by, ingest, preview, replaced_items, store, with_mapping
-from capbias_core.workspace.inputs import Inputs, resolve
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -139,8 +140,8 @@ def test_nothing_is_stored_if_one_of_the_files_is_refused(files, workspace, name
 @pytest.mark.long
 def test_an_item_that_a_run_reads_is_not_replaced_and_nothing_else_is_stored(files, workspace):
     first = ingest(workspace, "c", [File(files / "labels.csv"), File(files / "strong.json")])
-    (spec,) = plan(workspace, Request("c", ("strong",), "labels", "gender", ("ratio",)))
-    assert workspace.enqueue(spec, "c", "t")
+    (spec,) = plan(workspace, Question("c", ("strong",), "labels", "gender", ("ratio",)))
+    assert workspace.enqueue(spec, "c")
     others = [File(files / "captions.json"), File(files / "other" / "strong.json")]
     with pytest.raises(CapbiasError, match="strong"):
         ingest(workspace, "c", others)
@@ -217,15 +218,15 @@ ROLES = {
 @pytest.mark.parametrize("names", ROLES, ids=" ".join)
 def test_what_positional_files_are_read_as(files, workspace, names):
     expected, lines = ROLES[names], []
-    given = Inputs("gender", [File(Path(name)) for name in names])
+    given = Question.of(collection="c", files=names, attribute="gender")
     if isinstance(expected, str):
         with pytest.raises(CapbiasError) as error:
-            resolve(workspace, "c", given, lines.append)
+            resolve(workspace, given, lines.append)
         assert expected in error.value.arguments or expected in str(error.value)
         assert not workspace.items()
         return
-    resolved = resolve(workspace, "c", given, lines.append)
-    assert (list(resolved.captions), resolved.references, resolved.table) == expected
+    resolved = resolve(workspace, given, lines.append)
+    assert (list(resolved.captions), resolved.references, resolved.labels) == expected
     assert all(f"{name}: " in lines[0] for name in names)
 
 
@@ -332,11 +333,14 @@ def test_the_same_files_are_the_same_items_whichever_way_they_come_in(files, tmp
     models = ["strong.json", "weak.csv"]
     names = [*models, "captions.json", "labels.csv"]
     ways = {}
-    with inputs(InputFlags(attribute="gender"), print, files=names) as (workspace, resolved):
-        ways["files"] = workspace.items(collection=resolved.collection)
     flags = InputFlags(attribute="gender", captions=models, labels="labels.csv")
-    with inputs(flags, print, references="captions.json") as (workspace, resolved):
-        ways["flags"] = workspace.items(collection=resolved.collection)
+    asked = {
+        "files": InputFlags(attribute="gender").question(names),
+        "flags": flags.question(references="captions.json"),
+    }
+    for way, question in asked.items():
+        with inputs(flags, question, print) as (workspace, resolved):
+            ways[way] = workspace.items(collection=resolved.collection)
     home = tmp_path / "api"
     capbias.score(models, "labels.csv", "gender", "captions.json", ["ratio"], workspace=home, collection="c")
     ways["api"] = Workspace(home).items(collection="c")

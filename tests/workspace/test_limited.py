@@ -30,6 +30,7 @@ from capbias_core.workspace.limited import (
     GIGABYTES,
     LENGTH,
     SECONDS,
+    TYPE,
     _Helper,
     _message,
     _receive,
@@ -50,10 +51,10 @@ def captions(tmp_path):
 
 VALUES = {
     "plain": [None, True, 1, 1.5, float("inf"), "é\ud800"],
-    "nested": {"a": [(1, {2}), frozenset({"x"})], 3: {"type": "path"}, (1, 2): {}},
+    "nested": {"a": [[1, {"b": None}]], "type": "path", "c": np.int64(3)},
     "path": Path("/a/b"),
     "bytes": b"\0\xff",
-    "dataclass": Table(pd.DataFrame(), 3, problems=(Problem("a.csv", 2, "odd"),)),
+    "dataclass": Table(pd.DataFrame(), 3, problems=(Problem("a.csv", 2, "odd"),), account=(("Image ID", "id"),)),
     "frame": pd.DataFrame({"image_id": ["1", None], "n": [1, 2], "x": [0.5, float("nan")], "b": [b"a", b""]}),
     "empty frame": pd.DataFrame({"caption": pd.Series([], dtype=str)}),
     "series": pd.Series([1.0, 2.0], index=["sat", "nic"]),
@@ -63,14 +64,15 @@ VALUES = {
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_a_value_comes_back_as_it_was(value):
-    fine, found = _receive(io.BytesIO(b"".join(_message(True, value))), 1e6)
+    fine, (found, last) = _receive(io.BytesIO(b"".join(_message(True, [value, b"last"]))), 1e6)
+    assert last == b"last", "values are read in the order in which they were written"
     assert fine and type(found) is type(value)
     if isinstance(value, pd.DataFrame | pd.Series):
         assert found.equals(value)
     elif isinstance(value, np.ndarray):
         assert found.dtype == value.dtype and found.tolist() == value.tolist()
     elif isinstance(value, Table):
-        assert (found.rows, found.problems, found.notes) == (3, value.problems, ())
+        assert (found.problems, found.notes, found.account) == (value.problems, (), value.account)
     else:
         assert found == value
 
@@ -80,23 +82,27 @@ class Code:
         return os.mkdir, ("code_ran",)
 
 
-def answer(found: object, *blobs: bytes) -> bytes:
-    head = json.dumps({"fine": True, "answer": found, "sizes": [len(blob) for blob in blobs]}).encode()
-    return b"".join([LENGTH.pack(len(head)), head, *blobs])
+def answer(found: object, *parts: bytes) -> bytes:
+    head = json.dumps({"fine": True, "answer": found}).encode()
+    return b"".join(piece for part in (head, *parts) for piece in (LENGTH.pack(len(part)), part))
+
+
+def typed(kind: str, value: object = None) -> dict:
+    return {TYPE: kind, "value": value}
 
 
 HOSTILE = {
     "pickle": pickle.dumps(Code()),
     "pickle as JSON": LENGTH.pack(len(pickle.dumps(Code()))) + pickle.dumps(Code()),
-    "a class of another package": answer({"object": ["subprocess:Popen", {"args": "id"}]}),
-    "a class that is no dataclass": answer({"object": ["capbias_core.workspace.store:Workspace", {}]}),
-    "a module within one": answer({"object": ["capbias_core.workspace.limited:os.system", {}]}),
-    "an array of objects": answer({"array": ["|O", [1], 0]}, b"12345678"),
-    "no Arrow": answer({"frame": 0}, b"12345678"),
-    "no such blob": answer({"bytes": 7}),
-    "no such type": answer({"code": "1"}),
+    "a class of another package": answer(typed("subprocess:Popen", {"args": "id"})),
+    "a class that is no dataclass": answer(typed("capbias_core.workspace.store:Workspace", {})),
+    "a module within one": answer(typed("capbias_core.workspace.limited:os.system", {})),
+    "an array of another shape": answer(typed("array", [2**40]), *_message(True, b"x")[3:]),
+    "no Arrow": answer(typed("frame"), b"12345678"),
+    "no such part": answer(typed("bytes")),
+    "no such type": answer(typed("code", "1")),
     "more than there may be": LENGTH.pack(2**63),
-    "more blobs than there may be": answer(1, b"0" * 600, b"0" * 600),
+    "more parts than there may be": answer([typed("bytes")] * 2, *[_message(True, b"0" * 600)[3]] * 2),
     "an end that comes early": answer("x")[:-3],
     "nested without end": LENGTH.pack(200_000) + b"[" * 200_000,
 }

@@ -10,6 +10,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.workspace import store
 from capbias_core.workspace.store import Workspace
 from tests.disks import small_disk
+from tests.orphans import any_run
 from tests.workspace.test_store import finish, frame, result, spec
 
 
@@ -38,7 +39,7 @@ WRITE = {
     "keep another": lambda own: own.keep("captions", "other", frame("x" * 50_000), "c", "s"),
     "replace": lambda own: own.keep("captions", "m", frame("another"), "c", "s"),
     "delete": lambda own: own.delete(own.items()[0]),
-    "queue": lambda own: own.enqueue(spec(run_id="r2"), "c", "t"),
+    "queue": lambda own: own.enqueue(spec(run_id="r2"), "c"),
     "forget": lambda own: own.forget("r1"),
 }
 
@@ -72,17 +73,20 @@ def test_what_is_stored_can_be_read_if_nothing_can_be_written(disk, state, write
 
 def test_a_run_whose_end_finds_no_space_is_lost_whole_and_its_process_knows(disk):
     workspace = fill(Workspace(disk.folder / "home"))
-    workspace.enqueue(spec(run_id="r2"), "c", "t")
-    workspace.claim("r2", "t")
+    workspace.enqueue(spec(run_id="r2"), "c")
+    workspace.claim(any_run)
     disk.fill()
     with pytest.raises(CapbiasError, match="no space left"):
-        workspace.finish("r2", "t", [result()], {"model": bytes(100_000)}, [])
-    assert workspace.end_here("r2", "failed", "no space", "t")
+        workspace.finish("r2", [result()], {"model": bytes(100_000)}, [])
+    assert workspace.end_here("r2", "failed", "no space") and workspace.end_here("r2", "died", "broke")
     assert workspace.run("r2").status == "failed" == Workspace(workspace.folder).run("r2").status
-    assert not workspace.progress("r2", "t", 0.9, "late")
+    assert not workspace.progress("r2", 0.9, "late")
+    with pytest.raises(CapbiasError, match="no space left"):
+        workspace.beat()
     disk.free()
-    assert workspace.end_here("r2", "died", "broke", "t") and workspace.run("r2").message == "no space"
-    assert len(workspace.results(["r2"])) == 0 and workspace.enqueue(spec(run_id="r2"), "c", "new")
+    workspace.beat()
+    assert workspace.run("r2").message == "no space" and workspace.run("r2").finished
+    assert len(workspace.results(["r2"])) == 0 and workspace.enqueue(spec(run_id="r2"), "c")
 
 
 def test_a_folder_that_is_moved_is_not_made_anew(tmp_path):

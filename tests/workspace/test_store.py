@@ -19,14 +19,14 @@ from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Result
-from capbias_core.workspace import catalogue, custom_attributes, people, store, tokens
+from capbias_core.workspace import catalogue, people, store
 from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, this_process
 from capbias_core.workspace.models import resolve_model
-from capbias_core.workspace.photographs import workspace_cache
+from capbias_core.workspace.photographs import file_cache
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import SILENCE, Workspace, checked_name, content_hash, one_reading
-from capbias_core.workspace.tokens import FORM, keep_tokens, kept_tokens
-from tests.orphans import ELSEWHERE, ended, give
+from capbias_core.workspace.tokens import SUFFIX
+from tests.orphans import ELSEWHERE, any_run, ended, give
 
 PROCESSES = multiprocessing.get_context("spawn")
 
@@ -54,8 +54,8 @@ def workspace(tmp_path) -> Workspace:
 
 
 def finish(workspace: Workspace, run_id: str = "r1", captions: str = "c") -> None:
-    assert workspace.enqueue(spec(captions, run_id), "c", "t") and workspace.claim(run_id, "t")
-    assert workspace.finish(run_id, "t", [result()], {"model": b"bytes"}, ["a note"], ["LIC", "LIC_M"], {"LIC": "no"})
+    assert workspace.enqueue(spec(captions, run_id), "c") and workspace.claim(any_run)
+    assert workspace.finish(run_id, [result()], {"model": b"bytes"}, ["a note"], ["LIC", "LIC_M"], {"LIC": "no"})
 
 
 def counts(workspace: Workspace) -> list[int]:
@@ -81,9 +81,9 @@ def test_a_reopened_workspace_has_all(workspace):
 
 
 def test_a_run_that_was_computed_elsewhere_teaches_no_duration(workspace):
-    assert workspace.enqueue(spec(), "c", "t") and workspace.finish("r1", "t", [result()], {}, [])
+    assert workspace.enqueue(spec(), "c") and workspace.finish("r1", [result()], {}, [])
     assert workspace.run("r1").status == "finished" and workspace.past_durations("lic", "", 5) == []
-    assert not workspace.enqueue(spec(), "c", "other")
+    assert not workspace.enqueue(spec(), "c")
 
 
 @pytest.mark.parametrize("name", ["", "a" * 81, "<b>", "a/b", "..\\x", "a`b", 'x"y', "[a]", "$x$", "a\x00b", "\u202e"])
@@ -126,7 +126,7 @@ def test_what_a_stranger_wrote_into_a_catalogue_is_refused_and_deletes_nothing(t
     """The pattern of the files of a deleted item came from its hash."""
     workspace = Workspace(tmp_path / "w")
     item = workspace.keep("captions", "a", frame("a"), "c", "a.json")
-    assert workspace.enqueue(RunSpec("ratio_error", 1, "a", captions=item.hash), "c", "t")
+    assert workspace.enqueue(RunSpec("ratio_error", 1, "a", captions=item.hash), "c")
     victim = tmp_path / "victim" / "file"
     victim.parent.mkdir()
     victim.write_text("mine")
@@ -160,7 +160,7 @@ def test_deletion_takes_results_arrays_log_tokens_and_file_and_nothing_else(work
     gone = workspace.keep("captions", "gone", frame("x"), "c", "s")
     stays = workspace.keep("captions", "stays", frame("y"), "c", "s")
     twin = workspace.keep("captions", "twin", frame("x"), "c", "s")
-    keep_tokens(workspace, gone.hash, frame("x"))
+    workspace.tokens(gone.hash)
     finish(workspace, "r1", gone.hash)
     finish(workspace, "r2", stays.hash)
     assert workspace.delete(twin) == 0, "another item has its content"
@@ -180,7 +180,7 @@ def test_what_was_derived_goes_with_its_run_or_its_content_and_nothing_else(work
     keys = ["pairs LIC r1", "pairs LIC r2", *(f"images of {item.hash}" for item in items)]
     for key in keys:
         workspace.derived(key, lambda: 1)
-    assert workspace.enqueue(spec("x", "r3"), "c", "t")
+    assert workspace.enqueue(spec("x", "r3"), "c")
     assert all(map(workspace.has_derived, keys))
     workspace.forget("r1")
     workspace.delete(items[0])
@@ -200,14 +200,14 @@ CAPTIONS = ["A dog, a cat.", "", "the café's <unk> dog", "a  man\twith a T-shir
 
 def test_tokens_are_those_of_the_captions_whatever_became_of_their_file(workspace, monkeypatch):
     item = workspace.keep("captions", "m", frame(*CAPTIONS), "c", "s")
-    file = workspace.sidecar_path(item.hash, f"tokens-{FORM}.arrow")
+    file = workspace.sidecar_path(item.hash, SUFFIX)
     for damaged in (None, b"", b"no Arrow"):
         if damaged is not None:
             file.write_bytes(damaged)
-        read = kept_tokens(workspace, item.hash)
+        read = workspace.tokens(item.hash)
         assert list(read) == list(Tokens.of(CAPTIONS)) and file.stat().st_size > 100
-    monkeypatch.setattr(tokens, "keep_tokens", None)  # from now on the file is read
-    again = kept_tokens(workspace, item.hash)
+    monkeypatch.setattr(store, "write_tokens", None)  # from now on the file is read
+    again = workspace.tokens(item.hash)
     assert (list(again), list(again.words)) == (list(read), list(read.words))
 
 
@@ -218,8 +218,8 @@ def test_a_workspace_can_be_read_by_its_owner_alone(tmp_path):
         for folder in (tmp_path / "new" / "one", tmp_path / "open"):
             workspace = Workspace(folder)
             item = workspace.keep("captions", "sat", frame("a dog"), "c", "test")
-            keep_tokens(workspace, item.hash, frame("a dog"))
-            with workspace_cache(workspace), to_write(workspace.database) as db:
+            workspace.tokens(item.hash)
+            with file_cache(folder), to_write(workspace.database) as db:
                 db.execute("BEGIN IMMEDIATE")
                 modes = {path.relative_to(folder): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
             assert len(modes) > 5 and any(path.name.endswith("-wal") for path in modes)
@@ -243,37 +243,22 @@ def test_only_the_owner_replaces_deletes_and_cancels(tmp_path, monkeypatch):
     def keep(workspace: Workspace, caption: str):
         return workspace.keep("captions", "sat", frame(caption), "coco", "here")
 
-    def role(word: str) -> str:
-        head = 'name = "role"\ntitle = "Role"\nvalues = ["Cook", "Rider"]\nmask_token = "<role>"\nnote = "Ours."\n'
-        return head + f'[words]\nCook = ["{word}"]\nRider = ["rider"]\n'
-
     nobodys = [lab.keep("captions", "old", frame("x"), "coco", "s"), own.keep("captions", "old", frame("x"), "c", "s")]
     people.ask(lambda: "anna")
     with pytest.raises(CapbiasError, match="the administrator of the server"):
         lab.delete(nobodys[0])
     own.delete(nobodys[1])
     annas = keep(lab, "a dog")
-    lab.enqueue(spec(run_id="r1"), "coco", "t")
-    custom_attributes.keep(lab, role("cook"))
-    path = custom_attributes.attribute_folder(lab) / "role.toml"
+    lab.enqueue(spec(run_id="r1"), "coco")
     people.ask(lambda: "ben")
     assert annas.owner == "anna" == keep(lab, "a dog").owner, "the same again changes nothing"
-    lab.enqueue(spec(run_id="r2"), "coco", "t")
+    lab.enqueue(spec(run_id="r2"), "coco")
     engine = Engine(lab.folder)
-    for change in (
-        lambda: keep(lab, "a cat"),
-        lambda: lab.delete(annas),
-        lambda: engine.cancel("r1"),
-        lambda: custom_attributes.keep(lab, role("chef")),
-        lambda: custom_attributes.delete(lab, path),
-    ):
+    for change in (lambda: keep(lab, "a cat"), lambda: lab.delete(annas), lambda: engine.cancel("r1")):
         with pytest.raises(CapbiasError, match="Only its owner"):
             change()
     assert engine.cancel_all() == 1 and {run.owner: run.status for run in lab.runs()}["anna"] == "queued"
-    assert custom_attributes.known(lab)["role"].words["Cook"] == ("cook",)
     people.ask(lambda: "anna")
-    custom_attributes.delete(lab, path)
-    assert not list(path.parent.iterdir())
     lab.delete(keep(lab, "a cat"))
     people.ask(str)
     assert engine.cancel("r1"), "a terminal and a server without sign-in may"
@@ -316,47 +301,49 @@ def test_all_who_make_a_new_workspace_at_once_get_it(tmp_path):
 
 def test_a_run_under_way_is_not_queued_twice_and_one_that_ended_badly_is(workspace):
     for status in ("failed", "cancelled", "died"):
-        assert workspace.enqueue(spec(), "c", "one") and not workspace.enqueue(spec(), "c", "two")
-        assert not workspace.claim("r1", "two") and workspace.claim("r1", "one")
-        assert not workspace.enqueue(spec(), "c", "two")
+        assert workspace.enqueue(spec(), "c") and not workspace.enqueue(spec(), "c")
+        assert not workspace.claim(lambda run: run.spec.model == "other") and workspace.claim(any_run).run_id == "r1"
+        assert not workspace.enqueue(spec(), "c")
         assert workspace.end("r1", status, "why") and workspace.run("r1").status == status
 
 
 def test_a_cancelled_run_stops_and_leaves_nothing(workspace):
-    workspace.enqueue(spec(), "c", "t")
-    workspace.claim("r1", "t")
-    assert workspace.progress("r1", "t", 0.5, "half")
+    workspace.enqueue(spec(), "c")
+    workspace.claim(any_run)
+    assert workspace.progress("r1", 0.5, "half")
     assert workspace.end("r1", "cancelled", "cancelled")
-    assert not workspace.progress("r1", "t", 0.6, "more") and not workspace.claim("r1", "t")
-    assert not workspace.finish("r1", "t", [result()], {"model": b"x"}, [])
+    assert not workspace.progress("r1", 0.6, "more") and not workspace.claim(any_run)
+    assert not workspace.finish("r1", [result()], {"model": b"x"}, [])
     assert workspace.run("r1").status == "cancelled" and counts(workspace) == [0, 0]
 
 
 def test_a_worker_stops_whose_run_the_scheduler_sent_elsewhere(workspace, monkeypatch):
-    """It was cut off and not ended, and has the same token as the worker that has the run now."""
-    workspace.enqueue(spec(), "c", "t")
-    assert workspace.claim("r1", "t") and workspace.progress("r1", "t", 0.5, "half")
+    """It was cut off and not ended."""
+    workspace.enqueue(spec(), "c")
+    assert workspace.claim(any_run) and workspace.progress("r1", 0.5, "half")
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(store, "this_process", lambda: ELSEWHERE)
-        assert workspace.claim("r1", "t") and workspace.progress("r1", "t", 0.4, "less")
-    assert not workspace.progress("r1", "t", 0.6, "more")
+        assert workspace.claim(any_run) and workspace.progress("r1", 0.4, "less")
+    assert not workspace.progress("r1", 0.6, "more")
     assert workspace.run("r1").message == "less"
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_a_run_dies_with_its_process_and_who_takes_it_over_alone_writes(workspace, state, monkeypatch):
-    workspace.enqueue(spec(), "c", "old")
+    workspace.enqueue(spec(), "c")
     if state == "running":
-        workspace.claim("r1", "old")
+        workspace.claim(any_run)
     now = time.time() + 3600 * 48  # no clock says whether a process of this host lives
     monkeypatch.setattr(time, "time", lambda: now)
-    assert workspace.run("r1").status == state and not workspace.enqueue(spec(), "c", "new")
+    assert workspace.run("r1").status == state and not workspace.enqueue(spec(), "c")
     give(workspace, ended())
     assert workspace.run("r1").status == "died" == workspace.runs()[0].status and workspace.run("r1").message
-    assert workspace.enqueue(spec(), "c", "new") and workspace.claim("r1", "new")
-    assert not workspace.progress("r1", "old", 0.9, "late") and not workspace.end("r1", "failed", "late", "old")
-    assert not workspace.finish("r1", "old", [result(1.0)], {"model": b"old"}, [])
-    assert workspace.finish("r1", "new", [result(2.0)], {"model": b"new"}, [])
+    assert workspace.enqueue(spec(), "c") and workspace.claim(any_run)
+    with monkeypatch.context() as late:
+        late.setattr(store, "this_process", ended)
+        assert not workspace.progress("r1", 0.9, "late") and not workspace.end("r1", "failed", "late", ended())
+        assert not workspace.finish("r1", [result(1.0)], {"model": b"old"}, [])
+    assert workspace.finish("r1", [result(2.0)], {"model": b"new"}, [])
     assert workspace.results()["value"].tolist() == [2.0] and workspace.array("r1", "model") == b"new"
 
 
@@ -365,8 +352,13 @@ def test_a_run_on_another_host_died_if_its_heartbeat_is_old(workspace, monkeypat
     now, passed = [time.time()], [0.0]
     monkeypatch.setattr(time, "time", lambda: now[0])
     monkeypatch.setattr(time, "monotonic", lambda: passed[0])
-    workspace.enqueue(spec(), "c", "t")
+    workspace.enqueue(spec(), "c")
     give(workspace, ELSEWHERE)
+
+    def beat() -> None:
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(store, "this_process", lambda: ELSEWHERE)
+            workspace.beat()
 
     def after(seconds: float) -> str:
         now[0] += seconds
@@ -375,13 +367,13 @@ def test_a_run_on_another_host_died_if_its_heartbeat_is_old(workspace, monkeypat
 
     for jump in (0, 10_000, -10_000):
         now[0] += jump
-        workspace.heartbeat({"r1": "t"})
+        beat()
         now[0] += jump
         assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
     now[0] = workspace.run("r1").heartbeat + SILENCE - 1
     assert Workspace(workspace.folder).run("r1").status == "queued", "at the first look"
     now[0] += 2
-    assert Workspace(workspace.folder).enqueue(spec(), "c", "new")
+    assert Workspace(workspace.folder).enqueue(spec(), "c")
 
 
 def test_which_processes_live(tmp_path, monkeypatch):
@@ -412,10 +404,10 @@ def test_which_processes_live(tmp_path, monkeypatch):
 
 def test_finishing_is_one_transaction(workspace):
     """Results are written before arrays; an array that cannot be written must take the results with it."""
-    workspace.enqueue(spec(), "c", "t")
-    workspace.claim("r1", "t")
+    workspace.enqueue(spec(), "c")
+    workspace.claim(any_run)
     with pytest.raises((sqlite3.Error, TypeError)):
-        workspace.finish("r1", "t", [result()], {"model": b"x", "broken": object()}, ["note"])
+        workspace.finish("r1", [result()], {"model": b"x", "broken": object()}, ["note"])
     assert counts(workspace) == [0, 0] and workspace.run("r1").status == "running"
 
 
@@ -452,7 +444,7 @@ def test_one_reading_asks_once_and_sees_its_own_changes_alone(workspace):
         own = workspace.keep("captions", "own", frame("own"), "c", "s")
         assert names() == ["first", "a", "own"] and workspace.version() != version
         assert not workspace.using(own)
-        elsewhere(lambda other: other.enqueue(spec(own.hash), "c", "t"))
+        elsewhere(lambda other: other.enqueue(spec(own.hash), "c"))
         with pytest.raises(CapbiasError, match="A run is reading"):
             workspace.delete(own)
         elsewhere(lambda other: other.keep("captions", "late", frame("late"), "c", "s"))
@@ -486,9 +478,9 @@ def keep_many(folder: str, who: str, ready, start) -> None:
         workspace.keep("captions", f"{who} {number}", frame(f"{who} {number}", "same"), "c", "s")
         workspace.keep("captions", f"{who} shared {number}", frame(f"shared {number}"), "c", "s")
         for run_id in (f"{who}{number}", f"contested{number}"):
-            workspace.enqueue(spec(run_id=run_id), "c", who)
-            if workspace.claim(run_id, who):
-                workspace.finish(run_id, who, [result(number, who)], {"model": who.encode()}, [])
+            workspace.enqueue(spec(run_id=run_id), "c")
+            while run := workspace.claim(lambda run: run.status == "queued"):  # also one of the other process
+                assert workspace.finish(run.run_id, [result(number, who)], {"model": who.encode()}, [])
 
 
 @pytest.mark.long

@@ -286,8 +286,9 @@ def in_stacks(
     while done < len(learners):
         _, alike = next(groupby(learners[done : done + most], lambda learner: learner.batches(settings.batch)))
         part = list(islice(alike, fitting(learners[done], settings, device)))
+        size = len(part)
 
-        def of_part(share: float, text: str, done=done, size=len(part)) -> None:
+        def of_part(share: float, text: str, done=done, size=size) -> None:
             tick((done + share * size) / len(learners), text)
 
         try:

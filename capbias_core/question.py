@@ -1,0 +1,228 @@
+"""What is asked: one typed model, from which Python arguments, flags, plan files and page controls are all made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from capbias_core.attackers import DEFAULT_ATTACKER
+from capbias_core.attributes import known_attributes
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.places import checked_path
+from capbias_core.measures.options import Described, Option, Seeded, option
+from capbias_core.measures.protocols import protocol_metrics, protocol_settings
+from capbias_core.measures.registry import check_choices, expand_metrics, needs_references
+from capbias_core.measures.registry import metric as metric_named
+from capbias_core.prepare.align import DELTA
+from capbias_core.typed import typed
+from capbias_core.types import A_TO_T, T_TO_A
+from capbias_core.workspace.ingest import File
+from capbias_core.workspace.store import checked_name
+from capbias_core.workspace.vectors import CONSTANT, check_delta
+
+# A table; records, one per row; or COCO's JSON once parsed.
+Source = str | os.PathLike | pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+
+DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
+CONTEXTUAL = "contextual"
+UNNAMED = "captions"  # the captioner of a table or list without a name
+# Arguments that say which columns and rows of files are read, and their types.
+COLUMNS = {
+    "image_id_column": str,
+    "caption_column": str | tuple[str, ...],
+    "reference_column": str | tuple[str, ...],
+    "captioner_column": str,
+}
+
+
+@dataclass(frozen=True)
+class Question(Described):
+    """What is asked. With `files`, these are read first (`resolve`); without, every source is the name of a stored
+    item."""
+
+    collection: str = option("", "the collection that holds the items", metavar="NAME")
+    captions: tuple[str, ...] = option((), "files of captions; with --collection, names (default: all)", metavar="FILE")
+    labels: str = option("", "a table of labels, or its name in the collection", metavar="FILE")
+    attribute: str = option(
+        "", f"{', '.join(known_attributes())}, an attribute of the workspace, a TOML file, or a column", metavar="NAME"
+    )
+    metrics: tuple[str, ...] = option((), "metrics or groups of them", metavar="NAME")
+    references: str = option("", "human captions; with --collection, their name", metavar="FILE")
+    attacker: tuple[str, ...] = option((DEFAULT_ATTACKER,), "attackers, each with runs of its own", metavar="NAME")
+    seeds: int | None = field(default=None, metadata={"option": Seeded.about()["seeds"]})
+    words: bool = option(False, "also scores and words of each caption, and words compared with human captions")
+    objects: str = option("", "COCO instances, or a table image_id, objects (cat|dog); or a name", metavar="FILE")
+    options: dict[str, Any] = field(
+        default_factory=dict, metadata={"option": Option("further choices by the name of the field in Options")}
+    )
+    per_object: bool = option(False, "also a row for each object")
+    rank_by: tuple[str, ...] = option(("", ""), "metric and direction; ('', '') for the one that answers")
+    files: tuple[Any, ...] = option((), "each source as a File of workspace/ingest.py")
+    attribute_column: str = option("", "the column of labels (default: detected)", metavar="COLUMN")
+    values: tuple[str, ...] = option((), "labels of a column to compare (default: all)", metavar="LABEL")
+    mapping: dict[str, str | None] = field(
+        default_factory=dict, metadata={"option": Option("label -> value of the attribute, None to drop the label")}
+    )
+    alignment: str = option(
+        CONSTANT,
+        "replacement of human words that the captioner never uses: <unk>, or the nearest word",
+        choices=(CONSTANT, CONTEXTUAL),
+    )
+    vectors: str | None = option(
+        None, "GloVe, word2vec or fastText, for contextual alignment; or a name", metavar="FILE"
+    )
+    delta: float | None = option(
+        None, f"cosine distance below which a word is near (default: {DELTA})", metavar="DISTANCE"
+    )
+    weights: str | None = option(
+        None, "find objects on --photographs with this detector (file or name)", metavar="FILE"
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("captions", "metrics", "attacker"):
+            object.__setattr__(self, name, several_names(getattr(self, name)))
+        super().__post_init__()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        stored: bool = False,
+        files: Iterable[str | os.PathLike] = (),
+        captions: Any = None,
+        labels: Any = None,
+        references: Any = None,
+        objects: Any = None,
+        protocol: str = "",
+        usual_metrics: tuple[str, ...] = DEFAULT_METRICS,
+        **given: Any,
+    ) -> Question:
+        """A checked question, in which the protocol sets what is not given (None or empty).
+
+        stored: sources are names of stored items. files: paths whose kind is detected. usual_metrics: if neither
+        metrics nor a protocol are given. given: columns, rows, `sets` and `several` as `capbias.score` takes them, and
+        other fields.
+        """
+        about: dict[str, Any] = {
+            "columns": named_columns(**{name: given.pop(name, None) for name in (*COLUMNS, "rows")})
+        }
+        about |= {name: typed(name, given.pop(name, ""), str, "", name) for name in ("sets", "several")}
+        given = {name: value for name, value in given.items() if value is not None and value not in ((), "", [])}
+        if not given.get("attribute"):
+            raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
+        settings = protocol_settings(typed("protocol", protocol, str, "", "protocol"))
+        given.setdefault("metrics", protocol_metrics(protocol, usual_metrics))
+        given.setdefault("attacker", settings.get("attacker", DEFAULT_ATTACKER))
+        given.setdefault("seeds", settings.get("seeds"))
+        own = {name: value for name, value in settings.items() if name not in ("attacker", "seeds")}
+        given["options"] = own | dict(given.get("options", {}))
+        if stored:
+            named = {"labels": labels, "references": references, "objects": objects}
+            given |= {name: value for name, value in named.items() if value} | {"captions": captions or ()}
+        else:
+            read = [File(checked_path(path), **about) for path in files]
+            read += caption_files(captions, **about) if captions is not None or not read else []
+            for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
+                read += [source_file(source, kind, **about)] if source is not None else []
+            given["files"] = tuple(read)
+        asked = cls(**given)
+        asked.check()
+        return asked
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Choices of measures by the name of the field in their Options, with the first attacker."""
+        seeds = {} if self.seeds is None else {"seeds": self.seeds}
+        return {"attacker": self.attacker[0]} | seeds | self.options
+
+    def check(self) -> None:
+        """Raises CapbiasError for a metric or choice that is not known or not allowed."""
+        metrics = expand_metrics(self.metrics)
+        of_files = ("photographs", "people") if self.files else ()  # files and frames until they are stored
+        check_choices({name: value for name, value in self.choices.items() if name not in of_files})
+        if len(self.rank_by) != 2:
+            raise CapbiasError(f"rank_by must be a metric, or a metric and its direction, not {self.rank_by!r}.")
+        name, direction = self.rank_by
+        if name and metric_named(name).name not in metrics:
+            asked = ", ".join(self.metrics)
+            raise CapbiasError(f"rank_by names {name}, but metrics asks for {asked} only.", f"Add {name} to metrics.")
+        if name and not metric_named(name).reads:
+            raise CapbiasError(
+                f"Captioners cannot be ranked by {name}, which is no mean over images and has no p.",
+                "Compare its values, or rank by another metric.",
+            )
+        if direction not in ("", A_TO_T, T_TO_A):
+            raise unknown_name("direction", direction, (A_TO_T, T_TO_A))
+        if self.delta is not None:
+            check_delta(self.delta)
+        unused = [name for name in ("vectors", "delta") if getattr(self, name) is not None]
+        if unused and self.alignment == CONSTANT:
+            raise CapbiasError(
+                f"Only contextual alignment reads {' and '.join(unused)}.",
+                "Choose that alignment.",
+                "alignment",
+                *unused,
+            )
+        if self.files and self.alignment == CONTEXTUAL and not self.vectors:
+            raise CapbiasError("Contextual alignment needs word vectors.", "Name a file of word vectors.", "vectors")
+
+    def to_plan(self, words: bool = False) -> Question:
+        """The question with metrics by their names, and without human captions if neither words nor a metric need
+        them."""
+        names = expand_metrics(self.metrics)
+        needed = words or any(map(needs_references, names))
+        return replace(self, metrics=names, words=words, references=self.references if needed else "")
+
+
+def several_names(given: str | os.PathLike | Iterable) -> tuple:
+    """One name or several as a tuple."""
+    if not isinstance(given, str | os.PathLike | Iterable):
+        raise CapbiasError(f"{given!r} is neither a name nor a list of names.")
+    return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
+
+
+def named_columns(rows: Mapping[str, Any] | str | Sequence[str] | None = None, **given: Any) -> dict[str, Any]:
+    """What arguments say of the columns and rows of a file, by role, as `File.columns` takes it.
+
+    rows: a mapping, or texts such as `language=en`. given: of COLUMNS. Raises CapbiasError for a text without =.
+    """
+    if rows and not isinstance(rows, Mapping):
+        texts = [rows] if isinstance(rows, str) else list(rows)
+        if wrong := [text for text in texts if "=" not in str(text)]:
+            raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
+        rows = dict(str(text).split("=", 1) for text in texts)
+    named = {
+        name.removesuffix("_column"): typed(name, value, COLUMNS[name], "", name)
+        for name, value in given.items()
+        if value
+    }
+    return named | ({"rows": rows} if rows else {})
+
+
+def source_file(source: Source, kind: str, name: str = "", **about: Any) -> File:
+    """A source of Python or the command line as a File. Raises CapbiasError for a URL."""
+    if isinstance(source, str | os.PathLike):
+        return File(checked_path(source), kind, name, **about)
+    return File(source, kind, name or {CAPTIONS: UNNAMED, LABELS: "labels"}.get(kind, kind), **about)
+
+
+def caption_files(given: Any, **about: Any) -> list[File]:
+    """Caption sets as files: a path is named after its file, a table or list `captions`, a dict names its sets.
+
+    >>> [file.item_name for file in caption_files(["nic.json", "out/sat.json"])]
+    ['nic', 'sat']
+    >>> [file.item_name for file in caption_files({"mine": [{"image_id": 1, "caption": "a"}]})]
+    ['mine']
+    """
+    if given is None or (isinstance(given, Mapping | Sequence) and not len(given)):
+        raise CapbiasError("No captions were given.", "Name one or more caption files.", "captions")
+    if isinstance(given, Mapping) and "annotations" not in given:
+        return [source_file(source, CAPTIONS, checked_name(str(name)), **about) for name, source in given.items()]
+    many = isinstance(given, Sequence) and not isinstance(given, str)
+    paths = many and all(isinstance(source, str | os.PathLike) for source in given)
+    return [source_file(source, CAPTIONS, **about) for source in (given if paths else [given])]

@@ -1,0 +1,433 @@
+"""The inputs of a question: files are stored, names are looked up, and what does not belong together is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from capbias_core.attributes import get_attribute, known_attributes
+from capbias_core.attributes.labels import label_columns
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import (
+    BOXES,
+    CAPTIONS,
+    KINDS,
+    LABELS,
+    OBJECTS,
+    REFERENCES,
+    SEGMENTS,
+    VECTORS,
+    kind_name,
+    kind_title,
+)
+from capbias_core.load.checks import refuse
+from capbias_core.load.photographs import find_pictures
+from capbias_core.load.places import checked_path
+from capbias_core.load.report import ImportReport
+from capbias_core.prepare.align import DELTA
+from capbias_core.processes import temporary_folder
+from capbias_core.question import Question, source_file
+from capbias_core.types import Attribute, Progress, silent
+from capbias_core.whole_files import typed_path
+from capbias_core.workspace.conditions import CUT
+from capbias_core.workspace.content import content_of
+from capbias_core.workspace.derived import derivable, derive, keep_derived
+from capbias_core.workspace.ingest import WARNINGS, File, Part, describe, expand, preview, read_part, store
+from capbias_core.workspace.labels import (
+    attribute_of,
+    column_labels,
+    compared_lines,
+    dropped_line,
+    resolve_attribute,
+    table_with,
+    tables_with,
+)
+from capbias_core.workspace.memory import MemoryWorkspace
+from capbias_core.workspace.models import resolve_model
+from capbias_core.workspace.objects import (
+    CONFIDENCE,
+    WEIGHTS,
+    Detections,
+    about_boxes,
+    boxes_of,
+    keep_objects_of,
+    weights_option,
+)
+from capbias_core.workspace.photographs import keep_images
+from capbias_core.workspace.spec import ModelReference, RunSpec
+from capbias_core.workspace.store import Workspace, checked_name, default_folder, suggested_name
+from capbias_core.workspace.vectors import CONSTANT, alignment_option, keep_vectors, offer_vectors
+
+Tell = Callable[[str], None]
+
+
+@contextmanager
+def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Workspace]:
+    """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
+    path = typed_path(folder) if folder else default_folder()
+    yield Workspace(path) if make or path.exists() else MemoryWorkspace()
+
+
+def resolve(
+    workspace: Workspace,
+    question: Question,
+    tell: Tell,
+    progress: Progress = silent,
+    own_attributes: Path | None = None,
+) -> Question:
+    """The question with names of stored items: its files are stored, its names are looked up.
+
+    tell: receives each line for the user. own_attributes: a folder of the user's TOML files. Raises CapbiasError for
+    anything that cannot be read or does not belong together.
+    """
+    if not question.files:
+        return _by_name(workspace, question, tell, own_attributes)
+    with temporary_folder() as unpacked:
+        files: list[File] = []
+        for number, file in enumerate(question.files):
+            inside = [file.source] if file.kind else expand([file.source], unpacked / str(number), tell)
+            files += [replace(file, source=source) for source in inside]
+        parts = [part for part in preview(files) if part.kind != SEGMENTS]
+    if any(not file.kind for file in question.files):  # before any error: what each file is read as
+        kinds = [(part.file.title, kind_title(part.kind, "not read")) for part in parts if not part.reading.second]
+        tell("; ".join(map(": ".join, kinds)))
+    for part in parts:
+        if part.reading.error:
+            raise _misplaced(part, parts) or part.reading.error
+    warn([part.report for part in parts if part.report], tell)
+    captions = [part for part in parts if part.kind == CAPTIONS]
+    if not captions:
+        raise CapbiasError(
+            f"No file holds captions of a model ({'; '.join(map(describe, parts))}).",
+            "Name the file of captions, and its columns if needed.",
+            "captions",
+            "image_id_column",
+            "caption_column",
+        )
+    references, objects = _references(parts, tell), _one(parts, OBJECTS)
+    labels = _labels(question, parts, tell, own_attributes)
+    for part in (*captions, *((objects,) if objects else ())):
+        if part.report and labels and not part.images & labels.images:
+            here, there = (", ".join(sorted(images)[:2]) for images in (part.images, labels.images))
+            raise CapbiasError(
+                f"No image of {part.file.title} is in {labels.file.title} "
+                f"({part.reading.near or f'{here} here, {there} there'}).",
+                "Check that the files belong together, or name the column of image IDs.",
+                "image_id_column",
+            )
+    for part in captions:
+        if references and references.report and part.report and part.report.several > references.report.several == 0:
+            tell(
+                f"warning: {part.file.title} has several captions per image and {references.file.title} has one. "
+                "Are captions and references swapped?"
+            )
+    items = store(workspace, question.collection, [part for part in (labels, references, objects, *captions) if part])
+    names = {kind: [item.name for item in items if item.kind == kind] for kind in (CAPTIONS, REFERENCES, OBJECTS)}
+    if labels:
+        attribute = labels.file.mapping[0]["attribute"]["name"]
+        tables = (item for item in items if item.kind == LABELS and attribute in item.details["attributes"])
+        table = next(tables).name
+    else:
+        rule = derivable(question.attribute, own_attributes)
+        assert references is not None and rule is not None
+        derived = derive(workspace, workspace.item(REFERENCES, names[REFERENCES][0], question.collection), rule)
+        tell(derived.line(references.file.title))
+        table, attribute = keep_derived(workspace, derived).name, rule.name
+    options = dict(question.options)
+    if folder := options.get("photographs"):
+        # Named as the folder is, so that results name the masked photographs that a judge saw.
+        options["photographs"] = suggested_name(checked_path(folder).resolve().name)
+        keep_images(workspace, checked_path(folder), question.collection, options["photographs"])
+    if (people := options.get("people")) is not None:
+        path = typed_path(people) if isinstance(people, str | os.PathLike) else None
+        kind = SEGMENTS if path and path.suffix.lower() == ".json" else BOXES
+        file = source_file(people, kind, "" if path and path.suffix else "people")
+        part = read_part(file.source, kind, file.name)
+        warn([part.report] if part.report else [], tell)
+        options["people"] = store(workspace, question.collection, [part])[0].name
+    if question.weights:
+        names[OBJECTS] = [_detect_objects(workspace, question, tell, progress)]
+    resolved = replace(
+        question,
+        captions=tuple(names[CAPTIONS]),
+        labels=table,
+        attribute=attribute,
+        references="".join(names[REFERENCES][:1]),
+        objects="".join(names[OBJECTS][:1]),
+        options=options | _alignment(workspace, question, tell),
+        files=(),
+    )
+    _check_content(workspace, resolved, tell)
+    return resolved
+
+
+def _check_content(workspace: Workspace, question: Question, tell: Tell) -> None:
+    """Tell what the content checks find in captions with their labels and human captions. Raises CapbiasError if they
+    are not to be scored."""
+    collection = question.collection
+    names_values, where = attribute_of(workspace.item(LABELS, question.labels, collection), question.attribute)
+    human = question.references
+    references = workspace.item(REFERENCES, human, collection).hash if human else ""
+    for name in question.captions:
+        captions = workspace.item(CAPTIONS, name, collection).hash
+        found = content_of(workspace, RunSpec("", 0, name, captions, references, where, names_values.stored()))
+        refuse(found, name)
+        for each in found:
+            tell(f"warning: {name}: {each.text}")
+
+
+# names of items
+
+
+def _by_name(workspace: Workspace, question: Question, tell: Tell, own_attributes: Path | None) -> Question:
+    """All captions if none is named, the newest table with the attribute, the only references."""
+    collection, attribute = question.collection, question.attribute
+    if collection not in workspace.collections():
+        raise unknown_name("collection", collection, workspace.collections())
+    items = workspace.items(collection=collection)
+    tables = [item for item in items if item.kind == LABELS]
+    if question.labels:
+        if question.labels not in [item.name for item in tables]:
+            raise unknown_name("table of labels", question.labels, [item.name for item in tables])
+        tables = [item for item in tables if item.name == question.labels]
+    if not tables_with(tables, attribute) and derivable(attribute, own_attributes):
+        raise CapbiasError(
+            f"No table of the collection {collection!r} has labels of {attribute!r}.",
+            f"Derive them from human captions: capbias labels derive {attribute} --references NAME "
+            f'--collection "{collection}"',
+        )
+    table = table_with(tables, attribute).name
+    if others := [item.name for item in tables if attribute in item.details["attributes"] and item.name != table]:
+        tell(f"labels of {attribute}: {table}; not used: {', '.join(others)}")
+    captions = question.captions or tuple(
+        item.name for item in items if item.kind == CAPTIONS and CUT not in item.details
+    )
+    human = [item.name for item in items if item.kind == REFERENCES]
+    if not question.references and len(human) > 1:
+        raise CapbiasError(
+            f"{collection} has {len(human)} sets of references: {', '.join(human)}.",
+            "Name the set to compare with.",
+            "references",
+        )
+    for item in items:
+        for warning in item.details.get(WARNINGS, ()) if item.kind == CAPTIONS and item.name in captions else ():
+            tell(f"warning: {item.name}: {warning}")
+    resolved = replace(
+        question,
+        captions=captions,
+        labels=table,
+        references=question.references or "".join(human),
+        options=question.options | _alignment(workspace, question, tell),
+    )
+    _check_content(workspace, resolved, tell)
+    return resolved
+
+
+# files
+
+
+def _one(parts: Sequence[Part], kind: str) -> Part | None:
+    """The only part of a kind; None if there is none. Raises CapbiasError for several."""
+    among = [part for part in parts if part.kind == kind and not part.reading.second]
+    named = [part for part in among if part.file.kind] or among
+    if len(named) > 1:
+        files = ", ".join(part.file.title for part in among)
+        raise CapbiasError(
+            f"Several files hold {KINDS[kind].title}: {files}.", "Name the file to use.", kind_name(kind)
+        )
+    return named[0] if named else None
+
+
+def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
+    """The human captions: a separate file, else those beside a model's captions."""
+    if alone := _one(parts, REFERENCES):
+        return alone
+    beside = sorted((part for part in parts if part.kind == REFERENCES), key=lambda part: not part.wanted)
+    if beside:
+        tell(f"note: human captions are those in {beside[0].file.title}")
+        return beside[0]
+    return None
+
+
+def _labels(question: Question, parts: Sequence[Part], tell: Tell, own_attributes: Path | None) -> Part | None:
+    """The table of labels with its mapping; None if labels are to be derived from the references."""
+    rule = derivable(question.attribute, own_attributes)
+    tables = [part for part in parts if part.kind == LABELS]
+    tables = [part for part in tables if part.file.kind] or tables
+    if not tables and rule:
+        if not any(part.kind == REFERENCES for part in parts):
+            raise CapbiasError(
+                f"There are no labels of {rule.name}, and no human captions to derive them from.",
+                "Name a table of labels (a file of captions with a column of labels is one, too), or human captions.",
+                "labels",
+                "references",
+            )
+        called = {name.casefold() for name in (rule.name, *rule.columns)}
+        for part in parts:
+            if columns := [name for name in part.reading.columns if name.strip().casefold() in called]:
+                raise CapbiasError(
+                    f"{part.file.title} has a column {columns[0]}, so labels of {rule.name} are not derived.",
+                    "Give the file as labels, too.",
+                    "labels",
+                )
+        if question.values or question.attribute_column:
+            raise CapbiasError(
+                f"Only a table of labels has columns and values to choose; labels of {rule.name} are derived.",
+                "Name a table of labels, or leave the choice out.",
+                "labels",
+                "values",
+                "attribute_column",
+            )
+        return None
+    if not tables:
+        raise CapbiasError("There are no labels.", "Name a table with one row per image.", "labels")
+    having = [
+        part for part in tables if part.frame is not None and _has_attribute(question, part.frame, own_attributes)
+    ]
+    if len(having) > 1:
+        files = ", ".join(part.file.title for part in having)
+        raise CapbiasError(
+            f"Several tables have labels of {question.attribute}: {files}.", "Name the table to use.", "labels"
+        )
+    table = having[0] if having else tables[0]
+    frame = table.frame
+    assert frame is not None
+    try:
+        attribute = _defined(question, own_attributes)
+        overrides = {attribute.name if attribute else question.attribute: question.mapping}
+        details = resolve_attribute(
+            frame, question.attribute, question.attribute_column, question.values, overrides, own_attributes
+        )
+    except CapbiasError:
+        if error := _misplaced(table, parts):
+            raise error from None
+        raise
+    table = replace(table, file=replace(table.file, mapping=(details,)))
+    tell(f"labels: {details['attribute']['name']} from the column {details['column']} of {table.file.title}")
+    for line in [*compared_lines(frame, details, own_attributes), dropped_line(frame, details)]:
+        tell(line)
+    if left_out := [part.file.title for part in tables if part.key != table.key]:
+        tell(f"not used: {', '.join(left_out)}, without a column for {question.attribute}")
+    return table
+
+
+def _defined(question: Question, own_attributes: Path | None) -> Attribute | None:
+    """The attribute that the question names; None for a column of the labels."""
+    defined = question.attribute in known_attributes(own_attributes) or question.attribute.endswith(".toml")
+    return get_attribute(question.attribute, own_attributes) if defined else None
+
+
+def _has_attribute(question: Question, frame: pd.DataFrame, own_attributes: Path | None) -> bool:
+    """Whether a table has a column for the attribute, by its name or by its labels."""
+    attribute = None if question.attribute_column else _defined(question, own_attributes)
+    if attribute:
+        return bool(label_columns(attribute, column_labels(frame)))
+    columns = {name.strip().lower() for name in frame.columns if name != "image_id"}
+    return (question.attribute_column or question.attribute).strip().lower() in columns
+
+
+def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
+    """The error for a file that holds something else than it was given as; None if its content does not tell."""
+    role, holds = part.file.kind, part.reading.guess
+    if not role or holds in ("", role) or {role, holds} in ({CAPTIONS, REFERENCES}, {OBJECTS, BOXES}):
+        return None
+    for other in parts:
+        if other is not part and other.file.kind == holds and other.reading.guess == role:
+            return CapbiasError(
+                f"{part.file.title} and {other.file.title} are swapped.",
+                "Swap them.",
+                kind_name(role),
+                kind_name(holds),
+            )
+    named = [kind_name(holds)] if KINDS[holds].joins else []
+    hint = f"Give it as {KINDS[holds].title}." if named else ""
+    return CapbiasError(f"{part.file.title} holds {KINDS[holds].title}, not {KINDS[role].title}.", hint, *named)
+
+
+def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
+    """Send each account, warning and note of reports once, with the files that it is about."""
+    files: dict[str, dict[str, None]] = {}
+    for report in reports:
+        account = ["; ".join(f"{label[0].lower()}{label[1:]}: {text}" for label, text in report.account)]
+        for name, texts in (("read", filter(None, account)), ("warning", report.warnings), ("note", report.notes)):
+            for text in texts:
+                files.setdefault(f"{name}: {{}}: {text}", {})[report.file] = None
+    for line, names in files.items():
+        tell(line.replace("{}", ", ".join(names), 1))
+
+
+# photographs
+
+
+def _detect_objects(workspace: Workspace, question: Question, tell: Tell, progress: Progress) -> str:
+    """The name of the stored objects that a detector finds on the photographs; its boxes are stored too."""
+    folder = question.options.get("photographs")
+    if any(file.kind == OBJECTS for file in question.files) or not folder:
+        raise CapbiasError(
+            "A detector finds objects on photographs if no objects are given.",
+            "Give photographs, and either a detector or objects.",
+            "photographs",
+            "weights",
+            "objects",
+        )
+    # A download outlives this workspace.
+    option = weights_option(workspace, question.weights, default_folder() / WEIGHTS)
+    pictures = find_pictures(checked_path(folder))
+    files = {
+        image: checked_path(folder) / name for image, name in zip(pictures["image_id"], pictures["file"], strict=True)
+    }
+    boxes = looked_at(workspace, files, option, CONFIDENCE, tell, progress)
+    item = workspace.keep(BOXES, OBJECTS, boxes.frame, question.collection, *about_boxes(boxes, option, CONFIDENCE))
+    return keep_objects_of(workspace, item).name
+
+
+def looked_at(
+    workspace: Workspace,
+    files: Mapping[str, Path],
+    option: ModelReference,
+    confidence: float,
+    tell: Tell,
+    progress: Progress = silent,
+) -> Detections:
+    """The boxes of photographs. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
+    boxes = boxes_of(workspace.folder, files, resolve_model(workspace, option), confidence, progress)
+    for name, error in boxes.refused.items():
+        tell(f"left out: {name}: {error}")
+    if not boxes.read:
+        raise CapbiasError(f"None of {len(files):,} photographs can be read.", "The lines above say why.")
+    tell(
+        f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs by {option['name']}; {boxes.computed:,} "
+        f"detected now, {len(boxes.read) - boxes.computed:,} before"
+    )
+    return boxes
+
+
+# alignment
+
+
+def _alignment(workspace: Workspace, question: Question, tell: Tell) -> dict[str, Any]:
+    """The choice `alignment` of measures. The words of the stored captions are looked up in the vectors first."""
+    collection = question.collection
+    if question.alignment == CONSTANT:
+        return {}
+    if question.files:
+        path = checked_path(question.vectors or "")
+        name = checked_name(path.stem)
+        item = keep_vectors(workspace, offer_vectors(workspace, path, collection), name, collection)
+    else:
+        names = [item.name for item in workspace.items(VECTORS, collection)]
+        if not question.vectors and len(names) != 1:
+            raise CapbiasError(
+                f"{collection} has {len(names)} files of word vectors ({', '.join(names) or 'none'}).",
+                "Name the file to use, or import one: capbias import --kind vectors FILE.",
+                "vectors",
+            )
+        item = workspace.item(VECTORS, question.vectors or names[0], collection)
+    tell(f"{item.name}: {item.details['found']:,} of {item.rows:,} words of the captions have a vector")
+    return {"alignment": alignment_option(item, DELTA if question.delta is None else question.delta)}

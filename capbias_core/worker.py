@@ -1,0 +1,159 @@
+"""Computes queued runs: `python -m capbias_core.worker WORKSPACE` computes those of a workspace until none is left.
+
+An engine starts it as `python -m capbias_core.worker light|torch PROCESS`. It then computes light runs, or those with
+torch, that PROCESS has queued in the workspaces whose folders come from standard input, one per line as JSON. It ends
+when it is idle for long, and with that input, which PROCESS keeps open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from capbias_core.errors import Cancelled, CapbiasError
+from capbias_core.measures.registry import MEASURES
+from capbias_core.runs.run import failure, needs_workers, run_one
+from capbias_core.types import Progress
+from capbias_core.workspace.catalogue import Unavailable, WorkspaceError, this_process
+from capbias_core.workspace.people import acting
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
+
+SECONDS_BETWEEN_NOTES = 0.25
+BEAT_SECONDS = 5.0
+IDLE_SECONDS = 300.0  # then a process ends; the engine starts another one for the next run
+STOP_SECONDS = 5.0  # that a run gets to stop when its process has to end
+
+
+def execute(folder: str, run_id: str) -> None:
+    """Compute one queued run, and note how it ends: finished, failed or cancelled. A cluster that lost a worker calls
+    this again for the run that the worker had. Raises WorkspaceError if the end cannot be written."""
+    workspace = Workspace(folder, make=False)
+    try:
+        if run := workspace.claim(lambda run: run.run_id == run_id and run.status in (*ACTIVE, "died")):
+            _compute(workspace, run, threading.Event())
+            workspace.beat()
+    except BaseException:  # such as Ctrl-C
+        workspace.end_here(run_id, "cancelled", "cancelled", this_process())
+        raise
+
+
+def work(folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Event) -> None:
+    """Compute the queued runs that this function accepts, the oldest first, until none is left. Raises WorkspaceError
+    if the workspace cannot be used."""
+    workspace = Workspace(folder, make=False)
+    while not stopping.is_set():
+        run = workspace.claim(lambda run: run.status == "queued" and accepts(run))
+        if run is None:
+            return
+        _compute(workspace, run, stopping)
+
+
+def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> None:
+    """Compute a run that this process has claimed. An end that cannot be written is remembered."""
+
+    def fail(message: str) -> None:
+        workspace.end_here(run.run_id, "failed", message, this_process())
+
+    try:
+        with acting(run.owner), _beating(workspace):
+            outcome = run_one(workspace, run.spec, _reporter(workspace, run.run_id, stopping))
+        names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
+        for line in outcome.log:
+            workspace.log(run.run_id, line)
+        workspace.finish(run.run_id, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
+    except Cancelled:
+        with suppress(WorkspaceError):
+            workspace.log(run.run_id, "stopped")
+    except CapbiasError as error:
+        fail(str(error))
+    except Exception as error:  # whatever failed, the end must be noted
+        with suppress(WorkspaceError):  # which may be what failed
+            workspace.log(run.run_id, traceback.format_exc().rstrip())
+        fail(failure(error))
+    for folder in workspace.unfinished.glob("*"):
+        with suppress(WorkspaceError):
+            if (left := workspace.run(folder.name)) is None or left.status in ("finished", "failed"):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _beating(workspace: Workspace) -> Iterator[None]:
+    """In the block, other hosts see that this process lives, also while a run reports nothing."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(BEAT_SECONDS):
+            with suppress(WorkspaceError):
+                workspace.beat()
+
+    threading.Thread(target=beat, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _reporter(workspace: Workspace, run_id: str, stopping: threading.Event) -> Progress:
+    """Writes progress to the workspace. It raises Cancelled if the run is cancelled or this process has to end."""
+    last_time, last_line = 0.0, ""
+
+    def progress(share: float, message: str) -> None:
+        nonlocal last_time, last_line
+        now = time.monotonic()
+        if now - last_time < SECONDS_BETWEEN_NOTES:
+            return
+        last_time = now
+        if stopping.is_set():
+            raise Cancelled
+        with suppress(Unavailable):  # a full disk may have room again when the run is done
+            if not workspace.progress(run_id, share, message):
+                raise Cancelled
+            line = message.rsplit(", loss", 1)[0]
+            if line != last_line:
+                workspace.log(run_id, message)
+                last_line = line
+
+    return progress
+
+
+def main(arguments: list[str]) -> None:
+    stopping = threading.Event()
+    if len(arguments) == 1:
+        work(arguments[0], lambda _: True, stopping)
+        return
+    kind, parent = arguments
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent cancels
+    folders: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        try:
+            with open(0, "rb", buffering=0) as lines:
+                for line in lines:
+                    folders.put(json.loads(line))
+        finally:
+            stopping.set()
+            folders.put("")
+            time.sleep(STOP_SECONDS)
+            os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    with suppress(queue.Empty):
+        while folder := folders.get(timeout=IDLE_SECONDS):
+            work(folder, lambda run: run.process == parent and needs_workers(run.spec) == (kind == "torch"), stopping)
+            Workspace(folder).beat()  # raises WorkspaceError if an end is not written: the run dies with this process
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except CapbiasError as error:
+        sys.exit(f"error: {error}")
