@@ -88,13 +88,18 @@ class NgramAttacker:
     def fit_many(
         self, corpus: NgramCorpus, trainings: Sequence[Training], n_values: int, tick: Progress
     ) -> Iterator[LinearModel]:
-        """Neighbours in the list train together if more than half of their captions are the same."""
+        """Neighbours in the list train together if more than half of their captions are the same. A seed that comes
+        again begins the other side of a comparison, which trains apart: equal captions of both sides then have equal
+        guesses to the last digit."""
         matrix, chosen, done = corpus.ngrams.matrix, [corpus.copy_of[training.rows] for training in trainings], 0
         while done < len(chosen):
             known = np.zeros(matrix.shape[0], dtype=bool)
             known[chosen[done]] = True
-            end, most = done + 1, min(len(chosen), done + MOST_TOGETHER)
+            end, most, seeds = done + 1, min(len(chosen), done + MOST_TOGETHER), {trainings[done].seed}
             while trainings[done].labels.ndim == 1 and end < most and known[chosen[end]].mean() > 0.5:
+                if trainings[end].seed in seeds:
+                    break
+                seeds.add(trainings[end].seed)
                 end += 1
 
             steps = count(1)
