@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 DEVICES = (AUTO, "cpu", "cuda")
+# How products are computed on CUDA: with 23 bits of each number, with 10 of them, or with 7 (and half of the memory).
+PRECISIONS = FP32, TF32, BF16 = "fp32", "tf32", "bf16"
 # cuBLAS needs it for deterministic algorithms; read when a process first uses CUDA.
 CUBLAS = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
@@ -61,4 +63,7 @@ def device_of(attacker: object) -> str:
 def trained_on(attacker: object, deterministic: bool = False) -> str:
     """The device as part of a method, such as `; trained on cuda`; '' for an attacker without a device."""
     device = device_of(attacker)
-    return f"; trained on {device}{', deterministic algorithms' if deterministic else ''}" if device else ""
+    if not device:
+        return ""
+    precision = f", {getattr(attacker, 'precision', FP32)}" if device == "cuda" else ""
+    return f"; trained on {device}{precision}{', deterministic algorithms' if deterministic else ''}"

@@ -17,28 +17,27 @@ from capbias_core.language.files import MINILM
 def _lstm_bi(setup: Setup) -> Attacker:
     from capbias_core.attackers.networks.scratch import LSTM_BI
 
-    return replace(LSTM_BI, device=setup.device)
+    return replace(LSTM_BI, device=setup.device, precision=setup.precision)
 
 
 def _recurrent(setup: Setup, **settings: Any) -> Attacker:
     from capbias_core.attackers.networks.scratch import RecurrentAttacker
 
-    return RecurrentAttacker(device=setup.device, **settings)
+    return RecurrentAttacker(device=setup.device, precision=setup.precision, **settings)
 
 
 def _transformer(setup: Setup, heads: int) -> Attacker:
     from capbias_core.attackers.networks.scratch import TransformerAttacker
 
-    return TransformerAttacker(device=setup.device, heads=heads)
+    return TransformerAttacker(device=setup.device, precision=setup.precision, heads=heads)
 
 
 def _frozen(setup: Setup, **settings: Any) -> Attacker:
     from capbias_core.attackers.networks.pretrained import FrozenAttacker
 
     assert setup.model is not None  # an entry that names a model gets its files
-    return FrozenAttacker(
-        device=setup.device, path=setup.model.path, digest=setup.model.digest, cache=setup.cache, **settings
-    )
+    device, precision, (path, digest) = setup.device, setup.precision, (setup.model.path, setup.model.digest)
+    return FrozenAttacker(device=device, precision=precision, path=path, digest=digest, cache=setup.cache, **settings)
 
 
 def _fine_tuned(setup: Setup, **settings: Any) -> Attacker:

@@ -13,7 +13,7 @@ from operator import ge, gt, le, lt
 from typing import Any, Self
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
-from capbias_core.attackers.device import AUTO, DEVICES
+from capbias_core.attackers.device import AUTO, DEVICES, PRECISIONS, TF32
 from capbias_core.errors import unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.prepare.align import DELTA
@@ -183,13 +183,19 @@ class Trained(OnDevice):
     deterministic: bool = option(
         False, "on CUDA: use only algorithms that give the same numbers each time; slower", flag="--deterministic"
     )
+    precision: str = option(
+        TF32,
+        "of products on CUDA: fp32 is the most exact, tf32 twice as fast, bf16 needs half of the memory",
+        flag="--precision",
+        choices=PRECISIONS,
+    )
 
     def effective(self) -> Self:
-        """Without determinism on a CPU, which a CPU has anyway; a light attacker has no device."""
+        """Without what a CPU does not read; a light attacker has no device."""
         attacker = getattr(self, "attacker", "")
         if attacker and attacker_entry(attacker).in_process:
-            return replace(self, deterministic=False, device=AUTO)
-        return replace(self, deterministic=False) if self.device == "cpu" else self
+            return replace(self, deterministic=False, precision=TF32, device=AUTO)
+        return replace(self, deterministic=False, precision=TF32) if self.device == "cpu" else self
 
 
 @dataclass(frozen=True)

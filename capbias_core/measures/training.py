@@ -157,7 +157,7 @@ def attacker_of(job: Job) -> Attacker:
     """The attacker of a run, on the device of its options. Raises CapbiasError if its encoder is missing."""
     options = job.options
     model = job.model(options.encoder) if options.encoder else None
-    return load_attacker(options.attacker, options.device, model, job.embeddings)
+    return load_attacker(options.attacker, options.device, model, job.embeddings, options.precision)
 
 
 def _kept_logits(file: Path) -> list[np.ndarray] | None:

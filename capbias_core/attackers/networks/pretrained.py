@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus, Training
 from capbias_core.attackers.device import choose_device
+from capbias_core.attackers.networks.stacked import Head, Learner, in_stacks
 from capbias_core.attackers.networks.training import (
     DROP,
     Attributed,
@@ -150,8 +151,20 @@ class FrozenAttacker(PretrainedAttacker):
     def fit_many(
         self, corpus: EmbeddedCorpus, trainings: Sequence[Training], n_values: int, tick: Progress
     ) -> Iterator:
-        corpus.vectors(tick)  # before the heads train side by side
-        yield from super().fit_many(corpus, trainings, n_values, tick)
+        """See `base.Attacker`. On CUDA heads without batch normalisation train in stacks, else in threads."""
+        vectors, device = corpus.vectors(tick), choose_device(self.device)
+        if device.type == "cpu" or self.norm:
+            yield from super().fit_many(corpus, trainings, n_values, tick)
+            return
+        learners = []
+        for training in trainings:
+            head = self.untrained_head(vectors.shape[1], training, n_values)
+            split = set_aside(len(training.rows), training.seed, self.patience)
+            start_at_frequencies(head, training.labels[split[0]])
+            copies = corpus.copy_of[training.rows]
+            learners.append(Learner(Head(head), vectors, copies, training.labels, *split, training.seed))
+        for learner in in_stacks(learners, self, device, self.precision, tick):
+            yield FittedFrozen(self.encoder, learner.network.head, self.integration_steps)
 
 
 class FittedFrozen(FittedPretrained):

@@ -12,8 +12,7 @@ embeddings, and 5 heads divide it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -24,6 +23,7 @@ from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus, Training
 from capbias_core.attackers.device import choose_device
+from capbias_core.attackers.networks.stacked import Learner, in_stacks
 from capbias_core.attackers.networks.training import (
     PAD,
     SCORING_BATCH,
@@ -36,6 +36,7 @@ from capbias_core.attackers.networks.training import (
     logit_count,
     logits_of,
     mlp,
+    positions,
     set_aside,
     start_at_frequencies,
     training_vocabulary,
@@ -74,6 +75,7 @@ class RecurrentNetwork(ScratchNetwork):
     def __init__(self, words: int, logits: int, attacker: RecurrentAttacker):
         width = attacker.ways * attacker.hidden
         super().__init__(words, width, attacker)
+        self.unit, self.ways = attacker.unit, attacker.ways
         self.dropout = Dropout(attacker.dropout)
         unit = {"lstm": nn.LSTM, "rnn": nn.RNN}[attacker.unit]
         sizes = [attacker.embedding] + [width] * (attacker.layers - 1)
@@ -118,14 +120,6 @@ class TransformerNetwork(ScratchNetwork):
             weights.append(layer.self_attn(states, states, states, average_attn_weights=False)[1])
             states = layer(states)
         return torch.stack(weights, dim=1)
-
-
-def positions(states: Tensor) -> Tensor:
-    """(T, E) for (B, T, E): sine and cosine of each position, by turns, at wavelengths from 2 pi to 10,000 x 2 pi."""
-    steps, size = states.shape[1:]
-    position = torch.arange(steps, device=states.device, dtype=torch.float32)[:, None]
-    angle = position * torch.exp(torch.arange(0, size, 2, device=states.device) * (-math.log(10_000) / size))
-    return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)[:, :size]
 
 
 @dataclass(frozen=True)
@@ -210,14 +204,33 @@ class ScratchAttacker(NetworkAttacker):
 
     def train(self, corpus: Corpus, training: Training, n_values: int, tick: Progress) -> FittedScratch:
         """A trained network; its vocabulary is that of the captions it trained on, other words are `<unk>`."""
+        vocabulary, learner = self.learner(corpus, training, n_values)
+        network = learner.network.to(choose_device(self.device))
+        split = learner.kept, learner.aside
+        learn_captions(network, learner.captions, learner.copies, training, split, self, tick)
+        return self.fitted(vocabulary, network, self.integration_steps)
+
+    def learner(self, corpus: Corpus, training: Training, n_values: int) -> tuple[dict[str, int], Learner]:
+        """An untrained network and what it learns from, and its vocabulary."""
         kept, aside = set_aside(len(training.rows), training.seed, self.patience)
         captions, copies = corpus.at(training.rows)
         vocabulary = training_vocabulary(captions.rows(np.unique(copies[kept])))
         make = partial(self.network, len(vocabulary) + 1, logit_count(training.labels, n_values))
-        network = initialised(make, training.seed).to(choose_device(self.device))
+        network = initialised(make, training.seed)
         start_at_frequencies(network.head, training.labels[kept])
-        learn_captions(network, with_ids(captions, vocabulary), copies, training, (kept, aside), self, tick)
-        return self.fitted(vocabulary, network, self.integration_steps)
+        coded = with_ids(captions, vocabulary)
+        return vocabulary, Learner(network, coded, copies, training.labels, kept, aside, training.seed)
+
+    def fit_many(self, corpus: Corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator:
+        """See `base.Attacker`. On CUDA all train in stacks, on a CPU in threads."""
+        device = choose_device(self.device)
+        if device.type == "cpu":
+            yield from super().fit_many(corpus, trainings, n_values, tick)
+            return
+        vocabularies, learners = zip(*(self.learner(corpus, each, n_values) for each in trainings), strict=True)
+        trained = in_stacks(learners, self, device, self.precision, tick)
+        for vocabulary, learner in zip(vocabularies, trained, strict=True):
+            yield self.fitted(vocabulary, learner.network, self.integration_steps)
 
 
 @dataclass(frozen=True)

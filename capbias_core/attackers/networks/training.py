@@ -2,7 +2,7 @@
 
 An attacker here is an encoder (captions to vectors, trained or frozen) and a head (a vector to logits). Each seed
 trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds do
-not. One seed does not keep a GPU busy either. `benchmarks/lstm_against_loop.py` compares with a plain loop.
+not. On CUDA they train in stacks instead (stacked.py). `benchmarks/lstm_against_loop.py` compares with a plain loop.
 
 A network reads each distinct caption of a batch once, together with the others of its length, so nothing is padded. A
 training batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many
@@ -16,6 +16,7 @@ with the lowest loss on them is kept, and training stops after five epochs witho
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -32,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Corpus, Training
-from capbias_core.attackers.device import AUTO, choose_device
+from capbias_core.attackers.device import AUTO, TF32, choose_device
 from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -40,7 +41,6 @@ from capbias_core.types import UNKNOWN_TOKEN, Contributions, Progress
 
 SCORING_BATCH = 512  # captions without gradients
 BATCHES_PER_REPORT = 5
-AT_ONCE_ON_GPU = 4  # networks; more would only take memory
 SECONDS_PER_LOOK = 0.2  # between looks at the threads that train
 ASIDE = 10  # one in so many training captions is set aside to choose the epoch
 INIT, ORDER, SET_ASIDE, DROP = range(4)  # purposes of random numbers
@@ -127,6 +127,14 @@ def mlp(sizes: Sequence[int], leak: float = 0.0, norm: bool = False, dropout: fl
     for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), *([nn.BatchNorm1d(after)] if norm else []), nn.LeakyReLU(leak)]
     return nn.Sequential(*layers[: -2 if norm else -1])
+
+
+def positions(states: Tensor) -> Tensor:
+    """(T, E) for (B, T, E): sine and cosine of each position, by turns, at wavelengths from 2 pi to 10,000 x 2 pi."""
+    steps, size = states.shape[1:]
+    position = torch.arange(steps, device=states.device, dtype=torch.float32)[:, None]
+    angle = position * torch.exp(torch.arange(0, size, 2, device=states.device) * (-math.log(10_000) / size))
+    return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)[:, :size]
 
 
 def initialised(make: Callable[[], nn.Module], seed: int) -> Any:
@@ -321,6 +329,7 @@ class NetworkAttacker:
     optimizer: str = "Adam"  # of torch.optim
     integration_steps: int = 20
     device: str = AUTO  # see device.py
+    precision: str = TF32  # of products on CUDA, see device.py
 
     def train(self, corpus: Any, training: Training, n_values: int, tick: Progress) -> Any:
         """A trained attacker."""
@@ -329,7 +338,7 @@ class NetworkAttacker:
     def fit_many(self, corpus: Any, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator:
         """See `base.Attacker`. Trainings run side by side in threads."""
         tasks = [partial(self.train, corpus, training, n_values) for training in trainings]
-        most = AT_ONCE_ON_GPU if choose_device(self.device).type == "cuda" else len(tasks)
+        most = len(tasks) if choose_device(self.device).type == "cpu" else 1
         yield from in_threads(tasks, most, tick)
 
 
