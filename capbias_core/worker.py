@@ -23,7 +23,7 @@ from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
-from capbias_core.workspace.catalogue import Unavailable, WorkspaceError, this_process
+from capbias_core.workspace.catalogue import WorkspaceError, this_process
 from capbias_core.workspace.people import acting
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
@@ -114,7 +114,7 @@ def _reporter(workspace: Workspace, run_id: str, stopping: threading.Event) -> P
         last_time = now
         if stopping.is_set():
             raise Cancelled
-        with suppress(Unavailable):  # a full disk may have room again when the run is done
+        with suppress(WorkspaceError):  # a full disk may have room again when the run is done
             if not workspace.progress(run_id, share, message):
                 raise Cancelled
             line = message.rsplit(", loss", 1)[0]
