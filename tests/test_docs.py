@@ -69,7 +69,7 @@ def test_commands_flags_and_metrics_exist(page):
         elif name not in cli.COMMANDS:
             wrong += [] if name in ("COMMAND", "--help") else [name]
         else:
-            _, apps, words = app.parse_commands(cli.with_view([name, *words]))
+            _, apps, words = app.parse_commands([name, *words])
             known = {flag for argument in apps[-1].assemble_argument_collection() for flag in argument.names}
             wrong += [f"{name} {word}" for word in words if word.startswith("--") and word not in {*known, "--help"}]
             wrong += [metric for metric in metric_names(words) if metric.lower() not in METRIC_NAMES]

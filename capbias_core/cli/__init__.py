@@ -18,7 +18,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from capbias_core import __version__
 from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, Terminated, error_text, say
-from capbias_core.errors import CapbiasError, nearest, unknown_name
+from capbias_core.errors import CapbiasError, nearest
 from capbias_core.processes import current_folder
 
 ABOUT = """Societal bias in image captions, from a terminal.
@@ -32,7 +32,8 @@ ended by SIGTERM."""
 
 # Command -> module, and what it does.
 COMMANDS = {
-    "score": ("score", "Score captions: LIC, leakage, ratio, error and more; --view NAME gives further tables"),
+    "score": ("score", "Score captions: LIC, leakage, ratio, error and more"),
+    "view": ("views", "Answer a further question on results, one subcommand each"),
     "explain": ("explain", "Show the words that carry the bias, and the effect of edits"),
     "metrics": ("metrics", "List the metrics, their meaning and their inputs"),
     "import": ("importing", "Read files, report on them, and store them in the workspace"),
@@ -45,9 +46,6 @@ COMMANDS = {
     "demo": ("run:demo_app", "Load and score the bundled demo, and print the true LIC next to the measured one"),
     "app": ("app", "Start the dashboard"),
 }
-VIEWS = (
-    "by-value", "conditions", "lengths", "consistency", "published", "anonymous-bench", "known-answer", "align", "text"
-)  # fmt: skip
 
 
 def _app() -> App:
@@ -78,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         current_folder()
         _check_command(given)
-        code = _app()(with_view(given))
+        code = _app()(given)
         sys.stdout.flush()
         return code or DONE
     except CycloptsError as error:
@@ -88,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(f"error: {gone[0]} does not exist. Check its name and folder.")
             return BAD_INPUT
         text = " ".join(str(error).split())
-        known = _app().parse_commands(with_view(given))[0] if given and given[0] in COMMANDS else ()
+        known = _app().parse_commands(given)[0] if given and given[0] in COMMANDS else ()
         see = " ".join(["capbias", *known])
         say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {see} --help.")
         return BAD_INPUT
@@ -114,22 +112,6 @@ def command() -> None:
 
     signal.signal(signal.SIGTERM, terminated)
     sys.exit(main())
-
-
-def with_view(given: Sequence[str]) -> list[str]:
-    """The words of a command, with `--view NAME` of `score` as the name of a subcommand.
-
-    >>> with_view(["score", "--captions", "sat.json", "--view=text"])
-    ['score', '--view text', '--captions', 'sat.json']
-    """
-    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--view=") else [word])]
-    if words[:1] != ["score"] or "--view" not in words:
-        return words
-    index = words.index("--view")
-    view = words[index + 1] if words[index + 1 :] else ""
-    if view not in VIEWS:
-        raise unknown_name("--view", view, VIEWS)
-    return ["score", f"--view {view}", *words[1:index], *words[index + 2 :]]
 
 
 def _check_command(given: Sequence[str]) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-from cyclopts import Group
 
 from capbias_core.api import Report, measured
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
@@ -34,7 +33,6 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.run import run_all
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_output
-from capbias_core.cli.views import views
 from capbias_core.errors import flag_name, unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
@@ -55,14 +53,12 @@ app = command(
     """\
   capbias score sat.json attributes.csv captions.json --attribute gender
   capbias score --collection coco --attribute gender --metric lic
-  capbias score --view by-value --collection coco --attribute gender
+  capbias view by-value --collection coco --attribute gender
 
 File types are detected; a captioner is named after its file. Several attackers give separate rows; a missing one is
 left out, with the reason. LIC, its parts, error and caption quality are x100; ratio is not scaled. If a run fails, or
 after Ctrl-C, the other results are written.""",
 )
-app.group_commands = Group("Views", sort_key=0)
-app.command(views, name="*")
 
 
 OF_HUMAN = choices_of(Question, "references", "alignment", "vectors", "delta", group=HUMAN)

@@ -1,4 +1,4 @@
-"""`score --view NAME`: further tables of scores, each with its flags."""
+"""`view NAME`: each answers a further question on results, with its own flags."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
-from cyclopts import App
+from cyclopts import Group
 
 from capbias_core.aggregate import unlabelled
 from capbias_core.api import ordered
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.cli.inputs import (
+    ANSWER,
     INPUTS,
     UNTRAINED,
     WHAT,
@@ -36,7 +37,16 @@ from capbias_core.cli.inputs import (
     own_folder,
 )
 from capbias_core.cli.run import outcome, run_all
-from capbias_core.cli.terminal import DONE, checked_output, say, show_table, ticking, write_output, write_table
+from capbias_core.cli.terminal import (
+    DONE,
+    checked_output,
+    say,
+    show_table,
+    ticking,
+    write_file,
+    write_output,
+    write_table,
+)
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
@@ -66,6 +76,7 @@ from capbias_core.views.results import references_read, tables_read
 from capbias_core.views.tables import row_table, to_csv
 from capbias_core.views.texts import keywords as frequent_words
 from capbias_core.views.texts import keywords_by_models, nearest_objects, text_results
+from capbias_core.views.view import FORMATS, VIEWS, Shown, exported, scope
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
@@ -74,13 +85,58 @@ from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.vectors import check_delta
 
-views = App()  # score.py adds its commands to `score`
+app = command(
+    "view",
+    """\
+  capbias view by-value --collection coco --attribute gender
+  capbias view consistency --results scores.csv""",
+)
+app.group_commands = Group("Views", sort_key=0)
 
 HumanScores = Annotated[str | None, flag("human scores: a CSV with the columns model and value", "FILE", INPUTS)]
 
 
 # Rows in RESULT_COLUMNS: CSV, or on a terminal one line per number.
 _write_rows = partial(write_table, to_csv=to_csv, for_reader=row_table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeFlags:
+    """The flags of views of finished results: which comparison they read."""
+
+    collection: CollectionFlag
+    attribute: Annotated[str, flag("the attribute (default: as the page Answer)", "NAME", INPUTS)] = ""
+    captioner: Annotated[list[str] | None, flag("captioners (default: all that were measured)", "NAME", INPUTS)] = None
+    attacker: Annotated[str, flag("the attacker of the runs (default: of the best answer)", "NAME", INPUTS)] = ""
+    seeds: Annotated[int | None, flag("their number of seeds (default: of the best answer)", "N", INPUTS)] = None
+    references: Annotated[str, flag("human captions (default: of the best answer)", "NAME", INPUTS)] = ""
+    workspace: WorkspaceFlag = None
+
+    def answer(self, view: str, **options: Any) -> Shown:
+        """What a view of VIEWS shows."""
+        with opened(self.workspace) as store:
+            known_collection(store, self.collection)
+            chosen = (self.attribute, self.captioner or (), self.attacker, self.seeds, self.references)
+            return VIEWS[view](scope(store, self.collection, *chosen), **options)
+
+
+ShownFlag = Annotated[
+    str | None,
+    flag(f"where to write it, as its ending says: {', '.join(FORMATS)} (default: stdout, as CSV)", "FILE", ANSWER),
+]
+
+
+def write_shown(shown: Shown, output: str | None) -> int:
+    """A view for a reader, with its sentence and notes on stderr; or as a file."""
+    path = checked_output(output)
+    if path:
+        content = exported(shown, path.name)
+        write_file(content.encode() if isinstance(content, str) else content, path)
+    for line in filter(None, (shown.sentence, *(f"note: {line}" for line in shown.notes))):
+        say(line)
+    if not path:
+        write_table(shown.rows, None, to_csv=csv_text, for_reader=lambda _: shown.for_reader)
+    return DONE
 
 
 def _read(read: Callable[[Path], Any], path: str) -> Any:
@@ -92,11 +148,11 @@ def _read(read: Callable[[Path], Any], path: str) -> Any:
 
 
 @command(
-    "--view by-value",
+    "by-value",
     """\
   capbias score --collection coco --attribute gender --metric lic
-  capbias score --view by-value --collection coco --attribute gender""",
-    views,
+  capbias view by-value --collection coco --attribute gender""",
+    app,
 ).default
 def by_value(
     *,
@@ -128,17 +184,17 @@ def by_value(
 
 
 @command(
-    "--view conditions",
+    "conditions",
     """\
   capbias import sat_masked_person.json --captioner sat --condition person
-  capbias score --view conditions --collection "my captions" --captioner sat \\
+  capbias view conditions --collection "my captions" --captioner sat \\
     --attribute gender race
 
 One row per metric and condition. masked: what was masked; model: the set of captions. to_original: the value minus
 that on the original photographs, paired over the images in both sets; original_there: the original value on those
 images; to_neutral: the value minus the metric's neutral point (chance, for LIC_M). Differences have 95% intervals
 (_low, _high). dba gives DBA_G, which is BA→ from T to A. Missing results are measured first.""",
-    views,
+    app,
 ).default
 def conditions(
     *,
@@ -209,14 +265,14 @@ def conditions(
 
 
 @command(
-    "--view lengths",
+    "lengths",
     """\
-  capbias score --view lengths --collection coco --captioner llava_long vinvl \\
+  capbias view lengths --collection coco --captioner llava_long vinvl \\
     --attribute gender --output lengths.csv
 
 One row per metric and cut: of (the captioner), cut, words (average caption length), then the columns of `score`.
 Captions shorter than a cut stay whole. The human captions are not cut.""",
-    views,
+    app,
 ).default
 def lengths(
     *,
@@ -255,10 +311,10 @@ def lengths(
 
 
 @command(
-    "--view consistency",
+    "consistency",
     """\
-  capbias score --view consistency --output published.csv
-  capbias score --view consistency --results scores.csv --human people.csv
+  capbias view consistency --output published.csv
+  capbias view consistency --results scores.csv --human people.csv
 
 One row per number, in the columns of `score`. The column metric is one of:
 
@@ -273,7 +329,7 @@ One row per number, in the columns of `score`. The column metric is one of:
 The column condition names the metric, such as LIC, and after a semicolon its condition; encoder names the encoders;
 n counts encoders (cv) or captioners; method names the method, or after `blank:` why there is no value. Human scores
 are the rows human_guess of the table, or a CSV. Names match regardless of case and punctuation.""",
-    views,
+    app,
 ).default
 def consistency(
     *,
@@ -299,14 +355,14 @@ def consistency(
 
 
 @command(
-    "--view published",
+    "published",
     """\
-  capbias score --view published --paper dbac --table 10
-  capbias score --view published --collection coco --output published.csv
+  capbias view published --paper dbac --table 10
+  capbias view published --collection coco --output published.csv
 
 One row per printed value and measured value of the same thing. note: what in the paper contradicts the printed value.
 holds: whether the measured 95% interval contains it, or why that is not decided.""",
-    views,
+    app,
 ).default
 def published(
     *,
@@ -333,18 +389,18 @@ def published(
 
 
 @command(
-    "--view anonymous-bench",
+    "anonymous-bench",
     """\
-  capbias score --view anonymous-bench --captions nic.json sat.json fc.json \\
+  capbias view anonymous-bench --captions nic.json sat.json fc.json \\
     --attribute gender --output proxy.csv
-  capbias score --view anonymous-bench --captions nic.json sat.json fc.json \\
+  capbias view anonymous-bench --captions nic.json sat.json fc.json \\
     --attribute gender --results scores.csv --human people.csv
 
 The photographs do not show the value; the captions need no labels. human_guess_proxy is the share of captions that
 name a value: a proxy for whether people can guess it, not their answers. proxy_alignment (--results) is the Pearson of
 each metric with the proxy over captioners; human_alignment (--human) is that with people's scores, also of the proxy.
 """,
-    views,
+    app,
 ).default
 def anonymous_bench(
     *,
@@ -384,14 +440,14 @@ def anonymous_bench(
 
 
 @command(
-    "--view known-answer",
+    "known-answer",
     """\
-  capbias score --view known-answer --output known.csv
+  capbias view known-answer --output known.csv
 
 Four sets, the DBAC paper's C1 to C4 made 100 times as large. Women, men and objects are balanced and independent; only
 the verbs differ, so that the best possible accuracy is 60, 70, 80 and 90%. One row per set and metric: Q (accuracy of
 the attacker ngram), LIC (x100), BA (b) and DPA (accuracy). The column method gives the expected value.""",
-    views,
+    app,
 ).default
 def known_answer(
     *,
@@ -410,16 +466,16 @@ def known_answer(
 
 
 @command(
-    "--view align",
+    "align",
     """\
-  capbias score --view align --captions sat.json --references captions.json \\
+  capbias view align --captions sat.json --references captions.json \\
     --vectors glove.6B.300d.txt --attribute gender --delta 0 0.5 1
 
 One row per delta, all x100, with 95% intervals over images (_low, _high): contextual, the share of unknown words (by
 count) that became their nearest word and not <unk>; unknown, the share of all words that became <unk>; METEOR between
 human captions before and after, and under constant alignment (_constant). --attribute masks its words first, as for an
 attacker; --labels keeps labelled images only. For a collection use: capbias score --metric alignment.""",
-    views,
+    app,
 ).default
 def align(
     *,
@@ -474,15 +530,15 @@ class TextChoices(measure_choices(OF_TEXTS, left_out=("objects_from",))):
 
 
 @command(
-    "--view text",
+    "text",
     """\
-  capbias score --view text --input lines.txt --attribute gender --per-object
-  capbias score --view text --input profiles.csv --column description \\
+  capbias view text --input lines.txt --attribute gender --per-object
+  capbias view text --input profiles.csv --column description \\
     --attribute gender --lead "a {word} says:" --object-words family coffee \\
     --metric gs --language-model gpt2 --sentence-encoder minilm
 
 One text per line, or a column of a table. Objects are those named in a text. Intervals are over texts.""",
-    views,
+    app,
 ).default
 def text(
     *,

@@ -96,18 +96,18 @@ NO_COUNTERPART = (
         "CV_",
         "it compares encoders: the tab Encoder sensitivity of Scores gives it of measured scores",
     ),
-    ("dbac", "condition", "verb_imbalance", "captions made up for it: `score --view known-answer` scores such sets"),
+    ("dbac", "condition", "verb_imbalance", "captions made up for it: `view known-answer` scores such sets"),
     ("dbac", "model", "average", "a mean over the paper's captioners"),
     ("repro", "metric", "training_gpu_hours", "hours of training, no score"),
     (
         "imgcap2",
         "condition",
         "anonymous_bench",
-        "on AnonymousBench, whose photographs nobody can label: `score --view anonymous-bench` compares captioners",
+        "on AnonymousBench, whose photographs nobody can label: `view anonymous-bench` compares captioners",
     ),
     ("imgcap2", "condition", "mask_rcnn", "people found by a detector of outlines; here by COCO's, or boxes by a YOLO"),
     ("genderscore", "metric", "object_rank", "it ranks the objects nearest to a word and prints no score"),
-    ("genderscore", "model", "twitter", "texts without images: `capbias score --view text` measures these"),
+    ("genderscore", "model", "twitter", "texts without images: `capbias view text` measures these"),
 )
 # What is of the value that captions name.
 OF_NAMED = {("BA", T_TO_A), ("DPA", T_TO_A)}

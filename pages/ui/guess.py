@@ -140,6 +140,6 @@ def _result(bar: Bar, runs: dict[str, RunRow], name: str, draw: int, captions: p
     )
     note(
         f"The CSV has a row for each caption set that you finished here ({', '.join(table['model'])}). The command "
-        "capbias score --view anonymous-bench --human FILE reads it; a correlation needs three captioners."
+        "capbias view anonymous-bench --human FILE reads it; a correlation needs three captioners."
     )
     note(attribute.note)

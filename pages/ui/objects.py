@@ -310,7 +310,7 @@ def _texts(bar: Bar) -> None:
     if reason := lacking_words(attribute, every=True):
         note(f"{reason}, so the Gender Score cannot be measured.")
     elif len(texts) > MOST_SCORED:
-        note(f"These are {len(texts):,} texts. For more than {MOST_SCORED:,}, use `capbias score --view text`.")
+        note(f"These are {len(texts):,} texts. For more than {MOST_SCORED:,}, use `capbias view text`.")
     else:
         _text_score_form(request)
     note(attribute.note)

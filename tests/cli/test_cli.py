@@ -31,6 +31,7 @@ from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views.captions import caption_runs, stored_attackers
 from capbias_core.views.tables import to_text
+from capbias_core.views.view import VIEWS
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 
@@ -320,7 +321,6 @@ BAD = {
     "unknown metric": "score SMALL STRONG --metric bleu",
     "unknown format": "score SMALL STRONG --format cvs",
     "too many seeds": "score SMALL STRONG --seeds 51",
-    "an unknown view": "score --view=txt --input x",
     "a URL": "score SMALL --captions https://example.org/sat.json",
     "captions and labels swapped": "score --captions attributes.csv --labels strong.json --attribute gender",
     "captions as labels": "score STRONG --labels weak.json --attribute gender",
@@ -358,6 +358,7 @@ WRONG = {
     "an unknown flag": "score SMALL --refrences human.json",
     "no value": "score STRONG --attribute",
     "a stray word": "list everything",
+    "an unknown view": "view txt --input x",
 }
 
 
@@ -371,8 +372,7 @@ REFUSED = (
     "score SMALL STRONG --output again",
     "score SMALL STRONG --metric attribution",
     "score SMALL STRONG --tokenizer ptp",
-    "score --view known-answer --seeds 51",
-    "score --view",
+    "view known-answer --seeds 51",
     "score STRONG --labels weak.json REFS --attribute gender",
     "score SMALL STRONG --references attributes.csv",
     "score SMALL STRONG --references elsewhere.json",
@@ -418,14 +418,14 @@ def test_bad_input_is_one_sentence_and_code_2_before_anything_runs(ask, name):
         sentences.check(f"error: {name}", error)
 
 
-VIEWS = [("score", "--view", name) for name in cli.VIEWS]
+OF_VIEW = [("view", name) for name in VIEWS]
 PARTS = [("run", name) for name in ("status", "cancel", "resume")]
 PARTS += [("labels", name) for name in ("derive", "cross", "compare", "check")]
 PARTS += [("images", name) for name in ("detect", "mask", "caption")]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("words", [*[(name,) for name in cli.COMMANDS], *VIEWS, *PARTS], ids=" ".join)
+@pytest.mark.parametrize("words", [*[(name,) for name in cli.COMMANDS], *OF_VIEW, *PARTS], ids=" ".join)
 def test_help_has_an_example(words, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     assert cli.main([*words, "--help"]) == 0
@@ -437,12 +437,12 @@ def test_help_has_an_example(words, capsys, monkeypatch):
 
 
 @pytest.mark.long
-def test_help_of_score_has_the_flags_of_all_measures_and_the_views(capsys, monkeypatch):
+def test_help_has_the_flags_of_all_measures_and_the_views(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    assert cli.main(["score", "--help"]) == 0
+    assert cli.main(["view", "--help"]) == cli.main(["score", "--help"]) == 0
     words = set(capsys.readouterr().out.replace(",", " ").split())
     flags = {about.flag for own in MEASURES.values() if own.groups for about in own.options.about().values()}
-    assert {*cli.VIEWS, "--workspace", *flags} - {None, ""} <= words
+    assert {*VIEWS, "--workspace", *flags} - {None, ""} <= words
 
 
 @pytest.mark.long

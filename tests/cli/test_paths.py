@@ -26,8 +26,8 @@ COMMANDS = f"""
     {SCORE} --output PATH
     {SCORE} --attribute PATH.toml
     {SCORE} --collection c --workspace PATH
-    score --view text --input PATH --attribute gender
-    score --view align --words a --vectors PATH
+    view text --input PATH --attribute gender
+    view align --words a --vectors PATH
     explain --captions PATH --labels labels.csv --attribute gender
     import PATH
     import PATH --kind images

@@ -246,7 +246,7 @@ def test_align_prints_a_row_a_delta(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("capbias_core.cli.views.has_java", lambda: False)
     monkeypatch.setattr(measure, "has_java", lambda: False)
     monkeypatch.chdir(tmp_path)
-    asked = ["score", "--view", "align", "--captions", "sat.csv", "--references", "human.csv", "--vectors", "glove.txt"]
+    asked = ["view", "align", "--captions", "sat.csv", "--references", "human.csv", "--vectors", "glove.txt"]
     asked += ["--delta", "0", "0.4"]
     assert cli.main([*asked, "--output", "sweep.csv"]) == 0
     table = pd.read_csv("sweep.csv")

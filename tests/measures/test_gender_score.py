@@ -472,7 +472,7 @@ def test_plain_texts(tmp_path, capsys):
     with pytest.raises(CapbiasError, match="no column 'nothing'"):
         read_texts(table, "nothing")
     texts.write_text("a man with a dog\na woman with a dog\na man with a dog\n\npeople with dogs\na man")
-    asked = ["score", "--view", "text", "--input", str(texts), "--attribute", "gender", "--per-object"]
+    asked = ["view", "text", "--input", str(texts), "--attribute", "gender", "--per-object"]
     assert main([*asked, "--keywords", "1"]) == 0
     rows = csv_of(capsys.readouterr().out)
     assert value_of(rows, COOCCURRENCE, "Male") == pytest.approx(2 / 3)

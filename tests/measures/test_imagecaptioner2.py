@@ -355,7 +355,7 @@ def test_anonymous_bench_reads_captions_and_human_scores(tmp_path, capsys):
         pd.DataFrame({"image_id": list("0123"), "caption": texts}).to_json(tmp_path / f"{name}.json", orient="records")
     (tmp_path / "people.csv").write_text("model,value\na,30\nb,60\nc,10\n", encoding="utf-8")
     files = [str(tmp_path / f"{name}.json") for name in sets]
-    words = ["score", "--view", "anonymous-bench", "--captions", *files, "--attribute", "gender", "--human"]
+    words = ["view", "anonymous-bench", "--captions", *files, "--attribute", "gender", "--human"]
     assert cli.main([*words, str(tmp_path / "people.csv"), "--output", str(tmp_path / "out.csv")]) == 0
     rows = pd.read_csv(tmp_path / "out.csv")
     assert rows["metric"].tolist() == ["human_guess_proxy"] * 3 + ["human_alignment"]

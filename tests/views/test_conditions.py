@@ -60,13 +60,13 @@ def leaking(n: int, share: float, seed: int) -> pd.DataFrame:
 
 
 def compared(folder: Path, captions: dict, *asked: str, **given) -> tuple[Workspace, pd.DataFrame]:
-    """A workspace with these captions, and the rows of `score --view conditions`."""
+    """A workspace with these captions, and the rows of `view conditions`."""
     workspace, out = Workspace(folder / "home"), folder / "rows.csv"
     keep(workspace, COLLECTION, captions=captions, **given)
     if "elsewhere" in captions:
         describe(workspace, workspace.item("captions", "elsewhere", COLLECTION), "m", "both")
     into = ["--workspace", str(workspace.folder), "--collection", COLLECTION, "--output", str(out)]
-    assert main(["score", "--view", "conditions", "--attribute", "gender", *asked, *into]) == 0
+    assert main(["view", "conditions", "--attribute", "gender", *asked, *into]) == 0
     return workspace, pd.read_csv(out, dtype={"run_id": str})
 
 
@@ -321,7 +321,7 @@ def test_a_captioner_leaks_where_it_says_more(tmp_path, capsys):
     said = [f"there is someone in a room. A {'pink' if label == 'Female' else 'blue'} chair" for label in labels]
     table = pd.DataFrame({"image_id": range(200), "gender": labels})
     keep(workspace, labels=table, captions={"model": table[["image_id"]].assign(caption=said)})
-    asked = ["score", "--view", "lengths", "--collection", "c", "--captioner", "model", "--seeds", "2", "--workspace"]
+    asked = ["view", "lengths", "--collection", "c", "--captioner", "model", "--seeds", "2", "--workspace"]
     assert main([*asked, str(workspace.folder), "--output", str(tmp_path / "out.csv")]) == 0
     assert "note: model: first 10 words, first 20 words, first 40 words cut no caption" in capsys.readouterr().err
     rows = pd.read_csv(tmp_path / "out.csv").query("metric == 'SC'")

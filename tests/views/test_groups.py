@@ -81,13 +81,13 @@ def test_scores_by_value_and_beyond_both_attributes(workspace, capsys, scored):
         assert found[value].value == pytest.approx(100 * sure.mean())
     assert found["Female, a"].value > found["Male, a"].value + 20
     capsys.readouterr()
-    assert cli.main(["score", "--view", "by-value", *place]) == 0
+    assert cli.main(["view", "by-value", *place]) == 0
     printed = capsys.readouterr()
     assert "Female, a" in printed.out
     # Guesses that tell nothing name one of three cells in 33%, each part in 67%: 11 points less than the product.
     assert beyond_parts(workspace, run) is None and cells_left_out(run) == 1
     assert "and so 1 cell left out" in printed.err
-    assert cli.main(["score", "--view", "by-value", *place[:-1], "age"]) == 2
+    assert cli.main(["view", "by-value", *place[:-1], "age"]) == 2
 
 
 @pytest.mark.long

@@ -148,11 +148,11 @@ def test_a_note_is_beside_the_rows_that_it_is_about(published):
 
 
 def test_the_command_writes_printed_values_with_their_notes(capsys):
-    assert main(["score", "--view", "published", "--paper", "dbac", "--table", "12b"]) == 0
+    assert main(["view", "published", "--paper", "dbac", "--table", "12b"]) == 0
     rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert len(rows) == 52 and rows["note"].str.startswith("No |LIC| here is above .0066").all()
     assert rows["value"].abs().max() == 0.0066 and set(rows["holds"]) == {"not measured"}
-    assert main(["score", "--view", "published", "--table", "99"]) == 2
+    assert main(["view", "published", "--table", "99"]) == 2
 
 
 def test_notes_say_what_the_printed_numbers_give(published):

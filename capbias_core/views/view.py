@@ -1,0 +1,166 @@
+"""The table of views: the questions that finished results answer, and the form of each answer.
+
+A view is a row of VIEWS and a function that reads a `Scope` and returns `Shown`; pages, the command `view`, reports and
+exports show that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.spreadsheets import csv_text
+from capbias_core.views.latex import escape_latex
+from capbias_core.views.pictures import FORMATS as PICTURES
+from capbias_core.views.pictures import picture
+from capbias_core.views.results import Comparison, comparisons, first_attribute, first_request
+from capbias_core.views.tables import to_text
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.labels import attributes_in
+from capbias_core.workspace.store import Workspace
+
+
+@dataclass(frozen=True)
+class View:
+    """A question, and the function of capbias_core.views that answers it for a `Scope`: "MODULE:FUNCTION", if it has
+    that form."""
+
+    question: str
+    query: str = ""
+
+    def __call__(self, scope: Scope, **options: Any) -> Shown:
+        """The answer. Raises CapbiasError where the results do not allow one."""
+        module, _, function = self.query.partition(":")
+        return getattr(import_module(f"capbias_core.views.{module}"), function)(scope, **options)
+
+
+# The command `view` has a subcommand for each name.
+VIEWS = {
+    "by-value": View("Does the captions' leakage differ between labelled values?"),
+    "conditions": View("How do metrics change if persons or objects are masked in the photographs?"),
+    "lengths": View("Does the length of captions explain a captioner's leakage?"),
+    "consistency": View("Do encoders and people agree on a metric?"),
+    "published": View("What did the papers print, and is it reproduced?"),
+    "anonymous-bench": View("How often do captions name a value that the photograph does not show?"),
+    "known-answer": View("Which metrics see a bias that is known?"),
+    "align": View("What does vocabulary alignment do to human captions?"),
+    "text": View("Which values and objects do plain texts name together?"),
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which finished results a view reads: those of one comparison of captioners, so that all its numbers are alike."""
+
+    workspace: Workspace
+    collection: str
+    comparison: Comparison
+    captioners: tuple[str, ...]  # of the comparison, in the order asked for
+
+    @property
+    def attribute(self) -> str:
+        return self.comparison.attribute.name
+
+    def run(self, captioner: str):
+        """The run of LIC of a captioner."""
+        return next(run for run in self.comparison.runs if run.spec.model == captioner)
+
+
+def scope(
+    workspace: Workspace,
+    collection: str,
+    attribute: str = "",
+    captioners: Collection[str] = (),
+    attacker: str = "",
+    seeds: int | None = None,
+    references: str = "",
+) -> Scope:
+    """The best comparison with these choices; what is not given is as on the page Answer.
+
+    captioners: all that were measured alike unless given. references: the name of a set of human captions. Raises
+    CapbiasError, with the command that measures it, if nothing measured fits.
+    """
+    items = workspace.items("captions", collection)
+    attribute = attribute or first_attribute(workspace, collection)
+    if attribute not in (known := attributes_in(workspace.items("attributes", collection))):
+        raise unknown_name("attribute", attribute, known)
+    if unknown := [name for name in captioners if name not in {item.name for item in items}]:
+        raise unknown_name("captioner", unknown[0], [item.name for item in items])
+    human = workspace.item("references", references, collection).hash if references else ""
+    for found in comparisons(workspace, collection, set(captioners) or originals(items)):
+        names = [run.spec.model for run in found.runs]
+        if (
+            found.attribute.name == attribute
+            and attacker in ("", found.attacker)
+            and seeds in (None, found.seeds)
+            and human in ("", found.references)
+            and set(captioners) <= set(names)
+        ):
+            return Scope(workspace, collection, found, tuple(captioners or names))
+    asked = first_request(workspace, collection, attribute)
+    lacking = ", ".join(captioners) or "any captioner"
+    command = f'capbias score --collection "{collection}" --attribute "{attribute}" --metric lic'
+    if captioners:
+        command += f" --captions {' '.join(captioners)}"
+    raise CapbiasError(
+        f"{collection} has no finished run of LIC for {attribute} of {lacking} with these settings.",
+        f"Run: {command}" if asked else "Add captions and labels first.",
+    )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A view's answer, in all the forms in which it is shown."""
+
+    title: str
+    rows: pd.DataFrame  # one row per number or item, with all digits
+    sentence: str = ""  # what follows from them, and no more than their intervals allow
+    notes: tuple[str, ...] = ()  # how to read it, and what is missing
+    table: pd.DataFrame | None = None  # the rows for a reader, rounded (default: the rows)
+    chart: Callable[[], Any] | None = None  # makes a Plotly figure
+
+    @property
+    def for_reader(self) -> pd.DataFrame:
+        return self.rows if self.table is None else self.table
+
+
+def json_text(rows: pd.DataFrame) -> str:
+    """Rows as JSON, one object per row."""
+    return json.dumps(json.loads(rows.to_json(orient="records")), indent=1, ensure_ascii=False) + "\n"
+
+
+# Ending of a file -> what it holds.
+FORMATS: dict[str, Callable[[Shown], str | bytes]] = {
+    "csv": lambda shown: csv_text(shown.rows),
+    "json": lambda shown: json_text(shown.rows),
+    "tex": lambda shown: _latex(shown),
+    "txt": lambda shown: to_text(shown.for_reader),
+    **{ending: lambda shown, ending=ending: _picture(shown, ending) for ending in PICTURES},
+}
+
+
+def exported(shown: Shown, name: str) -> str | bytes:
+    """A view as the content of a file, whose ending says the format. Raises CapbiasError for an unknown ending, or a
+    picture of a view without a chart."""
+    ending = Path(name).suffix.lstrip(".").lower()
+    if ending not in FORMATS:
+        raise unknown_name("format", ending or name, FORMATS)
+    return FORMATS[ending](shown)
+
+
+def _latex(shown: Shown) -> str:
+    table = shown.for_reader.map(lambda cell: escape_latex(str(cell))).rename(columns=lambda name: escape_latex(name))
+    return table.to_latex(index=False, escape=False, longtable=True, caption=escape_latex(shown.title))
+
+
+def _picture(shown: Shown, ending: str) -> bytes:
+    if shown.chart is None:
+        raise CapbiasError(f"{shown.title} has no chart.", "Write csv, json, tex or txt.")
+    return picture(shown.chart(), ending, shown.title)
