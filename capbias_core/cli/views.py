@@ -37,16 +37,7 @@ from capbias_core.cli.inputs import (
     own_folder,
 )
 from capbias_core.cli.run import outcome, run_all
-from capbias_core.cli.terminal import (
-    DONE,
-    checked_output,
-    say,
-    show_table,
-    ticking,
-    write_file,
-    write_output,
-    write_table,
-)
+from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_file, write_output, write_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
@@ -64,19 +55,18 @@ from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
 from capbias_core.runs.plan import Lack, lacking_model, left_out, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, SUPPORT_COLUMNS, counted
-from capbias_core.views import groups
 from capbias_core.views.conditions import COLUMNS, condition_rows
 from capbias_core.views.consistency import alignment, proxy_scores
 from capbias_core.views.consistency import consistency as consistency_rows
-from capbias_core.views.groups import BEYOND, BY_VALUE, beyond_table, by_value_table, no_beyond
 from capbias_core.views.known_answer import known_answers, printed_answers
 from capbias_core.views.lengths import CUTS, by_length, cut_of, keep_cuts
 from capbias_core.views.published import PAPERS, beside_measured, beside_table, measured_rows, noted
+from capbias_core.views.registry import VIEWS
 from capbias_core.views.results import references_read, tables_read
 from capbias_core.views.tables import row_table, to_csv
 from capbias_core.views.texts import keywords as frequent_words
 from capbias_core.views.texts import keywords_by_models, nearest_objects, text_results
-from capbias_core.views.view import FORMATS, VIEWS, Shown, exported, scope
+from capbias_core.views.view import FORMATS, Shown, exported, scope
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
@@ -117,7 +107,7 @@ class ScopeFlags:
         with opened(self.workspace) as store:
             known_collection(store, self.collection)
             chosen = (self.attribute, self.captioner or (), self.attacker, self.seeds, self.references)
-            return VIEWS[view](scope(store, self.collection, *chosen), **options)
+            return VIEWS[view].answer(scope(store, self.collection, *chosen), **options)
 
 
 ShownFlag = Annotated[
@@ -154,33 +144,9 @@ def _read(read: Callable[[Path], Any], path: str) -> Any:
   capbias view by-value --collection coco --attribute gender""",
     app,
 ).default
-def by_value(
-    *,
-    collection: CollectionFlag,
-    attribute: Annotated[str, flag("the attribute, such as gender or gender x race", "NAME", INPUTS)] = "gender",
-    attacker: Annotated[str, flag("the attacker of the runs", "NAME", INPUTS)] = DEFAULT_ATTACKER,
-    references: Annotated[str, flag("human captions (default: those of the best answer)", "NAME", INPUTS)] = "",
-    workspace: WorkspaceFlag = None,
-) -> int:
+def by_value(*, flags: Annotated[ScopeFlags, Flags], output: ShownFlag = None) -> int:
     """Leakage by group: LIC_M by labelled value, from finished runs of LIC."""
-    with opened(workspace) as store:
-        known_collection(store, collection)
-        human = store.item("references", references, collection) if references else None
-        runs = groups.runs_by_value(store, collection, attribute, attacker, human)
-        if not runs:
-            raise CapbiasError(
-                f"{collection} has no finished run of LIC for {attribute} by {attacker}.",
-                f'Run: capbias score --collection "{collection}" --attribute "{attribute}" --metric lic',
-            )
-        show_table(by_value_table({name: groups.by_value(store, run) for name, run in runs.items()}))
-        say(f"note: {BY_VALUE}")
-        parts = {name: groups.beyond_parts(store, run) for name, run in runs.items()}
-        if crossed := {name: part for name, part in parts.items() if part is not None}:
-            show_table(beyond_table(crossed), before="\n")
-            say(f"note: {BEYOND}")
-        elif left_out := max(map(groups.cells_left_out, runs.values())):
-            say(f"note: {no_beyond(left_out)}")
-    return DONE
+    return write_shown(flags.answer("by-value"), output)
 
 
 @command(

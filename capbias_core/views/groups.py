@@ -18,6 +18,7 @@ from capbias_core.types import counted
 from capbias_core.views.results import current_runs, references_read, runs_against, runs_with, tables_read
 from capbias_core.views.sentence import with_interval
 from capbias_core.views.tables import value_text
+from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
 SCALE = 100.0
@@ -183,3 +184,32 @@ def beyond_table(found: Mapping[str, InteractionLeakage]) -> pd.DataFrame:
         }
         rows.append({"captioner": model, **shares, "beyond": with_interval(own.beyond, *own.interval)})
     return pd.DataFrame(rows)
+
+
+def leakage_by_group(scope: Scope) -> Shown:
+    """LIC_M on the captions of each labelled value; of crossed attributes also what crossing adds.
+
+    rows: captioner, group (a value; of a crossed attribute also `right`, its parts, `beyond`), value, ci_low, ci_high.
+    """
+    rows: list[dict[str, Any]] = []
+    values, parts = {}, {}
+    for name in scope.captioners:
+        run = scope.run(name)
+        values[name] = by_value(scope.workspace, run)
+        if crossed := beyond_parts(scope.workspace, run):
+            parts[name] = crossed
+        shares = values[name] | ({"right": crossed.right, **dict(crossed.parts)} if crossed else {})
+        rows += [{"captioner": name, "group": group} | _ends(own.columns()) for group, own in shares.items()]
+        if crossed:
+            low, high = crossed.interval
+            rows.append({"captioner": name, "group": "beyond", "value": crossed.beyond, "ci_low": low, "ci_high": high})
+    table, notes = by_value_table(values), [BY_VALUE]
+    if parts:
+        table, notes = table.merge(beyond_table(parts), on="captioner", how="left").fillna(""), [BY_VALUE, BEYOND]
+    elif left_out := max((cells_left_out(scope.run(name)) for name in scope.captioners), default=0):
+        notes.append(no_beyond(left_out))
+    return Shown(f"Leakage by group of {scope.attribute}", pd.DataFrame(rows), "", tuple(notes), table)
+
+
+def _ends(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: columns[name] for name in ("value", "ci_low", "ci_high")}

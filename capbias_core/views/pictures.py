@@ -79,8 +79,9 @@ def _of_browser(asked: bytes, seconds: float) -> bytes:
     """
     command, environment = python("-m", "capbias_core.views.pictures")
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-    started = {"env": environment, "start_new_session": True}
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere, **started) as child:
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment, start_new_session=True
+    ) as child:
         try:
             return child.communicate(asked, seconds)[0]
         except subprocess.TimeoutExpired:

@@ -1,15 +1,10 @@
-"""The table of views: the questions that finished results answer, and the form of each answer.
-
-A view is a row of VIEWS and a function that reads a `Scope` and returns `Shown`; pages, the command `view`, reports and
-exports show that.
-"""
+"""What a view reads (`Scope`), and the form of its answer (`Shown`) for pages, command line, reports and files."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,34 +20,6 @@ from capbias_core.views.tables import to_text
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attributes_in
 from capbias_core.workspace.store import Workspace
-
-
-@dataclass(frozen=True)
-class View:
-    """A question, and the function of capbias_core.views that answers it for a `Scope`: "MODULE:FUNCTION", if it has
-    that form."""
-
-    question: str
-    query: str = ""
-
-    def __call__(self, scope: Scope, **options: Any) -> Shown:
-        """The answer. Raises CapbiasError where the results do not allow one."""
-        module, _, function = self.query.partition(":")
-        return getattr(import_module(f"capbias_core.views.{module}"), function)(scope, **options)
-
-
-# The command `view` has a subcommand for each name.
-VIEWS = {
-    "by-value": View("Does the captions' leakage differ between labelled values?"),
-    "conditions": View("How do metrics change if persons or objects are masked in the photographs?"),
-    "lengths": View("Does the length of captions explain a captioner's leakage?"),
-    "consistency": View("Do encoders and people agree on a metric?"),
-    "published": View("What did the papers print, and is it reproduced?"),
-    "anonymous-bench": View("How often do captions name a value that the photograph does not show?"),
-    "known-answer": View("Which metrics see a bias that is known?"),
-    "align": View("What does vocabulary alignment do to human captions?"),
-    "text": View("Which values and objects do plain texts name together?"),
-}
 
 
 @dataclass(frozen=True)

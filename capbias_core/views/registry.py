@@ -1,0 +1,21 @@
+"""The table of views of finished results. A new view is a row here, and a function from `Scope` to `Shown`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from capbias_core.views.groups import leakage_by_group
+from capbias_core.views.view import Shown
+
+
+@dataclass(frozen=True)
+class View:
+    """A question, and the function that answers it from the results of a `Scope`, with keywords for its choices."""
+
+    question: str
+    answer: Callable[..., Shown]
+
+
+# name, as the command `view` has it -> the view
+VIEWS = {"by-value": View("Do captions of one group leak more than those of another?", leakage_by_group)}
