@@ -251,8 +251,8 @@ def score(
 ) -> Report:
     """Score captions.
 
-    captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a list of dicts,
-    or COCO's JSON once parsed. labels: a table of labels. attribute: a known one such as gender, a TOML file, or a
+    captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a Dataset of Hugging
+    Face, a list of dicts, or COCO's JSON once parsed. labels: a table of labels. attribute: a known one such as gender, a TOML file, or a
     column of the labels. references: human captions of the same images, if no file of captions has them beside.
     metrics: by name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone; without any, `DEFAULT_METRICS`
     or those of the protocol. attacker: one or more; `ngram` if neither it nor the protocol names one. seeds: None for

@@ -14,6 +14,7 @@ from capbias_core.attributes import known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.places import checked_path
+from capbias_core.load.read import check_one_table
 from capbias_core.measures.options import Described, Option, Seeded, option
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import check_choices, expand_metrics, needs_references
@@ -21,16 +22,15 @@ from capbias_core.measures.registry import metric as metric_named
 from capbias_core.prepare.align import DELTA
 from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A
-from capbias_core.workspace.ingest import File
+from capbias_core.workspace.ingest import UNNAMED, File
 from capbias_core.workspace.store import checked_name
 from capbias_core.workspace.vectors import CONSTANT, check_delta
 
-# A table; records, one per row; or COCO's JSON once parsed.
+# A path; a table, also a Dataset of Hugging Face; records, one per row; or COCO's JSON once parsed.
 Source = str | os.PathLike | pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 CONTEXTUAL = "contextual"
-UNNAMED = "captions"  # the captioner of a table or list without a name
 # Arguments that say which columns and rows of files are read, and their types.
 COLUMNS = {
     "image_id_column": str,
@@ -206,6 +206,7 @@ def named_columns(rows: Mapping[str, Any] | str | Sequence[str] | None = None, *
 
 def source_file(source: Source, kind: str, name: str = "", **about: Any) -> File:
     """A source of Python or the command line as a File. Raises CapbiasError for a URL."""
+    check_one_table(source)
     if isinstance(source, str | os.PathLike):
         return File(checked_path(source), kind, name, **about)
     return File(source, kind, name or {CAPTIONS: UNNAMED, LABELS: "labels"}.get(kind, kind), **about)
@@ -221,6 +222,7 @@ def caption_files(given: Any, **about: Any) -> list[File]:
     """
     if given is None or (isinstance(given, Mapping | Sequence) and not len(given)):
         raise CapbiasError("No captions were given.", "Name one or more caption files.", "captions")
+    check_one_table(given)
     if isinstance(given, Mapping) and "annotations" not in given:
         return [source_file(source, CAPTIONS, checked_name(str(name)), **about) for name, source in given.items()]
     many = isinstance(given, Sequence) and not isinstance(given, str)

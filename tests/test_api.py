@@ -1,5 +1,7 @@
 """`capbias.score` and `capbias.compare`: numbers against METRICS.md on the real captions, kinds of input, errors."""
 
+from __future__ import annotations
+
 import json
 import multiprocessing
 import re
@@ -15,8 +17,10 @@ import pytest
 import capbias_core as capbias
 from capbias_core.attackers import ATTACKERS
 from capbias_core.errors import CapbiasError
+from capbias_core.load.read import as_frame
 from capbias_core.prepare import tokenize
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.workspace.ingest import read_part
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 
@@ -298,6 +302,47 @@ def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatc
     assert again.table.equals(first.table)
     with sentences.raises(CapbiasError):
         capbias.score(attribute="gender", metrics=["lic"], **{**names, "captions": "others"})
+
+
+class Feature:
+    """A column of a Dataset of Hugging Face, as `datasets` describes it."""
+
+    def __init__(self, type: str, names: list[str] | None = None):
+        self._type, self.names = type, names
+
+
+class HubSet:
+    """What capbias uses of a Dataset, without the library. Decoding a picture fails."""
+
+    def __init__(self, frame: pd.DataFrame, **features: Feature):
+        self.frame, self.features = frame, dict.fromkeys(frame, Feature("Value")) | features
+
+    def remove_columns(self, names: list[str]) -> HubSet:
+        return HubSet(self.frame.drop(columns=names), **{n: f for n, f in self.features.items() if n not in names})
+
+    def to_pandas(self) -> pd.DataFrame:
+        assert "picture" not in self.frame, "decoded"
+        return self.frame
+
+
+class Splits(dict):
+    num_rows = {"train": 1, "test": 1}
+
+
+def test_a_dataset_of_hugging_face_is_a_table():
+    """Classes are integers in it; captioners of one frame without a name are called as the frame calls them."""
+    frame = pd.DataFrame(CAPTIONS).assign(model="a", picture=b"", kind=[0, 1] * (len(CAPTIONS) // 2))
+    hub = HubSet(frame, picture=Feature("Image"), kind=Feature("ClassLabel", ["Female", "Male"]))
+    read = read_part(hub, "captions").frame
+    assert read is not None and read["caption"].tolist() == [own["caption"] for own in CAPTIONS]
+    labels = HubSet(frame[["image_id", "kind"]].assign(kind=-1), kind=Feature("ClassLabel", ["Female", "Male"]))
+    assert as_frame(labels)["kind"].isna().all()
+    assert as_frame(hub)["kind"].tolist()[:2] == ["Female", "Male"] and "picture" not in as_frame(hub)
+    both = pd.concat([frame, frame.assign(model="b")])[["image_id", "model", "caption"]]
+    found = capbias.score(both, TABLE, "gender", metrics="ratio")
+    assert set(found.table["model"]) == {"a", "b"}
+    with pytest.raises(CapbiasError, match="several splits: train, test"):
+        capbias.score(Splits(train=hub, test=hub), labels=hub, attribute="gender")
 
 
 OTHER_IMAGES = [{"image_id": 5000 + n, "gender": own} for n, own in enumerate(LABELS)]

@@ -135,9 +135,14 @@ def unknown_format(path: Path) -> CapbiasError | None:
     return None
 
 
+MEDIA = ("Image", "Audio", "Video")  # what columns of a Dataset may hold besides data
+
+
 def parse_table(table: Any, name: str) -> Parsed:
-    """The content of a DataFrame, a list of dicts, or a dict in any shape of JSON files. name: for messages. Raises
-    CapbiasError for anything else."""
+    """The content of a DataFrame, a Dataset of Hugging Face, a table of another library, a list of dicts, or a dict in
+    any shape of JSON files. name: for messages. Raises CapbiasError for anything else."""
+    if hasattr(table, "to_pandas"):
+        table = as_frame(table)
     if isinstance(table, pd.DataFrame):
         frame = table.reset_index() if table.index.name else table
         names = checked_names(name, tuple(map(str, frame.columns)))
@@ -148,6 +153,27 @@ def parse_table(table: Any, name: str) -> Parsed:
     if isinstance(table, str | bytes) or not hasattr(table, "__iter__"):
         raise CapbiasError(f"{name} is a {type(table).__name__}.", "Give a path, a DataFrame or a list of dicts.")
     return refined(document(Path(name), _plain(table if isinstance(table, Mapping) else list(table))))
+
+
+def as_frame(table: Any) -> pd.DataFrame:
+    """A table of polars, Arrow or Hugging Face's `datasets` as a DataFrame: classes by their names, and without columns
+    of pictures, sound and films, which would be decoded."""
+    features = getattr(table, "features", None) or {}
+    media = [column for column, feature in features.items() if getattr(feature, "_type", "") in MEDIA]
+    frame = (table.remove_columns(media) if media else table).to_pandas()
+    for column in frame.columns:
+        if names := getattr(features.get(column), "names", None):
+            frame[column] = [names[value] if value >= 0 else None for value in frame[column].fillna(-1).astype(int)]
+    return frame
+
+
+def check_one_table(source: Any) -> None:
+    """Raises CapbiasError for a DatasetDict, whose splits are no captioners."""
+    if isinstance(source, Mapping) and hasattr(source, "num_rows"):
+        raise CapbiasError(
+            f"This data set has several splits: {', '.join(source)}.",
+            f"Give one of them, as in dataset[{next(iter(source))!r}], or concatenate_datasets of several.",
+        )
 
 
 def _plain(value: Any) -> Any:

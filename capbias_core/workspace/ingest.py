@@ -146,6 +146,7 @@ def read_frame(source: str | os.PathLike, kind: str) -> pd.DataFrame:
 # detect and parse
 
 
+UNNAMED = "captions"  # the captioner of a table or list without a name
 Read = Callable[..., list[Reading]]
 
 
@@ -313,7 +314,7 @@ def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
     if file.sets in (EACH, BY_PROMPT):
         numbers = pd.factorize(pd.Series(table.prompts))[0] if file.sets == BY_PROMPT else frame["caption_index"]
         keys["number"] = numbers + 1
-    named = isinstance(file.source, Path) and file.name in ("", suggested_name(file.source.stem))
+    named = file.name in (("", suggested_name(file.source.stem)) if isinstance(file.source, Path) else ("", UNNAMED))
     result: dict[str, pd.DataFrame] = {}
     for (captioner, number), own in keys.groupby(["captioner", "number"], sort=False):
         name = "" if captioner and named else file.item_name
