@@ -16,14 +16,14 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from capbias_core.attributes import attribute_folder, known_attributes
+from capbias_core.attributes import attribute_folder, get_attribute, known_attributes
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.account import SAMPLES, SETS, WHOLE
 from capbias_core.load.labels import RULES
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Described, Option, Options, Seeded
-from capbias_core.question import COLUMNS, Question
+from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.runs.inputs import workspace_at as opened
 from capbias_core.typed import fields_of
@@ -204,11 +204,15 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
         self._check_form(bool(files), more)
         asked = {name: value for name, value in vars(self).items() if name not in ("map", "workspace", "collection")}
         labels = mapping_overrides(self.map or ())
+        of_toml = self.attribute.endswith(".toml")
+        name = get_attribute(self.attribute).name if labels and of_toml else self.attribute
+        if labels.keys() - {name}:
+            raise unknown_name("attribute in --map", next(iter(labels.keys() - {name})), (name,))
         return Question.of(
             stored=bool(self.collection),
             collection=self.collection or FILES,
             files=files,
-            mapping={raw: value for mapping in labels.values() for raw, value in mapping.items()},
+            mapping=labels.get(name),
             **asked | more,
         )
 
@@ -217,14 +221,9 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
             raise CapbiasError(
                 "Files cannot be combined with --collection.", "Import the files first, or leave one out."
             )
-        if self.collection:
-            of_files = (*COLUMNS, "rows", "attribute_column", "values", "map", "several")
-            stray = [flag_name(name) for name in of_files if getattr(self, name)]
-            stray += ["--sets"] if more.get("sets") else []
-            if stray:
-                raise CapbiasError(f"{', '.join(stray)} only applies to files.", "Leave it out.")
-        elif (
-            self.workspace
+        if (
+            not self.collection
+            and self.workspace
             and self.attribute not in known_attributes(own_folder(self.workspace)).keys() - known_attributes()
         ):
             raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")

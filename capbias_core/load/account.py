@@ -489,7 +489,7 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, kind_given: bool) -> 
         # People may differ in whatever they like, but a language or a region is another task.
         and (roles.kind != REFERENCES or role in ("language", "region"))
     ]
-    if open_columns and not chosen.sets:
+    if open_columns and (roles.kind == REFERENCES or not chosen.sets):  # `sets` are of a model's captions
         raise Ambiguous(_which_rows(parsed, {name: differ[name] for name in open_columns}, values))
     sampled = any(SAMPLE_NAME.fullmatch(plain_name(name)) for name in differ)
     single = len(roles.captions) == 1 and not roles.references
