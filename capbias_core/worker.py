@@ -23,9 +23,9 @@ from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
-from capbias_core.workspace.catalogue import WorkspaceError, this_process
+from capbias_core.workspace.catalogue import WorkspaceError, lives, this_process
 from capbias_core.workspace.people import acting
-from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace
 
 SECONDS_BETWEEN_NOTES = 0.25
 BEAT_SECONDS = 5.0
@@ -38,12 +38,17 @@ def execute(folder: str, run_id: str) -> None:
     this again for the run that the worker had. Raises WorkspaceError if the end cannot be written."""
     workspace = Workspace(folder, make=False)
     try:
-        if run := workspace.claim(lambda run: run.run_id == run_id and run.status in (*ACTIVE, "died")):
+        if run := workspace.claim(lambda run: run.run_id == run_id and _is_free(run)):
             _compute(workspace, run, threading.Event())
             workspace.beat()
     except BaseException:  # such as Ctrl-C
         workspace.end_here(run_id, "cancelled", "cancelled", this_process())
         raise
+
+
+def _is_free(run: RunRow) -> bool:
+    """Whether no process of this machine computes a run. One on another host may be the lost worker of a cluster."""
+    return run.status in ("queued", "died") or (run.status == "running" and not lives(run.process))
 
 
 def work(folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Event) -> None:
