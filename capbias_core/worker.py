@@ -40,7 +40,6 @@ def execute(folder: str, run_id: str) -> None:
     try:
         if run := workspace.claim(lambda run: run.run_id == run_id and _is_free(run)):
             _compute(workspace, run, threading.Event())
-            workspace.beat()
     except BaseException:  # such as Ctrl-C
         workspace.end_here(run_id, "cancelled", "cancelled", this_process())
         raise
@@ -53,7 +52,7 @@ def _is_free(run: RunRow) -> bool:
 
 def work(folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Event) -> None:
     """Compute the queued runs that this function accepts, the oldest first, until none is left. Raises WorkspaceError
-    if the workspace cannot be used."""
+    if the workspace cannot be used, or the end of a run not be written."""
     workspace = Workspace(folder, make=False)
     while not stopping.is_set():
         run = workspace.claim(lambda run: run.status == "queued" and accepts(run))
@@ -63,7 +62,8 @@ def work(folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Eve
 
 
 def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> None:
-    """Compute a run that this process has claimed. An end that cannot be written is remembered."""
+    """Compute a run that this process has claimed. Raises WorkspaceError if its end cannot be written; the end is
+    remembered, and the run dies with a process that ends then."""
 
     def fail(message: str) -> None:
         workspace.end_here(run.run_id, "failed", message, this_process())
@@ -88,6 +88,7 @@ def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> No
         with suppress(WorkspaceError):
             if (left := workspace.run(folder.name)) is None or left.status in ("finished", "failed"):
                 shutil.rmtree(folder, ignore_errors=True)
+    workspace.beat()
 
 
 @contextmanager
@@ -154,7 +155,6 @@ def main(arguments: list[str]) -> None:
     with suppress(queue.Empty):
         while folder := folders.get(timeout=IDLE_SECONDS):
             work(folder, lambda run: run.process == parent and needs_workers(run.spec) == (kind == "torch"), stopping)
-            Workspace(folder).beat()  # raises WorkspaceError if an end is not written: the run dies with this process
 
 
 if __name__ == "__main__":
