@@ -6,8 +6,7 @@ Flags of measures come from their options: a new measure's flags appear by thems
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import UnionType
@@ -25,7 +24,6 @@ from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Described, Option, Options, Seeded
 from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
-from capbias_core.runs.inputs import workspace_at as opened
 from capbias_core.typed import fields_of
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.derived import derivable
@@ -238,18 +236,19 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
             )
 
 
-@contextmanager
-def inputs(flags: InputFlags, question: Question, tell=say) -> Iterator[tuple[Workspace, Question]]:
+def opened(folder: str | None, make: bool = False) -> Workspace:
+    """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
+    path = typed_path(folder) if folder else default_folder()
+    return Workspace(path) if make or path.exists() else MemoryWorkspace()
+
+
+def inputs(flags: InputFlags, question: Question, tell=say) -> tuple[Workspace, Question]:
     """A workspace and the question with the names of its inputs: of a collection, or of files, which are kept in
     memory. tell: receives each line for the user."""
+    workspace = MemoryWorkspace() if question.files else opened(flags.workspace)
     folder = own_folder(flags.workspace, of_files=bool(question.files))
-    if not question.files:
-        with opened(flags.workspace) as workspace:
-            yield workspace, resolve(workspace, question, tell, own_attributes=folder)
-        return
-    workspace = MemoryWorkspace()
     with ticking() as tick:
-        yield workspace, resolve(workspace, question, tell, tick, folder)
+        return workspace, resolve(workspace, question, tell, tick, folder)
 
 
 def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:
