@@ -190,7 +190,7 @@ class Engine:
                     self._watcher = None
                     return
             waiting = self._waiting(torch=True)
-            if waiting and (failure := restart_workers("torch", self.folder)):
+            if waiting and (failure := restart_workers(self.folder)):
                 self._fail(waiting, fault or failure)
 
     def _is_over(self, run: RunRow | None, call: Future | None, fault: str) -> bool:
@@ -279,11 +279,11 @@ def wake_workers(kind: str, folder: str, most: int | None = None) -> None:
             worker.wake(folder)
 
 
-def restart_workers(kind: str, folder: str) -> str:
-    """Wake the workers whose processes ended, for example because they were killed. Returns why none can be used, ''
-    if they can."""
+def restart_workers(folder: str) -> str:
+    """Wake the workers for torch whose processes ended, for example because they were killed. Returns why none can be
+    used, '' if they can."""
     with _lock:
-        for worker in _workers.get(kind, []):
+        for worker in _workers.get("torch", []):
             code = worker.process.poll() if worker.process else 0
             if code is not None and code > 0:
                 return f"no worker takes it: its process ended with code {code}, and printed the reason"
