@@ -539,14 +539,16 @@ def words_of(workspace: Workspace, question: Question, compute: Compute) -> pd.D
 def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
     """Compute runs one after another in this process, those with torch too. What another process computes meanwhile is
     waited for, and computed here if that process ends first."""
-    ours: set[str] = set()
-    workspace.note_asked([spec.run_id for spec in specs], collection)
+    ours, run_ids = set[str](), [spec.run_id for spec in specs]
+    workspace.note_asked(run_ids, collection)
     while True:
+        # Finished runs can be read where nothing can be written.
+        finished = {run_id for run_id, run in workspace.runs_of(run_ids).items() if run.status == FINISHED}
         for spec in specs:
-            if spec.run_id not in ours and workspace.enqueue(spec, collection):
+            if spec.run_id not in ours | finished and workspace.enqueue(spec, collection):
                 ours.add(spec.run_id)
                 execute(str(workspace.folder), spec.run_id)
-        rows = list(workspace.runs_of([spec.run_id for spec in specs]).values())
+        rows = list(workspace.runs_of(run_ids).values())
         if all(row.status == FINISHED or (row.run_id in ours and row.status not in ACTIVE) for row in rows):
             return rows
         time.sleep(WAIT_SECONDS)

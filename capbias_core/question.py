@@ -38,6 +38,8 @@ COLUMNS = {
     "reference_column": str | tuple[str, ...],
     "captioner_column": str,
 }
+# Arguments that only files have: a stored item is as it was read.
+OF_FILES = (*COLUMNS, "rows", "sets", "several", "attribute_column", "values", "mapping")
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,19 @@ class Question(Described):
         metrics nor a protocol are given. given: columns, rows, `sets` and `several` as `capbias.score` takes them, and
         other fields.
         """
+        given = {
+            name: value
+            for name, value in given.items()  # an array is neither true nor false
+            if value is not None and not (isinstance(value, str | Sequence | Mapping) and not value)
+        }
+        if stored and (unread := [name for name in OF_FILES if name in given]):
+            raise CapbiasError(
+                "A stored item is as it was read.", "Leave this out, or import the file with it.", *unread
+            )
         about: dict[str, Any] = {
             "columns": named_columns(**{name: given.pop(name, None) for name in (*COLUMNS, "rows")})
         }
         about |= {name: typed(name, given.pop(name, ""), str, "", name) for name in ("sets", "several")}
-        given = {name: value for name, value in given.items() if value is not None and value not in ((), "", [])}
         if not given.get("attribute"):
             raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
         settings = protocol_settings(typed("protocol", protocol, str, "", "protocol"))

@@ -23,9 +23,9 @@ from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
-from capbias_core.workspace.catalogue import WorkspaceError, this_process
+from capbias_core.workspace.catalogue import WorkspaceError, lives, this_process
 from capbias_core.workspace.people import acting
-from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace
 
 SECONDS_BETWEEN_NOTES = 0.25
 BEAT_SECONDS = 5.0
@@ -38,17 +38,21 @@ def execute(folder: str, run_id: str) -> None:
     this again for the run that the worker had. Raises WorkspaceError if the end cannot be written."""
     workspace = Workspace(folder, make=False)
     try:
-        if run := workspace.claim(lambda run: run.run_id == run_id and run.status in (*ACTIVE, "died")):
+        if run := workspace.claim(lambda run: run.run_id == run_id and _is_free(run)):
             _compute(workspace, run, threading.Event())
-            workspace.beat()
     except BaseException:  # such as Ctrl-C
         workspace.end_here(run_id, "cancelled", "cancelled", this_process())
         raise
 
 
+def _is_free(run: RunRow) -> bool:
+    """Whether no process of this machine computes a run. One on another host may be the lost worker of a cluster."""
+    return run.status in ("queued", "died") or (run.status == "running" and not lives(run.process))
+
+
 def work(folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Event) -> None:
     """Compute the queued runs that this function accepts, the oldest first, until none is left. Raises WorkspaceError
-    if the workspace cannot be used."""
+    if the workspace cannot be used, or the end of a run not be written."""
     workspace = Workspace(folder, make=False)
     while not stopping.is_set():
         run = workspace.claim(lambda run: run.status == "queued" and accepts(run))
@@ -58,7 +62,8 @@ def work(folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Eve
 
 
 def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> None:
-    """Compute a run that this process has claimed. An end that cannot be written is remembered."""
+    """Compute a run that this process has claimed. Raises WorkspaceError if its end cannot be written; the end is
+    remembered, and the run dies with a process that ends then."""
 
     def fail(message: str) -> None:
         workspace.end_here(run.run_id, "failed", message, this_process())
@@ -83,6 +88,7 @@ def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> No
         with suppress(WorkspaceError):
             if (left := workspace.run(folder.name)) is None or left.status in ("finished", "failed"):
                 shutil.rmtree(folder, ignore_errors=True)
+    workspace.beat()
 
 
 @contextmanager
@@ -149,7 +155,6 @@ def main(arguments: list[str]) -> None:
     with suppress(queue.Empty):
         while folder := folders.get(timeout=IDLE_SECONDS):
             work(folder, lambda run: run.process == parent and needs_workers(run.spec) == (kind == "torch"), stopping)
-            Workspace(folder).beat()  # raises WorkspaceError if an end is not written: the run dies with this process
 
 
 if __name__ == "__main__":

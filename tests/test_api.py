@@ -212,6 +212,18 @@ def test_several_captioners_and_the_keys_of_a_report():
 
 
 @pytest.mark.long
+def test_captioners_that_name_other_objects_are_ranked_by_one_attacker():
+    """Its sums have a column per combination of objects in a caption."""
+    more = [row | {"caption": row["caption"] + " and a cake" * (row["image_id"] % 5 == 0)} for row in CAPTIONS]
+    objects = [
+        {"image_id": row["image_id"], "objects": "cake" if "cake" in row["caption"] else "tie"} for row in CAPTIONS
+    ]
+    known = {**KNOWN, "references": HUMAN, "objects": objects, "seeds": 1}
+    found = capbias.compare({"more": more, "strong": CAPTIONS}, metric="dbac", **known)
+    assert len(found.pairs) == 1 and found.report.ranking.provisional
+
+
+@pytest.mark.long
 def test_a_value_per_group_and_object_by_hand():
     report = capbias.score(CAPTIONS, metrics=["cooccurrence"], per_object=True, **KNOWN)
     cakes = [row["caption"].split()[1] for row in CAPTIONS if "cake" in row["caption"]]
@@ -302,6 +314,10 @@ def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatc
     assert again.table.equals(first.table)
     with sentences.raises(CapbiasError):
         capbias.score(attribute="gender", metrics=["lic"], **{**names, "captions": "others"})
+    for read in ({"rows": "split=val"}, {"mapping": {"Female": None}}, {"sets": "each"}, {"image_id_column": "id"}):
+        with pytest.raises(CapbiasError) as raised:
+            capbias.score(attribute="gender", metrics=["lic"], **names, **read)
+        assert raised.value.arguments == tuple(read), "a stored item is as it was read"
 
 
 class Feature:
@@ -378,6 +394,7 @@ REFUSED = (
     {"captions": pd.DataFrame({"image_id": [1, 2]})},
     {"captions": 7},
     {"metrics": 7},
+    {"values": np.array(["Male"])},
     {"mapping": {"F": "Female"}},
     {"metrics": ["lic"], "references": HUMAN, "alignment": "contextual", "vectors": "v.txt", "delta": 3},
     {"rank_by": "ratios"},
@@ -431,6 +448,9 @@ def test_case_changes_nothing_in_the_names_of_metrics():
     report = capbias.score(two, metrics=["RATIO", "Error"], rank_by="ERROR", **KNOWN)
     assert set(report.table["metric"]) == {"ratio", "error"} and report.ranked_by == ("error", "")
     assert report["Ratio", "one"].value == report["ratio", "one"].value
+    assert (
+        capbias.score(two, metrics=np.array(["ratio"]), **KNOWN)["ratio", "one"].value == report["ratio", "one"].value
+    )
     assert capbias.compare(two, metric="ERROR", **KNOWN).metric == "error"
 
 

@@ -188,7 +188,10 @@ def _by_bootstrap(captioners: list[Estimate]):
         with np.errstate(invalid="ignore"):  # of two infinite values; percentiles() then gives none
             difference = draws[:, i] - draws[:, j]
         low, high = percentiles(difference)
-        differing = int(np.count_nonzero(np.asarray(abs(sums[i] - sums[j]).sum(axis=1)) > NO_WIDTH))
+        # Sums whose columns are a captioner's words cannot be subtracted: then these are all images that have any.
+        alike = sums[i].shape == sums[j].shape
+        parts = [abs(part).sum(axis=1) for part in ([sums[i] - sums[j]] if alike else [sums[i], sums[j]])]
+        differing = int(np.count_nonzero(np.asarray(sum(parts)) > NO_WIDTH))
         return low, high, _p_value(values[i] - values[j], difference, differing)
 
     return values, compare

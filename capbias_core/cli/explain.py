@@ -95,24 +95,24 @@ def explain(
     asked = flags.question(
         references=references, metrics="error", attacker=attacker, seeds=1, options=options, words=True
     )
-    with inputs(flags, asked) as (workspace, resolved):
-        if len(resolved.captions) != 1:
-            raise CapbiasError(
-                f"explain takes one captioner, and here are {len(resolved.captions)}.", "Name one with --captions."
-            )
-        planned = plan(workspace, resolved)
-        spec = next(spec for spec in planned if spec.measure == PER_CAPTION)
-        image = None if question.image is None else _image(question.image, workspace, spec)
-        _check_words(dict.fromkeys(word for word, _ in edits), workspace, spec)
-        if question.attention and image:
-            spec = caption_views.plan_encoder_view(workspace, spec, attacker, [image], chosen)
-        of_set = question.image is question.text is None and not edits
-        compared = [spec for spec in planned if spec.measure == WORDS_COMPARED] if of_set else []
-        runs = run_all(workspace, [spec, *compared], resolved.collection)
-        code = outcome(runs)
-        if code == DONE:
-            result, text = _answer(question, image, edits, workspace, *runs)
-            show(json.dumps(result, indent=2) if question.format == "json" else text.rstrip("\n"))
+    workspace, resolved = inputs(flags, asked)
+    if len(resolved.captions) != 1:
+        raise CapbiasError(
+            f"explain takes one captioner, and here are {len(resolved.captions)}.", "Name one with --captions."
+        )
+    planned = plan(workspace, resolved)
+    spec = next(spec for spec in planned if spec.measure == PER_CAPTION)
+    image = None if question.image is None else _image(question.image, workspace, spec)
+    _check_words(dict.fromkeys(word for word, _ in edits), workspace, spec)
+    if question.attention and image:
+        spec = caption_views.plan_encoder_view(workspace, spec, attacker, [image], chosen)
+    of_set = question.image is question.text is None and not edits
+    compared = [spec for spec in planned if spec.measure == WORDS_COMPARED] if of_set else []
+    runs = run_all(workspace, [spec, *compared], resolved.collection)
+    code = outcome(runs)
+    if code == DONE:
+        result, text = _answer(question, image, edits, workspace, *runs)
+        show(json.dumps(result, indent=2) if question.format == "json" else text.rstrip("\n"))
     return code
 
 

@@ -75,19 +75,19 @@ def export(
     wanted, path = expand_metrics(metric or METRICS), checked_output(output)
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
-    with opened(workspace) as store:
-        asked = store.asked_for(known_collection(store, collection))
-        runs = [run for run in results.current_runs(store, collection) if run.run_id in asked]
-        if format == BUNDLE and path:
-            bundle = write_bundle(store, collection, [run.run_id for run in runs], not without_data, wanted)
-            write_file(bundle, path)
-            return DONE
-        if format == "latex":  # a cell has one number
-            human = results.references_read(store, collection)
-            runs = results.runs_against(results.runs_with(runs, results.tables_read(store, collection)), human)
-        ids = [run.run_id for run in runs]
-        frame = results.with_inputs(store, collection, store.results(ids), runs)
-        frame = results.with_letters(store, frame, results.comparisons(store, collection), ids)
+    store = opened(workspace)
+    asked = store.asked_for(known_collection(store, collection))
+    runs = [run for run in results.current_runs(store, collection) if run.run_id in asked]
+    if format == BUNDLE and path:
+        bundle = write_bundle(store, collection, [run.run_id for run in runs], not without_data, wanted)
+        write_file(bundle, path)
+        return DONE
+    if format == "latex":  # a cell has one number
+        human = results.references_read(store, collection)
+        runs = results.runs_against(results.runs_with(runs, results.tables_read(store, collection)), human)
+    ids = [run.run_id for run in runs]
+    frame = results.with_inputs(store, collection, store.results(ids), runs)
+    frame = results.with_letters(store, frame, results.comparisons(store, collection), ids)
     frame = ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(

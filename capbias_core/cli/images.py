@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -187,29 +186,29 @@ def detect(
     if not options.weights:
         raise CapbiasError("images detect needs --weights.", "Name a detector: a file, or a name such as yolov8n.")
     output = checked_output(flags.output)
-    with opened(flags.workspace, make=True) as workspace:
-        weights = weights_option(workspace, options.weights)
-        if not flags.collection:
-            with ticking() as tick:
-                boxes = looked_at(workspace, named_files(images), weights, options.confidence, say, tick)
-            _write_boxes(boxes.frame, output, flags.classes)
-            return DONE
-        collection = known_collection(workspace, flags.collection)
-        name = flags.name or named_after(Path(weights["name"]).stem, flags.photographs or ORIGINALS)
-        asked = options.with_(weights=weights, name=name, photographs=flags.photographs or None)
-        code = outcome(run_all(workspace, [plan_artifact(workspace, collection, MEASURE.name, asked)], collection))
-        if code != DONE:
-            return code
-        item = workspace.item(BOXES, name, collection)
-        say(f"stored: boxes {name} in the collection {collection}")
-        for objects in workspace.items(OBJECTS, collection):
-            if objects.details.get(FOUND_BY) == name:
-                say(
-                    f"stored: objects {objects.name}, with the detector's confidence: score --metric gs --objects "
-                    f"{objects.name!r}"
-                )
-        if output:
-            _write_boxes(workspace.frame(item.hash), output, flags.classes)
+    workspace = opened(flags.workspace, make=True)
+    weights = weights_option(workspace, options.weights)
+    if not flags.collection:
+        with ticking() as tick:
+            boxes = looked_at(workspace, named_files(images), weights, options.confidence, say, tick)
+        _write_boxes(boxes.frame, output, flags.classes)
+        return DONE
+    collection = known_collection(workspace, flags.collection)
+    name = flags.name or named_after(Path(weights["name"]).stem, flags.photographs or ORIGINALS)
+    asked = options.with_(weights=weights, name=name, photographs=flags.photographs or None)
+    code = outcome(run_all(workspace, [plan_artifact(workspace, collection, MEASURE.name, asked)], collection))
+    if code != DONE:
+        return code
+    item = workspace.item(BOXES, name, collection)
+    say(f"stored: boxes {name} in the collection {collection}")
+    for objects in workspace.items(OBJECTS, collection):
+        if objects.details.get(FOUND_BY) == name:
+            say(
+                f"stored: objects {objects.name}, with the detector's confidence: score --metric gs --objects "
+                f"{objects.name!r}"
+            )
+    if output:
+        _write_boxes(workspace.frame(item.hash), output, flags.classes)
     return DONE
 
 
@@ -270,22 +269,22 @@ def caption(
         raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
     options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": flags.name})
     output = checked_output(flags.output)
-    with opened(flags.workspace) if flags.collection else nullcontext(MemoryWorkspace()) as workspace:
-        if flags.collection:
-            collection = known_collection(workspace, flags.collection)
-            folder = flags.photographs or masked_so(workspace, collection, flags.condition)
-            options = options.with_(photographs=folder or None)
-        else:
-            collection = FILES
-            _store_photographs(workspace, images)
-        spec = plan_captioning(workspace, collection, options)
-        code = outcome(run_all(workspace, [spec], collection))
-        if code != DONE:
-            return code
-        item = workspace.item("captions", spec.options["name"], collection)
-        text = coco_results(workspace.frame(item.hash))
-        if flags.collection:
-            say(f"stored: captions {item.name} in the collection {collection}")
+    workspace = opened(flags.workspace) if flags.collection else MemoryWorkspace()
+    if flags.collection:
+        collection = known_collection(workspace, flags.collection)
+        folder = flags.photographs or masked_so(workspace, collection, flags.condition)
+        options = options.with_(photographs=folder or None)
+    else:
+        collection = FILES
+        _store_photographs(workspace, images)
+    spec = plan_captioning(workspace, collection, options)
+    code = outcome(run_all(workspace, [spec], collection))
+    if code != DONE:
+        return code
+    item = workspace.item("captions", spec.options["name"], collection)
+    text = coco_results(workspace.frame(item.hash))
+    if flags.collection:
+        say(f"stored: captions {item.name} in the collection {collection}")
     if output or not flags.collection:
         write_output(text, output)
     return DONE
@@ -353,17 +352,17 @@ def mask(
     options = MaskOptions.read(given(choices, MaskOptions) | {"name": flags.name})
     _check_mask(images, flags, options)
     if flags.collection:
-        with opened(flags.workspace) as workspace:
-            collection = known_collection(workspace, flags.collection)
-            options = options.with_(
-                departures=_departures(flags, workspace, collection),
-                people=flags.people or None,
-                photographs=flags.photographs or None,
-            )
-            code, items = _mask_all(workspace, collection, flags, options)
-            for item in items:
-                say(f"stored: photographs {item.name} in the collection {collection}")
-            return code
+        workspace = opened(flags.workspace)
+        collection = known_collection(workspace, flags.collection)
+        options = options.with_(
+            departures=_departures(flags, workspace, collection),
+            people=flags.people or None,
+            photographs=flags.photographs or None,
+        )
+        code, items = _mask_all(workspace, collection, flags, options)
+        for item in items:
+            say(f"stored: photographs {item.name} in the collection {collection}")
+        return code
     workspace = MemoryWorkspace()
     _check_output(_store_photographs(workspace, images), workspace, flags)
     kind, name = (BOXES, "boxes") if flags.boxes else (SEGMENTS, "segments")

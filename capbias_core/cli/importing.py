@@ -141,7 +141,8 @@ def import_files(
         _check_flags(flags, {flags.kind})
         if len(paths) > 1:
             raise CapbiasError(f"Import {(folders or paths)[0].name} alone: it holds {flags.kind}.")
-    with temporary_folder() as folder, opened(flags.workspace, make=not flags.dry_run) as workspace:
+    workspace = opened(flags.workspace, make=not flags.dry_run)
+    with temporary_folder() as folder:
         if flags.kind in (VECTORS, IMAGES):
             stored = _import_path(workspace, flags, paths[0], collection)
         else:

@@ -6,8 +6,7 @@ Flags of measures come from their options: a new measure's flags appear by thems
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import UnionType
@@ -16,16 +15,15 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from capbias_core.attributes import attribute_folder, known_attributes
+from capbias_core.attributes import attribute_folder, get_attribute, known_attributes
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.account import SAMPLES, SETS, WHOLE
 from capbias_core.load.labels import RULES
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Described, Option, Options, Seeded
-from capbias_core.question import COLUMNS, Question
+from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
-from capbias_core.runs.inputs import workspace_at as opened
 from capbias_core.typed import fields_of
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.derived import derivable
@@ -204,11 +202,15 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
         self._check_form(bool(files), more)
         asked = {name: value for name, value in vars(self).items() if name not in ("map", "workspace", "collection")}
         labels = mapping_overrides(self.map or ())
+        of_toml = self.attribute.endswith(".toml")
+        name = get_attribute(self.attribute).name if labels and of_toml else self.attribute
+        if labels.keys() - {name}:
+            raise unknown_name("attribute in --map", next(iter(labels.keys() - {name})), (name,))
         return Question.of(
             stored=bool(self.collection),
             collection=self.collection or FILES,
             files=files,
-            mapping={raw: value for mapping in labels.values() for raw, value in mapping.items()},
+            mapping=labels.get(name),
             **asked | more,
         )
 
@@ -217,14 +219,9 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
             raise CapbiasError(
                 "Files cannot be combined with --collection.", "Import the files first, or leave one out."
             )
-        if self.collection:
-            of_files = (*COLUMNS, "rows", "attribute_column", "values", "map", "several")
-            stray = [flag_name(name) for name in of_files if getattr(self, name)]
-            stray += ["--sets"] if more.get("sets") else []
-            if stray:
-                raise CapbiasError(f"{', '.join(stray)} only applies to files.", "Leave it out.")
-        elif (
-            self.workspace
+        if (
+            not self.collection
+            and self.workspace
             and self.attribute not in known_attributes(own_folder(self.workspace)).keys() - known_attributes()
         ):
             raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")
@@ -239,18 +236,19 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
             )
 
 
-@contextmanager
-def inputs(flags: InputFlags, question: Question, tell=say) -> Iterator[tuple[Workspace, Question]]:
+def opened(folder: str | None, make: bool = False) -> Workspace:
+    """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
+    path = typed_path(folder) if folder else default_folder()
+    return Workspace(path) if make or path.exists() else MemoryWorkspace()
+
+
+def inputs(flags: InputFlags, question: Question, tell=say) -> tuple[Workspace, Question]:
     """A workspace and the question with the names of its inputs: of a collection, or of files, which are kept in
     memory. tell: receives each line for the user."""
+    workspace = MemoryWorkspace() if question.files else opened(flags.workspace)
     folder = own_folder(flags.workspace, of_files=bool(question.files))
-    if not question.files:
-        with opened(flags.workspace) as workspace:
-            yield workspace, resolve(workspace, question, tell, own_attributes=folder)
-        return
-    workspace = MemoryWorkspace()
     with ticking() as tick:
-        yield workspace, resolve(workspace, question, tell, tick, folder)
+        return workspace, resolve(workspace, question, tell, tick, folder)
 
 
 def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:

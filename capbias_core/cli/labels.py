@@ -63,17 +63,17 @@ def derive_labels(
         raise CapbiasError(
             f"The attribute {attribute!r} has no rule to derive it.", f"Name {known}, or a TOML file with [derived]."
         )
-    with opened(workspace) as store:
-        if not store.items(REFERENCES, known_collection(store, collection)):
-            raise CapbiasError(f"The collection {collection!r} has no human captions.", "Import them first.")
-        source = store.item(REFERENCES, references, collection)
-        derived = derive(store, source, with_rule(rule, at_least, both))
-        show(derived.line(source.name))
-        if dry_run:
-            show("nothing was stored (--dry-run)")
-        else:
-            item = keep_derived(store, derived, name)
-            show(f"stored: labels {item.name} in the collection {collection}")
+    store = opened(workspace)
+    if not store.items(REFERENCES, known_collection(store, collection)):
+        raise CapbiasError(f"The collection {collection!r} has no human captions.", "Import them first.")
+    source = store.item(REFERENCES, references, collection)
+    derived = derive(store, source, with_rule(rule, at_least, both))
+    show(derived.line(source.name))
+    if dry_run:
+        show("nothing was stored (--dry-run)")
+    else:
+        item = keep_derived(store, derived, name)
+        show(f"stored: labels {item.name} in the collection {collection}")
     return DONE
 
 
@@ -97,11 +97,11 @@ def cross_two(
     workspace: WorkspaceFlag = None,
 ) -> int:
     """Combine two attributes into one, such as gender x race."""
-    with opened(workspace) as store:
-        crossing = cross(store, known_collection(store, collection), first, second, table)
-        show(crossing.line())
-        if not dry_run:
-            show(f"stored: labels {keep_crossed(store, collection, crossing).name} in the collection {collection}")
+    store = opened(workspace)
+    crossing = cross(store, known_collection(store, collection), first, second, table)
+    show(crossing.line())
+    if not dry_run:
+        show(f"stored: labels {keep_crossed(store, collection, crossing).name} in the collection {collection}")
     return DONE
 
 
@@ -120,30 +120,30 @@ def compare_tables(
     workspace: WorkspaceFlag = None,
 ) -> int:
     """Compare two tables of labels: agreement, Cohen's kappa, and which labels are confused."""
-    with opened(workspace) as store:
-        shared = label_views.tables_of(store, collection)
-        if attribute not in shared:
-            raise CapbiasError(
-                f"Fewer than two tables of {collection} hold labels for {attribute}.",
-                f"Import another table. Attributes that two tables hold: {', '.join(shared) or 'none'}.",
-            )
-        known = {item.name: item for item in shared[attribute]}
-        for name in tables:
-            if name not in known:
-                raise unknown_name("table", name, known)
-        named = tables or tuple(known)
-        if len(named) != 2:
-            raise CapbiasError(
-                f"compare takes two tables of labels, not {len(named)}.", f"Name two of: {', '.join(known)}."
-            )
-        one, other = (known[name] for name in named)
-        result = label_views.compared(store, attribute, one, other)
-        show(label_views.agreement_line(result, attribute, one.name, other.name))
-        show_table(label_views.counts_table(result, one.name))
-        say(f"note: {label_views.OTHERS}")
-        if keep:
-            item = label_views.keep_agreed(store, attribute, [one, other], checked_name(keep))
-            show(f"stored: labels {item.name} in the collection {collection}, {item.images:,} images")
+    store = opened(workspace)
+    shared = label_views.tables_of(store, collection)
+    if attribute not in shared:
+        raise CapbiasError(
+            f"Fewer than two tables of {collection} hold labels for {attribute}.",
+            f"Import another table. Attributes that two tables hold: {', '.join(shared) or 'none'}.",
+        )
+    known = {item.name: item for item in shared[attribute]}
+    for name in tables:
+        if name not in known:
+            raise unknown_name("table", name, known)
+    named = tables or tuple(known)
+    if len(named) != 2:
+        raise CapbiasError(
+            f"compare takes two tables of labels, not {len(named)}.", f"Name two of: {', '.join(known)}."
+        )
+    one, other = (known[name] for name in named)
+    result = label_views.compared(store, attribute, one, other)
+    show(label_views.agreement_line(result, attribute, one.name, other.name))
+    show_table(label_views.counts_table(result, one.name))
+    say(f"note: {label_views.OTHERS}")
+    if keep:
+        item = label_views.keep_agreed(store, attribute, [one, other], checked_name(keep))
+        show(f"stored: labels {item.name} in the collection {collection}, {item.images:,} images")
     return DONE
 
 
@@ -204,10 +204,10 @@ def _check_file(file: Path, collection: str | None, folder: str | None) -> int:
     if shipped.get(attribute.name.lower(), file.resolve()) != file.resolve():
         say(f"note: it works as a file, but not in a workspace: {name_taken(attribute.name, file.name)}")
     if collection:
-        with opened(folder) as store:
-            known_collection(store, collection)
-            items = [item for item in store.items(collection=collection) if item.kind in ("captions", "references")]
-            tried = [(item, label_views.trial(store, item, attribute)) for item in reversed(items)]
+        store = opened(folder)
+        known_collection(store, collection)
+        items = [item for item in store.items(collection=collection) if item.kind in ("captions", "references")]
+        tried = [(item, label_views.trial(store, item, attribute)) for item in reversed(items)]
         for item, words in tried:
             show(f"\n{item.kind} {item.name}: words found: {label_views.words_text(words)}")
             show_table(pd.DataFrame([label_views.trial_row(words)]))

@@ -164,21 +164,21 @@ def run(
     """Run a plan."""
     path, file = checked_output(output), checked_path(plan_file)
     read = read_plan(file)
-    with opened(workspace, make=True) as store:
-        requests = keep_plan(store, read, file.resolve().parent, say)
-        specs: dict[str, RunSpec] = {}
-        for request in requests:
-            able, reasons = useful(plan(store, request), request)
-            specs |= {spec.run_id: spec for spec in able}
-            for line in left_out(reasons):
-                say(f"warning: {line}")
-        if check:
-            for spec in specs.values():
-                show(f"{spec.run_id}  {run_text(spec)}")
-            return DONE
-        rows = run_all(store, list(specs.values()), read.collection)
-        code = outcome(rows)
-        frame = store.results(list(specs))
+    store = opened(workspace, make=True)
+    requests = keep_plan(store, read, file.resolve().parent, say)
+    specs: dict[str, RunSpec] = {}
+    for request in requests:
+        able, reasons = useful(plan(store, request), request)
+        specs |= {spec.run_id: spec for spec in able}
+        for line in left_out(reasons):
+            say(f"warning: {line}")
+    if check:
+        for spec in specs.values():
+            show(f"{spec.run_id}  {run_text(spec)}")
+        return DONE
+    rows = run_all(store, list(specs.values()), read.collection)
+    code = outcome(rows)
+    frame = store.results(list(specs))
     wanted = dict.fromkeys(name for request in requests for name in expand_metrics(request.metrics))
     # In the order of the plan, whichever run ended first.
     frame = ordered(frame, [spec.model for spec in specs.values()], list(wanted))
@@ -201,8 +201,8 @@ def status(
     for name in status or ():
         if name not in STATUSES:
             raise unknown_name("--status", name, STATUSES)
-    with opened(workspace) as store:
-        runs = [run for run in store.runs() if run.status in (status or STATUSES)]
+    store = opened(workspace)
+    runs = [run for run in store.runs() if run.status in (status or STATUSES)]
     if json_:
         show(json.dumps([_run_details(run) for run in runs], indent=2))
     else:
@@ -218,14 +218,14 @@ def list_stored(
     workspace: WorkspaceFlag = None,
 ) -> int:
     """List the stored files and the runs."""
-    with opened(workspace) as store:
-        only = known_collection(store, collection) if collection else None
-        items = [
-            {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
-            | {"kind": kind_name(item.kind), "attributes": list(item.details.get("attributes", {}))}
-            for item in store.items(collection=only)
-        ]
-        runs = store.runs(only)
+    store = opened(workspace)
+    only = known_collection(store, collection) if collection else None
+    items = [
+        {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
+        | {"kind": kind_name(item.kind), "attributes": list(item.details.get("attributes", {}))}
+        for item in store.items(collection=only)
+    ]
+    runs = store.runs(only)
     if json_:
         show(json.dumps({"items": items, "runs": [_run_details(run) for run in runs]}, indent=2))
         return DONE
@@ -293,10 +293,10 @@ def cancel(
     workspace: WorkspaceFlag = None,
 ) -> int:
     """Stop runs that are queued or running; a running one stops at its next report, in a second or two."""
-    with opened(workspace) as store:
-        chosen = _chosen(store, ids, all_, [run for run in store.runs() if run.status in ACTIVE])
-        engine = Engine(store.folder)
-        ended = [run for run in chosen if not engine.cancel(run.run_id)]
+    store = opened(workspace)
+    chosen = _chosen(store, ids, all_, [run for run in store.runs() if run.status in ACTIVE])
+    engine = Engine(store.folder)
+    ended = [run for run in chosen if not engine.cancel(run.run_id)]
     for run in chosen:
         if run in ended:
             say(f"{run.run_id} is {run.status}: nothing to cancel")
@@ -315,18 +315,18 @@ def resume(
 ) -> int:
     """Start runs again that failed, died or were cancelled, and wait for them."""
     code = DONE
-    with opened(workspace) as store:
-        resumable = unfinished(store)
-        chosen = _chosen(store, ids, all_, resumable)
-        for run in chosen:
-            if run not in resumable:
-                why = "still under way" if run.status in ACTIVE else "finished, or of an earlier version"
-                raise CapbiasError(f"The run {run.run_id} is {why}, so it cannot resume.", "See: capbias run status")
-        if not chosen:
-            say("no run failed, died or was cancelled")
-        for collection in dict.fromkeys(run.collection for run in chosen):
-            specs = [run.spec for run in chosen if run.collection == collection]
-            code = max(code, outcome(run_all(store, specs, collection)))
+    store = opened(workspace)
+    resumable = unfinished(store)
+    chosen = _chosen(store, ids, all_, resumable)
+    for run in chosen:
+        if run not in resumable:
+            why = "still under way" if run.status in ACTIVE else "finished, or of an earlier version"
+            raise CapbiasError(f"The run {run.run_id} is {why}, so it cannot resume.", "See: capbias run status")
+    if not chosen:
+        say("no run failed, died or was cancelled")
+    for collection in dict.fromkeys(run.collection for run in chosen):
+        specs = [run.spec for run in chosen if run.collection == collection]
+        code = max(code, outcome(run_all(store, specs, collection)))
     return code
 
 
@@ -337,14 +337,14 @@ def load_demo(
     workspace: WorkspaceFlag = None,
 ) -> int:
     """Load and score the bundled demo, and print the true LIC next to the measured one."""
-    with opened(workspace, make=True) as store:
-        if if_empty and store.items():
-            say("the workspace is not empty; the demo was not loaded")
-            return DONE
-        demo.load(store)
-        rows = run_all(store, demo.demo_runs(store), DEMO)
-        code = outcome(rows)
-        frame = store.results([row.run_id for row in rows])
+    store = opened(workspace, make=True)
+    if if_empty and store.items():
+        say("the workspace is not empty; the demo was not loaded")
+        return DONE
+    demo.load(store)
+    rows = run_all(store, demo.demo_runs(store), DEMO)
+    code = outcome(rows)
+    frame = store.results([row.run_id for row in rows])
     table = scores_table(frame, metrics=["LIC"])
     truth = json.loads((DEMO_FOLDER / "truth.json").read_text(encoding="utf-8"))["truth"]
     table["true LIC"] = [number(truth[name]["LIC"], 2) for name in table["captioner"]]

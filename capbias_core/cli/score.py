@@ -142,8 +142,8 @@ def score(
     tell = lines.append if on_terminal() else say  # on a terminal the lines follow the answer
     compute = partial(run_all, stopped=stops.append)  # what had finished is written then
     try:
-        with inputs(flags, question, tell) as (workspace, resolved):
-            report = measured(workspace, resolved, compute, tell)
+        workspace, resolved = inputs(flags, question, tell)
+        report = measured(workspace, resolved, compute, tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             tell(line)
         if answered := on_terminal() and len(report.table) and (path or written == "table"):

@@ -50,7 +50,7 @@ OF_IMPORT = {
 
 def error_text(error: CapbiasError, command: str = "") -> str:
     """An error with the flags of a command that its hint is about: `There are no labels. Name a table. (--labels)`."""
-    others = OF_IMPORT if command == "import" else {}
+    others = {"mapping": "--map"} | (OF_IMPORT if command == "import" else {})
     flags = [others.get(name.partition("=")[0], flag_name(name)) for name in error.arguments]
     if any("=" in name for name in error.arguments):  # one line each, to paste
         return "\n  ".join([str(error), *flags])

@@ -104,10 +104,10 @@ class ScopeFlags:
 
     def answer(self, view: str, **options: Any) -> Shown:
         """What a view of VIEWS shows."""
-        with opened(self.workspace) as store:
-            known_collection(store, self.collection)
-            chosen = (self.attribute, self.captioner or (), self.attacker, self.seeds, self.references)
-            return VIEWS[view].answer(scope(store, self.collection, *chosen), **options)
+        store = opened(self.workspace)
+        known_collection(store, self.collection)
+        chosen = (self.attribute, self.captioner or (), self.attacker, self.seeds, self.references)
+        return VIEWS[view].answer(scope(store, self.collection, *chosen), **options)
 
 
 ShownFlag = Annotated[
@@ -190,35 +190,35 @@ def conditions(
     path, chosen, sets = checked_output(output), given(training, Attacked), tuple(set or ())
     attacker = chosen.pop("attacker", DEFAULT_ATTACKER)
     code, specs = DONE, {}
-    with opened(workspace) as store:
-        known_collection(store, collection)
-        known = condition_sets(store, collection)
-        captioners = captioner or [name for name, sets_of in known.items() if len(sets_of) > 1]
-        if not captioners:
-            raise CapbiasError(
-                f"No captioner of {collection} has captions of masked photographs.",
-                "Import captions of the same photographs, original and masked, with --captioner NAME --condition NAME.",
-            )
-        for name in captioners:
-            for line in taken_of_several(store, collection, name, sets):
-                say(f"note: of several sets of {name}, {line}; choose with --set")
-        tables, human = tables_read(store, collection), references_read(store, collection)
-        if references:
-            human = dict.fromkeys(attribute, store.item("references", references, collection))
-        pairs = [(name, of) for name in captioners for of in attribute]
-        if not measured:
-            for name, of in pairs:
-                against = human[of].name if of in human else ""
-                asked = (attacker, drawn(seeds), tuple(metric or AGAINST_CONDITION), against, chosen, sets)
-                planned = plan_conditions(store, collection, name, of, *asked, table=tables.get(of))
-                specs |= {spec.run_id: spec for spec in planned.specs}
-                for line in planned.lacking:
-                    say(f"note: {line}")
-            code = outcome(run_all(store, list(specs.values()), collection))
-        rows_of = partial(condition_rows, store, collection, attacker=attacker_entry(attacker).name, chosen=sets)
-        parts = [
-            rows_of(captioner=name, attribute=of, table=tables.get(of), references=human.get(of)) for name, of in pairs
-        ]
+    store = opened(workspace)
+    known_collection(store, collection)
+    known = condition_sets(store, collection)
+    captioners = captioner or [name for name, sets_of in known.items() if len(sets_of) > 1]
+    if not captioners:
+        raise CapbiasError(
+            f"No captioner of {collection} has captions of masked photographs.",
+            "Import captions of the same photographs, original and masked, with --captioner NAME --condition NAME.",
+        )
+    for name in captioners:
+        for line in taken_of_several(store, collection, name, sets):
+            say(f"note: of several sets of {name}, {line}; choose with --set")
+    tables, human = tables_read(store, collection), references_read(store, collection)
+    if references:
+        human = dict.fromkeys(attribute, store.item("references", references, collection))
+    pairs = [(name, of) for name in captioners for of in attribute]
+    if not measured:
+        for name, of in pairs:
+            against = human[of].name if of in human else ""
+            asked = (attacker, drawn(seeds), tuple(metric or AGAINST_CONDITION), against, chosen, sets)
+            planned = plan_conditions(store, collection, name, of, *asked, table=tables.get(of))
+            specs |= {spec.run_id: spec for spec in planned.specs}
+            for line in planned.lacking:
+                say(f"note: {line}")
+        code = outcome(run_all(store, list(specs.values()), collection))
+    rows_of = partial(condition_rows, store, collection, attacker=attacker_entry(attacker).name, chosen=sets)
+    parts = [
+        rows_of(captioner=name, attribute=of, table=tables.get(of), references=human.get(of)) for name, of in pairs
+    ]
     frame = pd.concat(parts, ignore_index=True)
     if len(frame):
         write_output(csv_text(frame[list(COLUMNS)]), path)
@@ -257,18 +257,18 @@ def lengths(
 ) -> int:
     """Control for caption length: cut captions after more and more words, and score each cut."""
     path, sets, cuts = checked_output(output), [], CUTS if cut is None else cut
-    with opened(workspace) as store:
-        known_collection(store, collection)
-        for name in captioner:
-            shortened = keep_cuts(store, collection, name, cuts)
-            sets += [item.name for item in shortened]
-            if missing := [text for text in map(cut_text, cuts) if text not in map(cut_of, shortened)]:
-                say(f"note: {name}: {', '.join(missing)} cut no caption and have no rows.")
-        table = table_with(store.items("attributes", collection), attribute).name
-        more = {"attacker": attacker, "seeds": drawn(seeds)}
-        specs = plan(store, Question(collection, (*captioner, *sets), table, attribute, ("lic",), references, **more))
-        runs = run_all(store, specs, collection)
-        rows = by_length(store, collection, store.results({spec.run_id for spec in specs}))
+    store = opened(workspace)
+    known_collection(store, collection)
+    for name in captioner:
+        shortened = keep_cuts(store, collection, name, cuts)
+        sets += [item.name for item in shortened]
+        if missing := [text for text in map(cut_text, cuts) if text not in map(cut_of, shortened)]:
+            say(f"note: {name}: {', '.join(missing)} cut no caption and have no rows.")
+    table = table_with(store.items("attributes", collection), attribute).name
+    more = {"attacker": attacker, "seeds": drawn(seeds)}
+    specs = plan(store, Question(collection, (*captioner, *sets), table, attribute, ("lic",), references, **more))
+    runs = run_all(store, specs, collection)
+    rows = by_length(store, collection, store.results({spec.run_id for spec in specs}))
     write_output(csv_text(rows), path)
     return outcome(runs) if runs else DONE
 
@@ -346,9 +346,9 @@ def published(
         rows = rows[rows[name] == wanted] if wanted else rows
     measured = pd.DataFrame(columns=list(RESULT_COLUMNS))
     if collection:
-        with opened(workspace) as store:
-            known_collection(store, collection)
-            measured = measured_rows(store, collection)
+        store = opened(workspace)
+        known_collection(store, collection)
+        measured = measured_rows(store, collection)
     pairs = noted(beside_measured(rows, measured)).drop(columns=[*ORIGIN_COLUMNS, *SUPPORT_COLUMNS])
     write_table(pairs, path, to_csv=csv_text, for_reader=beside_table)
     return DONE
@@ -385,9 +385,9 @@ def anonymous_bench(
     """Share of captions that name a value, though the image shows no identifiable person (AnonymousBench), as CSV."""
     path = checked_output(output)
     if collection:
-        with opened(workspace) as store:
-            items = [store.item("captions", name, collection) for name in captions]
-            sets = {item.name: store.frame(item.hash) for item in items}
+        store = opened(workspace)
+        items = [store.item("captions", name, collection) for name in captions]
+        sets = {item.name: store.frame(item.hash) for item in items}
     else:
         sets = {file.item_name: read_frame(file.source, CAPTIONS) for file in caption_files(captions)}
     scores = proxy_scores(sets, get_attribute(attribute, own_folder(workspace, of_files=False)))

@@ -1,7 +1,7 @@
 """The captions of a file, and the account of it: which column has which role, what its rows are, and what to ask.
 
 Content decides the kind of a column. A name decides its role only if no other column has the same kind of content. If
-more than one assignment fits, a `Question` says so, and nothing is read until it is answered.
+more than one assignment fits, a `OpenQuestion` says so, and nothing is read until it is answered.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def account_lines(fields: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, st
 
 
 @dataclass(frozen=True)
-class Question:
+class OpenQuestion:
     """What a file leaves open."""
 
     message: str
@@ -106,7 +106,7 @@ class Question:
 class Ambiguous(CapbiasError):
     """More than one assignment fits a file. question: what to ask."""
 
-    def __init__(self, question: Question):
+    def __init__(self, question: OpenQuestion):
         answers = dict.fromkeys(
             f"{name}={value}" for _, options in question.boxes for _, given in options for name, value in given
         )
@@ -114,7 +114,7 @@ class Ambiguous(CapbiasError):
         self.question = question
 
 
-def question_of(error: CapbiasError) -> Question | None:
+def question_of(error: CapbiasError) -> OpenQuestion | None:
     """What to ask, if an error is a question that has answers."""
     return error.question if isinstance(error, Ambiguous) and error.question.boxes else None
 
@@ -383,7 +383,7 @@ def image_column(parsed: Parsed) -> str:
             (f"{short(name)} (such as {_example(parsed, name)})", (("image_id_column", name),)) for name in names
         )
         message = f"{parsed.file} has {len(names)} columns of identifiers ({listed(names)})."
-        raise Ambiguous(Question(message, "Name that of image IDs.", (("Column of image IDs", options),)))
+        raise Ambiguous(OpenQuestion(message, "Name that of image IDs.", (("Column of image IDs", options),)))
     return "".join(names)
 
 
@@ -410,7 +410,7 @@ def _example(parsed: Parsed, name: str) -> str:
     return short(str(cell[0]))
 
 
-def _which_columns(parsed: Parsed, names: Sequence[str], kind: str) -> Question:
+def _which_columns(parsed: Parsed, names: Sequence[str], kind: str) -> OpenQuestion:
     shown = "; ".join(f"{short(name)}: “{_example(parsed, name)}”" for name in names)
     arguments = ("reference_column",) if kind == REFERENCES else ("caption_column", "reference_column")
     titles = {"caption_column": "captions of a model", "reference_column": "human captions"}
@@ -422,10 +422,10 @@ def _which_columns(parsed: Parsed, names: Sequence[str], kind: str) -> Question:
         for name in names
     ]
     message = f"{parsed.file} has {len(names)} columns of texts ({shown})."
-    return Question(message, "Say which hold captions of a model, and which human captions.", tuple(boxes))
+    return OpenQuestion(message, "Say which hold captions of a model, and which human captions.", tuple(boxes))
 
 
-def _which_kind(parsed: Parsed, why: str, columns: Sequence[str] = ()) -> Question:
+def _which_kind(parsed: Parsed, why: str, columns: Sequence[str] = ()) -> OpenQuestion:
     """columns: numbered ones, each of which may be a captioner's."""
     named = tuple(("caption_column", name) for name in columns)
     options = [
@@ -434,7 +434,7 @@ def _which_kind(parsed: Parsed, why: str, columns: Sequence[str] = ()) -> Questi
         *([("a captioner per column", (("captions", parsed.file), *named))] if named else []),
     ]
     message = f"{parsed.file} {why}, which may be {' or '.join(name for name, _ in options)}."
-    return Question(message, "Say which.", ((f"The captions of {parsed.file} are", tuple(options)),))
+    return OpenQuestion(message, "Say which.", ((f"The captions of {parsed.file} are", tuple(options)),))
 
 
 # the rows of an image
@@ -489,7 +489,7 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, kind_given: bool) -> 
         # People may differ in whatever they like, but a language or a region is another task.
         and (roles.kind != REFERENCES or role in ("language", "region"))
     ]
-    if open_columns and not chosen.sets:
+    if open_columns and (roles.kind == REFERENCES or not chosen.sets):  # `sets` are of a model's captions
         raise Ambiguous(_which_rows(parsed, {name: differ[name] for name in open_columns}, values))
     sampled = any(SAMPLE_NAME.fullmatch(plain_name(name)) for name in differ)
     single = len(roles.captions) == 1 and not roles.references
@@ -545,7 +545,7 @@ def _captioner(groups: Sequence, columns: Mapping[str, Sequence[str]]) -> str:
     return split[0] if numbers == {together} else ""
 
 
-def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, Sequence[str]]) -> Question:
+def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, Sequence[str]]) -> OpenQuestion:
     boxes, shown = [], []
     for name, role in differ.items():
         different = list(dict.fromkeys(values[name]))
@@ -560,7 +560,7 @@ def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, 
     message = f"{parsed.file} has several rows per image, which differ in {', '.join(shown)}."
     boxes = [box for box in boxes if box[1]]
     hint = "Say what they are." if boxes else "Write the rows to read into a file of their own."
-    return Question(message, hint, tuple(boxes))
+    return OpenQuestion(message, hint, tuple(boxes))
 
 
 def _account(
@@ -702,7 +702,7 @@ def _how_to_read(parsed: Parsed, name: str, human: bool, sets: str) -> tuple[str
         options = (("samples of one set", (("sets", SAMPLES),)), ("one caption each", (("sets", WHOLE),)))
         mark = MARKS.get(separator, separator)
         message = f"Nearly all texts in {short(name)} of {parsed.file} look like several captions, separated by {mark}."
-        raise Ambiguous(Question(message, "Say what they are.", ((f"The texts in {short(name)} are", options),)))
+        raise Ambiguous(OpenQuestion(message, "Say what they are.", ((f"The texts in {short(name)} are", options),)))
     return holds, separator if sets in (SAMPLES, EACH) else ""
 
 

@@ -24,7 +24,7 @@ from capbias_core.load.account import (
     CAPTION_NAMES,
     TEXTUAL,
     Choices,
-    Question,
+    OpenQuestion,
     Roles,
     caption_fault,
     captions_table,
@@ -204,7 +204,7 @@ class Reading:
     columns: tuple[str, ...] = ()  # names to choose from
     table: Table | None = None  # None if the file cannot be read as this kind
     error: CapbiasError | None = None  # why it cannot be read
-    question: Question | None = None  # what to ask, if the error is one
+    question: OpenQuestion | None = None  # what to ask, if the error is one
     second: bool = False  # human captions beside a model's, or outlines beside objects
     by_rows: bool = False  # whether images are known only by their row
     image_names: Mapping[str, str] = field(default_factory=dict)  # image ID -> file name, if the file lists both

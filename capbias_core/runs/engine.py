@@ -176,27 +176,31 @@ class Engine:
     def _watch(self) -> None:
         """Note that the runs are alive, and ends that their workers could not note, until no run is left."""
         while not self._stopping.wait(BEAT):
-            with suppress(WorkspaceError):  # locked for long, or a full disk: the next beat may get through
+            fault = ""
+            try:
                 self.workspace.beat()
+            except WorkspaceError as error:  # locked for long, or a full disk: the next beat may get through
+                fault = str(error)
             with suppress(WorkspaceError), self._lock:
                 runs = self.workspace.runs_of(list(self._started))
                 for run_id, call in list(self._started.items()):
-                    if self._is_over(runs.get(run_id), call):
+                    if self._is_over(runs.get(run_id), call, fault):
                         del self._started[run_id]
                 if not self._started:
                     self._watcher = None
                     return
             waiting = self._waiting(torch=True)
-            if waiting and (failure := restart_workers("torch", self.folder)):
-                self._fail(waiting, failure)
+            if waiting and (failure := restart_workers(self.folder)):
+                self._fail(waiting, fault or failure)
 
-    def _is_over(self, run: RunRow | None, call: Future | None) -> bool:
-        """Whether the end of a run is in the catalogue. Notes an end that its worker did not note."""
+    def _is_over(self, run: RunRow | None, call: Future | None, fault: str) -> bool:
+        """Whether the end of a run is in the catalogue. Notes an end that its worker did not note. fault: why nothing
+        can be written, which may have ended the worker."""
         if run is None or run.finished is not None:
             return True
         if call is None:
             if run.status == "died":
-                self.workspace.end_here(run.run_id, "died", run.message, run.process)
+                self.workspace.end_here(run.run_id, "died", ". ".join(filter(None, (run.message, fault))), run.process)
             return False
         if not call.done():
             return False
@@ -275,11 +279,11 @@ def wake_workers(kind: str, folder: str, most: int | None = None) -> None:
             worker.wake(folder)
 
 
-def restart_workers(kind: str, folder: str) -> str:
-    """Wake the workers whose processes ended, for example because they were killed. Returns why none can be used, ''
-    if they can."""
+def restart_workers(folder: str) -> str:
+    """Wake the workers for torch whose processes ended, for example because they were killed. Returns why none can be
+    used, '' if they can."""
     with _lock:
-        for worker in _workers.get(kind, []):
+        for worker in _workers.get("torch", []):
             code = worker.process.poll() if worker.process else 0
             if code is not None and code > 0:
                 return f"no worker takes it: its process ended with code {code}, and printed the reason"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,6 @@ from capbias_core.workspace.labels import (
     table_with,
     tables_with,
 )
-from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import (
     CONFIDENCE,
@@ -65,13 +63,6 @@ from capbias_core.workspace.store import Workspace, checked_name, default_folder
 from capbias_core.workspace.vectors import CONSTANT, alignment_option, keep_vectors, offer_vectors
 
 Tell = Callable[[str], None]
-
-
-@contextmanager
-def workspace_at(folder: Path | str | None, make: bool = False) -> Iterator[Workspace]:
-    """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
-    path = typed_path(folder) if folder else default_folder()
-    yield Workspace(path) if make or path.exists() else MemoryWorkspace()
 
 
 def resolve(

@@ -147,8 +147,10 @@ def _question(collection: str, given: Any, where: str) -> Question:
     for key in asked:
         if key not in OF_MEASURE:
             raise unknown_name(f"{where} with the key", key, OF_MEASURE)
-    merged = {name: asked.pop(name) for name in ("merge_masks",) if name in asked}
-    asked["options"] = merged | typed(f"{where}: options", asked.get("options", {}), dict)
+    options = typed(f"{where}: options", asked.pop("options", {}), dict)
+    if twice := [name for name in OF_MEASURE if name in asked and name in options]:
+        raise CapbiasError(f"{where} has {twice[0]} twice, also among its options.", "Leave one out.")
+    asked["options"] = {name: asked.pop(name) for name in ("merge_masks",) if name in asked} | options
     try:
         given = {"references": ONLY} | asked
         return Question.of(stored=True, collection=collection, usual_metrics=DEFAULT_GROUPS, **given)

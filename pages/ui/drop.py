@@ -23,7 +23,7 @@ from capbias_core.attributes.labels import (
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, KINDS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
-from capbias_core.load.account import BY_PROMPT, EACH, SAMPLES, Question
+from capbias_core.load.account import BY_PROMPT, EACH, SAMPLES, OpenQuestion
 from capbias_core.load.checks import REFUSE, Finding, findings
 from capbias_core.load.labels import EXPLAINED, RULES
 from capbias_core.load.photographs import PICTURES
@@ -274,8 +274,8 @@ def _questions(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
     if part.reading.second:
         return
     choices = described.setdefault(path_in_uploads(part.file.source), {})
-    asked: list[tuple[Question, dict[str, str]]] = choices.setdefault("asked", [])
-    now: list[tuple[Question, dict[str, str]]] = [(part.reading.question, {})] if part.reading.question else []
+    asked: list[tuple[OpenQuestion, dict[str, str]]] = choices.setdefault("asked", [])
+    now: list[tuple[OpenQuestion, dict[str, str]]] = [(part.reading.question, {})] if part.reading.question else []
     for place, (question, known) in enumerate([*asked, *now]):
         area, answers = st.container(key=f"stacks_{_key(part, f'asked_{place}')}").columns(2), {}
         for index, (label, options) in enumerate(question.boxes):

@@ -343,6 +343,8 @@ BAD = {
     "a table without objects": "import attributes.csv --kind objects",
     "flags of another kind": "import strong.json --map a:b=c",
     "one name for several files": "import strong.json weak.json --name one",
+    "a map of another attribute": "score SMALL STRONG --map race:Male=Light",
+    "choices of files": "score --collection x --attribute gender --rows a=b --map gender:f=Female --sets each",
     "a wrong map": "import attributes.csv --map gender",
     "a port of nobody": "app --port 70000",
     "no run": "run cancel",

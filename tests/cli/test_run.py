@@ -128,6 +128,7 @@ WRONG = {
     "no attribute": "[[measure]]\nseeds = 2",
     "a text for a number": '[[measure]]\nattribute = "x"\nseeds = "two"',
     "an unknown choice": '[[measure]]\nattribute = "gender"\nseed = 2',
+    "a choice twice": '[[measure]]\nattribute = "gender"\nseeds = 1\noptions = {seeds = 4}',
     "two files of one name": PLAN.replace('"strong.json", "weak.json"', '"a/x.json", "b/x.json"'),
 }
 

@@ -113,6 +113,11 @@ def test_what_is_open_is_asked_and_nothing_is_read(case):
     assert set(arguments) <= set(reading.error.arguments)
 
 
+def test_what_the_captions_of_a_model_are_does_not_answer_for_those_of_people():
+    (reading,) = readings(parse_table(IN_LANGUAGES, "m"), "references", {"sets": "samples"})
+    assert isinstance(reading.error, Ambiguous)
+
+
 def test_the_account_names_every_column_and_how_rows_differ():
     (reading,) = readings(
         parse_table(long(2, seed=lambda row, own: own, split=lambda *_: "val", said=lambda row, own: text(row)), "m"),

@@ -254,6 +254,28 @@ def test_a_worker_takes_all_that_is_queued_and_a_child_ends_with_its_parent_or_i
         assert child.wait(60) == 0
 
 
+def other_process_claims(folder) -> subprocess.Popen:
+    """A process that has the queued run of a workspace, until its input ends."""
+    code = (
+        f"from capbias_core.workspace.store import Workspace; Workspace({str(folder)!r}).claim(lambda _: True); input()"
+    )
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT)
+
+
+@pytest.mark.long
+def test_a_run_that_a_living_process_computes_is_not_computed_twice(tmp_path):
+    """A call of a cluster that comes again takes only the run of a worker that was lost."""
+    workspace = Workspace(tmp_path)
+    (spec,) = plan(workspace, fill(tmp_path))
+    workspace.enqueue(spec, "c")
+    with other_process_claims(tmp_path):
+        until(lambda: workspace.run(spec.run_id).status == "running")
+        worker.execute(str(tmp_path), spec.run_id)
+        assert workspace.run(spec.run_id).status == "running"
+    worker.execute(str(tmp_path), spec.run_id)
+    assert workspace.run(spec.run_id).status == "finished"
+
+
 def test_workers_that_cannot_start_fail_their_runs(engine, request_, monkeypatch):
     monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
     monkeypatch.setattr(engine_module, "torch_environments", lambda: [{"PYTHONHOME": "/nowhere"}])
@@ -345,6 +367,33 @@ def test_a_full_disk(tmp_path, gate, freed, ending):
         closing_.start()
         closing_.join(60)
         assert not closing_.is_alive(), "it waits for what cannot be written"
+
+
+@pytest.mark.long
+def test_a_worker_that_cannot_write_an_end_says_so(tmp_path, monkeypatch):
+    with small_disk(tmp_path / "disk") as disk:
+        workspace = Workspace(disk.folder / "home")
+        (spec,) = plan(workspace, fill(workspace.folder))
+        workspace.enqueue(spec, "c")
+        monkeypatch.setattr(worker, "run_one", lambda *given: (RUN_ONE(*given), disk.fill())[0])
+        with pytest.raises(CapbiasError, match="no space left"):
+            worker.work(str(workspace.folder), lambda run: True, threading.Event())
+
+
+@pytest.mark.long
+def test_the_end_of_a_worker_on_a_full_disk_names_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
+    monkeypatch.setattr(engine_module, "wake_workers", lambda *_: None)
+    with small_disk(tmp_path / "disk") as disk:
+        home = disk.folder / "home"
+        engine = Engine(home)
+        (run_id,) = submit(engine, fill(home))
+        with other_process_claims(home):
+            until(lambda: status(engine, run_id) == "running")
+            disk.fill()
+        until(lambda: "no space left" in engine.workspace.run(run_id).message, 20)
+        assert status(engine, run_id) == "died"
+        engine.close()
 
 
 # a Dask cluster

@@ -6,6 +6,7 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
+import capbias_core as capbias
 from capbias_core.errors import CapbiasError
 from capbias_core.workspace import store
 from capbias_core.workspace.store import Workspace
@@ -69,6 +70,17 @@ def test_what_is_stored_can_be_read_if_nothing_can_be_written(disk, state, write
             disk.free()
             assert read(workspace) == before
             write(workspace)
+
+
+@pytest.mark.long
+def test_what_is_finished_answers_on_a_read_only_disk(tmp_path):
+    with small_disk(tmp_path / "disk", 30) as disk:
+        labels = [{"image_id": number, "gender": ("Female", "Male")[number % 2]} for number in range(40)]
+        captions = [{"image_id": number, "caption": ("a woman", "a man")[number % 2]} for number in range(40)]
+        known = {"attribute": "gender", "metrics": "ratio", "workspace": disk.folder / "home"}
+        first = capbias.score(captions, labels, **known)
+        disk.read_only()
+        assert capbias.score(collection="my captions", **known).table.equals(first.table)
 
 
 def test_a_run_whose_end_finds_no_space_is_lost_whole_and_its_process_knows(disk):
