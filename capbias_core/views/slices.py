@@ -5,9 +5,11 @@ Nothing is trained: attackers of a finished run of LIC left their guesses image 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -19,6 +21,7 @@ from capbias_core.aggregate import REFITS, Counts, Estimate, Metric, estimates_o
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import LEAST_SEEDS, OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import LABELS, OBJECTS, SLICES
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
@@ -29,13 +32,16 @@ from capbias_core.views.results import attribute_of_run
 from capbias_core.views.sentence import OVER, better_text, limit, listed, signed, with_interval
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.slices import COLUMN, IS, OBJECT, SEARCH, WORDS, Members, Slice, SliceSources, saved_slices
-from capbias_core.workspace.store import RunRow, images_in
+from capbias_core.workspace.store import RunRow
 
 LEAST_IMAGES = 100  # in a slice and outside it, for a number
 MOST = 10  # slices without a choice, and values of a column
 NAMED = 3  # slices in a sentence
+VERSION = 1  # to be raised when the sentence without a choice changes
 COUNTED = ("error", "refused")  # metrics that need no attacker
 YES, NO = "yes", "no"
+OF_ATTACKER = {True: ("LIC", "LIC_by_H"), False: ("LIC_M",)}  # with and without human captions
+METRICS_OF_SLICES = {compared: (*names, *COUNTED) for compared, names in OF_ATTACKER.items()}
 
 
 def slices(
@@ -114,6 +120,22 @@ class _Sliced:
                     yield about | {"metric": name, "images": size, "share": share} | numbers
 
 
+def slices_line(scope: Scope) -> str:
+    """The sentence of `slices` without a choice, or why there is none. Computed once, and stored in the workspace."""
+    inputs = scope.workspace.items(collection=scope.collection)
+    read = [VERSION, *((item.hash, item.name) for item in inputs if item.kind in (LABELS, OBJECTS, SLICES))]
+    digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()
+    runs = " ".join(scope.run(name).run_id for name in scope.captioners)
+
+    def compute() -> str:
+        try:
+            return slices(scope).sentence
+        except CapbiasError as error:
+            return str(error)
+
+    return scope.workspace.derived(f"slices {digest} {runs}", compute)
+
+
 def _of_captioner(
     scope: Scope,
     captioner: str,
@@ -125,7 +147,7 @@ def _of_captioner(
 ) -> _Sliced:
     run, workspace = scope.run(captioner), scope.workspace
     attribute, sources = attribute_of_run(run), slice_sources(scope, run)
-    names = ("LIC_by_H", "LIC") if run.spec.references else ("LIC_M",)
+    names = OF_ATTACKER[bool(run.spec.references)]
     guesses = workspace.counts(run.run_id)[""]
     evidence, lacking = [_Evidence(tuple(METRICS[name] for name in names), guesses)], {}
     for name in COUNTED:
@@ -188,7 +210,7 @@ def _values(sources: SliceSources, column: str, labelled: frozenset[str]) -> lis
 def _numbers(evidence: _Evidence, members: Members, attribute: Attribute) -> dict[str, dict[str, Any]]:
     """What rows say of each metric."""
     counts = evidence.counts
-    inside, known = (np.isin(counts.images, list(images)) for images in members)
+    inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
     sides = inside, known & ~inside
     there = np.zeros(len(counts.images), dtype=bool)
     there[counts.image] = True
@@ -309,9 +331,7 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str) -> str:
             more = f" {counted(len(clear) - NAMED, 'more slice')} differ significantly." if len(clear) > NAMED else ""
             sentences.append(f"{captioner}: {metric} is {listed(named)}.{more}")
     if none:
-        sentences.append(
-            f"{listed(none)}: in none of {what} does {metric} differ significantly from the other images."
-        )
+        sentences.append(f"{listed(none)}: in none of {what} does {metric} differ significantly from the other images.")
     if untested:
         sentences.append(f"{listed(untested)}: no slice has {LEAST_IMAGES} images to count, inside and outside.")
     return " ".join(sentences)
@@ -388,7 +408,7 @@ def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
             if name == metric:
                 difference = with_interval(one["difference"], one["difference_low"], one["difference_high"])
                 row["minus others"] = "" if one["reason"] else difference
-                row["p"] = "" if one["reason"] else _p_text(one["p_holm"])
+                row["p (Holm)"] = "" if one["reason"] else _p_text(one["p_holm"])
         row |= {name.removeprefix("share_"): f"{first[name]:.0f}%" for name in shares[:1] if len(shares) == 2}
         table.append(row)
     return pd.DataFrame(table)
@@ -413,7 +433,9 @@ def _images(found: Mapping[str, _Sliced]) -> Shown:
             about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
             rows += [about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & own.labelled)]
     columns = ["captioner", "slice", "rule", "image_id", "seeds"]
-    return Shown("Images of slices", pd.DataFrame(rows, columns=columns), notes=("seeds: how many hold the image out.",))
+    return Shown(
+        "Images of slices", pd.DataFrame(rows, columns=columns), notes=("seeds: how many hold the image out.",)
+    )
 
 
 def slices_chart(rows: pd.DataFrame, metric: str, values: int):

@@ -152,7 +152,7 @@ class SliceSources:
         cells = cells[~cells["object"].isin(["", PERSON])]
         return {str(name): frozenset(images) for name, images in cells.groupby("object")["image_id"]}
 
-    @property
+    @cached_property
     def annotated(self) -> frozenset[str]:
         """The images whose objects are known."""
         return frozenset(self._objects[1]["image_id"])
@@ -170,8 +170,7 @@ class SliceSources:
         parts = frame[["image_id"]].assign(value=frame[name].fillna("").astype(str).str.split(BETWEEN)).explode("value")
         parts["value"] = parts["value"].str.strip()
         return {
-            str(value): frozenset(images)
-            for value, images in parts[parts["value"] != ""].groupby("value")["image_id"]
+            str(value): frozenset(images) for value, images in parts[parts["value"] != ""].groupby("value")["image_id"]
         }
 
     @cached_property
