@@ -161,7 +161,7 @@ def _of_captioner(
         if name in outcome.lacking:
             lacking[name] = outcome.lacking[name]
         else:
-            evidence.append(_Evidence((METRICS[name],), outcome.counts))
+            evidence.append(_Evidence((METRICS[name],), outcome.by_direction[""]))
     labelled = frozenset(guesses.images)
     given = [Slice.parse(f"{OBJECT}:{name}") for name in objects]
     given += [Slice.parse(f"{WORDS}:{some}") for some in words]
@@ -228,8 +228,8 @@ def _numbers(evidence: _Evidence, members: Members, attribute: Attribute) -> dic
         f"share_{value}": 100 * float((labels == code).mean()) if len(labels) else math.nan
         for code, value in enumerate(attribute.values)
     }
-    about = {"n": sizes[0], "n_rest": sizes[1]}
-    about["n_per_seed"] = float(seeds[0].mean()) if counts.seeds else math.nan
+    each = float(seeds[0].mean()) if counts.seeds else math.nan
+    about = {"n": sizes[0], "n_rest": sizes[1], "n_per_seed": each}
     if reason:
         return {metric.name: about | shares | {"reason": reason} for metric in evidence.metrics}
     parts = [_restricted(evidence, side, attribute.values) for side in sides]
@@ -349,9 +349,9 @@ def _clause(row: Mapping[str, Any]) -> str:
 def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str) -> Iterator[str]:
     tests = int((rows.loc[rows["metric"] == metric, "p"].notna()).sum())
     yield (
-        f"p compares a slice with the other images, corrected by Holm over {counted(tests, 'test')} of each metric; the "
-        f"sentence speaks of {metric} alone. Slices overlap: an image with a dog on a bench counts in both. They are in "
-        "the order in which they were chosen, by default by size."
+        f"p compares a slice with the other images, corrected by Holm over the {counted(tests, 'test')} of {metric}; "
+        "other metrics are corrected in the same way. Slices overlap: an image with a dog on a bench counts in both. "
+        "They are in the order in which they were chosen, by default by size."
     )
     sliced = next(iter(found.values()))
     guesses = sliced.evidence[0].counts
@@ -360,9 +360,10 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         seeds = len(guesses.seeds)
         few = f" Fewer than {LEAST_SEEDS} seeds decide nothing." if seeds < LEAST_SEEDS else ""
         yield (
-            f"{scope.comparison.attacker}, {counted(seeds, 'seed')}: each balances the labels and holds out {each:,.0f} "
-            f"images. {guessed:,} of {len(guesses.images):,} are held out by some seed; n counts these, per seed on "
-            f"average in brackets. A slice needs {LEAST_IMAGES}, and so do the others. Intervals: {OVER[REFITS]}.{few}"
+            f"{scope.comparison.attacker}, {counted(seeds, 'seed')}: each balances the labels and holds out "
+            f"{each:,.0f} images. {guessed:,} of {len(guesses.images):,} are held out by some seed; n counts these, per "
+            f"seed on average in brackets. A slice needs {LEAST_IMAGES}, and so do the other images. Intervals: "
+            f"{OVER[REFITS]}.{few}"
         )
     for each in sliced.evidence[1:]:
         yield f"{each.metrics[0].name}: on all {len(each.counts.images):,} images with a label and a caption."
@@ -382,8 +383,8 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         yield "Images with an empty cell in the column are left out."
     if SEARCH in kinds:
         yield (
-            "A search picks images by what the captioner wrote, so a difference may come from the choice alone and says "
-            "little of the images."
+            "A search picks images by what the captioner wrote, so a difference may come from the choice alone and "
+            "says little of the images."
         )
     for name, own in found.items():
         for lost, reason in own.lacking.items():

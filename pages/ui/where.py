@@ -20,8 +20,8 @@ WORDS = (
 )
 SEARCH = "A text anywhere in the captioner's captions. Commas between slices."
 USUAL = (
-    f"Without a choice: the {MOST} objects that most images have, else the {MOST} content words of most human captions; "
-    f"and saved slices. A slice needs {LEAST_IMAGES} images whose captions attackers guessed from."
+    f"Without a choice: the {MOST} objects that most images have, else the {MOST} content words of most human "
+    f"captions; and saved slices. A slice needs {LEAST_IMAGES} images whose captions attackers guessed from."
 )
 REFUSED = "slice_refused"  # in the session: why a slice was not saved
 
@@ -86,7 +86,7 @@ def _save(bar: Bar, rules: list[str]) -> None:
             st.session_state[REFUSED] = error
 
     with st.popover("Save a slice", icon=":material/bookmark:"):
-        st.selectbox("Slice", rules, format_func=titles.get, key="slice_to_save")
+        st.selectbox("Slice", rules, format_func=lambda rule: titles.get(rule, rule), key="slice_to_save")
         st.text_input("Name", key="slice_name")
         st.button("Save", type="primary", key="save_slice", on_click=save)
         saved = ", ".join(one.name for one in saved_slices(bar.workspace, bar.collection))
