@@ -129,7 +129,8 @@ def slices_line(scope: Scope) -> str:
 
     def compute() -> str:
         try:
-            return slices(scope).sentence
+            sentence = slices(scope).sentence
+            return sentence.removeprefix(f"{scope.captioners[0]}: ") if len(scope.captioners) == 1 else sentence
         except CapbiasError as error:
             return str(error)
 
@@ -361,17 +362,23 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         few = f" Fewer than {LEAST_SEEDS} seeds decide nothing." if seeds < LEAST_SEEDS else ""
         yield (
             f"{scope.comparison.attacker}, {counted(seeds, 'seed')}: each balances the labels and holds out "
-            f"{each:,.0f} images. {guessed:,} of {len(guesses.images):,} are held out by some seed; n counts these, per "
-            f"seed on average in brackets. A slice needs {LEAST_IMAGES}, and so do the other images. Intervals: "
-            f"{OVER[REFITS]}.{few}"
+            f"{each:,.0f} images. {guessed:,} of {len(guesses.images):,} are held out by some seed: n counts these, and "
+            f"in brackets those of a seed on average. A slice needs {LEAST_IMAGES}, and so do the other images. "
+            f"Intervals: {OVER[REFITS]}.{few}"
         )
-    for each in sliced.evidence[1:]:
-        yield f"{each.metrics[0].name}: on all {len(each.counts.images):,} images with a label and a caption."
+    if others := sliced.evidence[1:]:
+        names = listed([each.metrics[0].name for each in others])
+        yield f"{names}: on all {len(others[0].counts.images):,} images with a label and a caption, 95% over images."
+    balance = "Labels are not balanced within a slice, which matters to LIC: see the share of each label."
     if "LIC" in sliced.metrics:
-        yield "LIC above 0 alone is no amplification. LIC_by_H above 0 is: one attacker reads both sides."
-        if any(ABOUT_EQUAL not in scope.run(name).lacking.values() for name in found):
-            yield "Captions and human captions differ in length. Slices are not measured at equal length."
-    yield "Labels are not balanced within a slice, which matters to LIC: see the share of each label."
+        equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in found)
+        length = "" if equal else " Captions and human captions differ in length; slices are not cut to equal length."
+        yield (
+            "LIC above 0 alone is no amplification. LIC_by_H above 0 is: one attacker reads both sides. "
+            f"{balance}{length}"
+        )
+    else:
+        yield balance
     kinds = {one.kind for own in found.values() for one in own.members}
     if OBJECT in kinds:
         unknown = len(sliced.labelled - sliced.sources.annotated)
@@ -392,8 +399,9 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
 
 
 def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """A row per captioner and slice."""
-    order = [metric, *(name for name in dict.fromkeys(rows["metric"]) if name != metric)]
+    """A row per captioner and slice; without refusals where there are none."""
+    names = [name for name, own in rows.groupby("metric", sort=False) if name != "refused" or own["value"].any()]
+    order = [metric, *(name for name in names if name != metric)]
     several, table = rows["captioner"].nunique() > 1, []
     shares = [name for name in rows if name.startswith("share_")]
     for _, own in rows.groupby(["captioner", "rule"], sort=False):
@@ -479,8 +487,8 @@ def slices_chart(rows: pd.DataFrame, metric: str, values: int):
     ticks = {"tickmode": "array", "tickvals": place.tolist(), "ticktext": names}
     return figure.update_layout(
         height=int(MARGINS + 60 + 38 * max(len(rows), 3)),
-        margin={"l": 10, "r": 20, "t": 70, "b": 46},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "yref": "paper"},
+        margin={"l": 10, "r": 20, "t": 34, "b": 90},
+        legend={"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "x": 0},
         xaxis={"title": {"text": f"{metric} ({better_text(metric, values)})"}, "zeroline": False},
         yaxis=ticks | {"automargin": True, "zeroline": False, "range": [-0.6, len(rows) - 0.4]},
         dragmode=False,

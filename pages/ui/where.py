@@ -38,7 +38,7 @@ def where_tab(bar: Bar) -> None:
     captioner = bar.captioner([run.spec.model for run in comparison.runs])
     scope = Scope(bar.workspace, bar.collection, comparison, (captioner,))
     with errors():
-        shown, rules = _shown(scope)
+        shown, rules = _shown(bar, scope)
         event = draw_shown(
             shown, "slices", on_select="rerun", selection_mode="single-row", alt="Slices beside the other images"
         )
@@ -48,20 +48,19 @@ def where_tab(bar: Bar) -> None:
         _save(bar, rules)
 
 
-def _shown(scope: Scope) -> tuple[Shown, list[str]]:
+def _shown(bar: Bar, scope: Scope) -> tuple[Shown, list[str]]:
     """The view of the slices that are chosen, and the rule of each row of its table."""
     run = scope.run(scope.captioners[0])
     sources = slice_sources(scope, run)
-    columns = st.container(key="stacks_slices").columns(5, vertical_alignment="bottom")
+    metrics = METRICS_OF_SLICES[bool(run.spec.references)]
+    metric = view.selectbox(bar.place, "Metric", metrics, key="slice_metric", any_case=True)
+    columns = st.expander("Choose slices").container(key="stacks_slices").columns(4, vertical_alignment="bottom")
     objects = view.multiselect(columns[0], "Objects", sorted(sources.by_object), key="slice_objects", help=USUAL)
     words = view.text(columns[1], "Words people use", key="slice_words", help=WORDS) if run.spec.references else ""
     values = view.multiselect(
         columns[2], "Columns of tables", [*sources.columns], key="slice_columns", help="A slice per value."
     )
     search = view.text(columns[3], "Search its captions", key="slice_search", help=SEARCH)
-    metric = view.selectbox(
-        columns[4], "Metric", METRICS_OF_SLICES[bool(run.spec.references)], key="slice_metric", any_case=True
-    )
 
     def work() -> Shown:
         return slices(scope, objects, _several(words), values, _several(search), metric=metric)
@@ -76,7 +75,9 @@ def _several(text: str) -> tuple[str, ...]:
 
 def _save(bar: Bar, rules: list[str]) -> None:
     """Save one of these slices under a name."""
-    titles = {rule: Slice.parse(rule).title for rule in rules}
+
+    def title(rule: str) -> str:
+        return Slice.parse(rule).title
 
     def save() -> None:  # before the page is drawn
         try:
@@ -86,7 +87,7 @@ def _save(bar: Bar, rules: list[str]) -> None:
             st.session_state[REFUSED] = error
 
     with st.popover("Save a slice", icon=":material/bookmark:"):
-        st.selectbox("Slice", rules, format_func=lambda rule: titles.get(rule, rule), key="slice_to_save")
+        st.selectbox("Slice", rules, format_func=title, key="slice_to_save")
         st.text_input("Name", key="slice_name")
         st.button("Save", type="primary", key="save_slice", on_click=save)
         saved = ", ".join(one.name for one in saved_slices(bar.workspace, bar.collection))
