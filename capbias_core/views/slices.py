@@ -116,7 +116,7 @@ class _Sliced:
             share = 100 * size / max(1, len(members.known & self.labelled))
             about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
             for each in self.evidence:
-                for name, numbers in _numbers(each, members, self.attribute).items():
+                for name, numbers in slice_numbers(each.metrics, each.counts, members, self.attribute.values).items():
                     yield about | {"metric": name, "images": size, "share": share} | numbers
 
 
@@ -208,9 +208,11 @@ def _values(sources: SliceSources, column: str, labelled: frozenset[str]) -> lis
 # numbers
 
 
-def _numbers(evidence: _Evidence, members: Members, attribute: Attribute) -> dict[str, dict[str, Any]]:
-    """What rows say of each metric."""
-    counts = evidence.counts
+def slice_numbers(
+    metrics: Sequence[Metric], counts: Counts, members: Members, values: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """What rows say of each metric, p uncorrected. metrics: of sums over images, without a direction. counts: with
+    their columns. values: of the attribute."""
     inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
     sides = inside, known & ~inside
     there = np.zeros(len(counts.images), dtype=bool)
@@ -227,15 +229,15 @@ def _numbers(evidence: _Evidence, members: Members, attribute: Attribute) -> dic
     labels = counts.label[counts.image][inside[counts.image]]  # an image counts as often as it is held out
     shares = {
         f"share_{value}": 100 * float((labels == code).mean()) if len(labels) else math.nan
-        for code, value in enumerate(attribute.values)
+        for code, value in enumerate(values)
     }
     each = float(seeds[0].mean()) if counts.seeds else math.nan
     about = {"n": sizes[0], "n_rest": sizes[1], "n_per_seed": each}
     if reason:
-        return {metric.name: about | shares | {"reason": reason} for metric in evidence.metrics}
-    parts = [_restricted(evidence, side, attribute.values) for side in sides]
+        return {metric.name: about | shares | {"reason": reason} for metric in metrics}
+    parts = [_restricted(metrics, counts, side, values) for side in sides]
     numbers = {}
-    for metric in evidence.metrics:
+    for metric in metrics:
         one, other = (part[metric.name, ""] for part in parts)
         value, rest = _ends("value", one), _ends("rest", other)
         compare = _by_seed(metric, one, other) if counts.seeds else _by_share(value, rest, counts, metric, sides)
@@ -243,16 +245,18 @@ def _numbers(evidence: _Evidence, members: Members, attribute: Attribute) -> dic
     return numbers
 
 
-def _restricted(evidence: _Evidence, kept: np.ndarray, values: Sequence[str]) -> dict[tuple[str, str], Estimate]:
+def _restricted(
+    metrics: Sequence[Metric], counts: Counts, kept: np.ndarray, values: Sequence[str]
+) -> dict[tuple[str, str], Estimate]:
     """The estimates on some images. kept: (n_images,) booleans.
 
     Other images count as 0 and stay: in the interval with refits, test images over training images are those of the
     whole run. Each seed tests the same share of a slice as of all images, so a small slice is no more certain for being
     small beside the training images.
     """
-    counts, reads = evidence.counts, {name for metric in evidence.metrics for name in metric.reads}
+    reads = {name for metric in metrics for name in metric.reads}
     columns = {name: counts.columns[name] * kept[counts.image] for name in counts.columns if name in reads}
-    return estimates_of(evidence.metrics, replace(counts, columns=columns), values)
+    return estimates_of(metrics, replace(counts, columns=columns), values)
 
 
 def _ends(name: str, estimate: Estimate) -> dict[str, float]:
@@ -362,20 +366,21 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         few = f" Fewer than {LEAST_SEEDS} seeds decide nothing." if seeds < LEAST_SEEDS else ""
         yield (
             f"{scope.comparison.attacker}, {counted(seeds, 'seed')}: each balances the labels and holds out "
-            f"{each:,.0f} images. {guessed:,} of {len(guesses.images):,} are held out by some seed: n counts these, and "
-            f"in brackets those of a seed on average. A slice needs {LEAST_IMAGES}, and so do the other images. "
+            f"{each:,.0f} images. {guessed:,} of {len(guesses.images):,} are held out by some seed: n counts these, "
+            f"and in brackets those of a seed on average. A slice needs {LEAST_IMAGES}, and so do the other images. "
             f"Intervals: {OVER[REFITS]}.{few}"
         )
     if others := sliced.evidence[1:]:
         names = listed([each.metrics[0].name for each in others])
         yield f"{names}: on all {len(others[0].counts.images):,} images with a label and a caption, 95% over images."
-    balance = "Labels are not balanced within a slice, which matters to LIC: see the share of each label."
+    balance = "Labels are not balanced within a slice: see the share of each label."
     if "LIC" in sliced.metrics:
         equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in found)
         length = "" if equal else " Captions and human captions differ in length; slices are not cut to equal length."
         yield (
-            "LIC above 0 alone is no amplification. LIC_by_H above 0 is: one attacker reads both sides. "
-            f"{balance}{length}"
+            "A slice has its part in the value of all images, and no verdict: LIC_by_H above 0 in a slice alone is no "
+            "amplification, since an attacker that is surer of the label that most images of a slice have gains there "
+            f"what it loses elsewhere. {balance}{length}"
         )
     else:
         yield balance
