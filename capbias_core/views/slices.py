@@ -41,7 +41,11 @@ VERSION = 1  # to be raised when the sentence without a choice changes
 COUNTED = ("error", "refused")  # metrics that need no attacker
 YES, NO = "yes", "no"
 OF_ATTACKER = {True: ("LIC", "LIC_by_H"), False: ("LIC_M",)}  # with and without human captions
-METRICS_OF_SLICES = {compared: (*names, *COUNTED) for compared, names in OF_ATTACKER.items()}
+# Shown and not tested: a slice in which nothing is amplified differs too often (docs/statistics.md).
+UNTESTED = "LIC_by_H"
+METRICS_OF_SLICES = {
+    compared: (*(name for name in names if name != UNTESTED), *COUNTED) for compared, names in OF_ATTACKER.items()
+}
 
 
 def slices(
@@ -64,14 +68,14 @@ def slices(
     rows: captioner, slice, rule, metric; images and share (%) of those of which the rule can tell; n images inside and
     n_rest outside that the metric counts, n_per_seed of those inside by one seed; value and rest, each with its 95%
     interval (_low, _high); difference with its interval and p, corrected by Holm over all slices (and captioners) of
-    the metric in p_holm; significant; the share (%) of each label among n; reason, if there is no value. Raises
-    CapbiasError for an unknown object, column or metric, and without anything to slice by.
+    the metric in p_holm, both nan for LIC_by_H; significant; the share (%) of each label among n; reason, if there is
+    no value. Raises CapbiasError for an unknown object, column or metric, and without anything to slice by.
     """
     chosen = metric or scope.comparison.metric
     found = {name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners}
     if images:
         return _images(found)
-    known = list(dict.fromkeys(name for own in found.values() for name in own.metrics))
+    known = dict.fromkeys(name for own in found.values() for name in own.metrics if name != UNTESTED)
     if chosen not in known:
         raise unknown_name("metric of slices", chosen, known)
     rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name)])
@@ -295,11 +299,11 @@ def _by_share(
 
 
 def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
-    """With p corrected over all slices of each metric that have a number, and in a fixed order of columns."""
+    """With p corrected over all slices of each tested metric that have a number, and in a fixed order of columns."""
     first = ["captioner", "slice", "rule", "metric", "images", "share", "n", "n_rest", "n_per_seed"]
     first += [f"{name}{end}" for name in ("value", "rest", "difference") for end in ("", "_low", "_high")]
     rows = rows.reindex(columns=list(dict.fromkeys([*first, "p", *rows.columns])))
-    rows["p_holm"] = math.nan
+    rows["p_holm"], rows["p"] = math.nan, rows["p"].where(rows["metric"] != UNTESTED)
     for _, of_metric in rows[rows["p"].notna()].groupby("metric"):
         rows.loc[of_metric.index, "p_holm"] = holm(of_metric["p"].to_numpy())
     rows["significant"] = np.where(rows["p_holm"] < ALPHA, YES, np.where(rows["p_holm"].notna(), NO, ""))
@@ -378,9 +382,9 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in found)
         length = "" if equal else " Captions and human captions differ in length; slices are not cut to equal length."
         yield (
-            "A slice has its part in the value of all images, and no verdict: LIC_by_H above 0 in a slice alone is no "
-            "amplification, since an attacker that is surer of the label that most images of a slice have gains there "
-            f"what it loses elsewhere. {balance}{length}"
+            "A slice has no verdict. LIC_by_H above 0 in a slice alone is no amplification, and its differences are "
+            "not tested: an attacker that is surer of one side's captions gains where most images have the label that "
+            f"it guesses, and loses elsewhere. {balance}{length}"
         )
     else:
         yield balance

@@ -204,7 +204,7 @@ class SliceSources:
 def keep_slice(workspace: Workspace, collection: str, chosen: Slice, name: str) -> Item:
     """The stored rule under a name; a slice of the same name is replaced."""
     frame = pd.DataFrame({RULE: [chosen.rule]})
-    return workspace.keep(SLICES, name, frame, collection, "a rule", {RULE: chosen.rule})
+    return workspace.keep(SLICES, name, frame, collection, chosen.rule, {RULE: chosen.rule})
 
 
 def saved_slices(workspace: Workspace, collection: str) -> list[Slice]:

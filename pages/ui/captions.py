@@ -204,7 +204,7 @@ def _slice(bar: Bar, spec: RunSpec) -> tuple[str, frozenset[str] | None]:
     key = f"{rule} {spec.captions} {bar.workspace.version()}"
     with errors():
         return key, cached.of_collection(bar.workspace, bar.collection, f"slice {key}", work)
-    return "", None
+    return key, frozenset()
 
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={caption_views.Filters: repr})

@@ -62,6 +62,10 @@ def _shown(bar: Bar, scope: Scope) -> tuple[Shown, list[str]]:
     )
     search = view.text(columns[3], "Search its captions", key="slice_search", help=SEARCH)
 
+    if not (objects or words or values or search or sources.has_objects or run.spec.references):
+        note("No objects and no human captions to slice by: choose columns or search.")
+        view.stop()
+
     def work() -> Shown:
         return slices(scope, objects, _several(words), values, _several(search), metric=metric)
 
