@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import REFITS, Counts, Estimate, Metric, estimates_of
+from capbias_core.aggregate.estimate import AMPLIFIES
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import LEAST_SEEDS, OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
 from capbias_core.errors import CapbiasError, unknown_name
@@ -84,7 +85,7 @@ def slices(
     return Shown(
         title=f"{chosen} in slices of images, {scope.attribute}",
         rows=rows,
-        sentence=slices_sentence(rows, chosen, what),
+        sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
         notes=tuple(_notes(scope, found, rows, chosen)),
         table=_table(rows, chosen),
         chart=lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values)),
@@ -325,9 +326,15 @@ def _what(sliced: _Sliced, asked: bool) -> str:
     return f"the {number} most frequent {kind}" + (f" and {counted(len(named), 'saved slice')}" if named else "")
 
 
-def slices_sentence(rows: pd.DataFrame, metric: str, what: str) -> str:
+def _not_amplifying(scope: Scope) -> list[str]:
+    """Captioners whose verdict on all images is another than `amplifies`."""
+    rows = scope.workspace.results([scope.run(name).run_id for name in scope.captioners])
+    return list(rows.loc[(rows["metric"] == "LIC") & (rows["verdict"] != AMPLIFIES), "model"])
+
+
+def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: Collection[str] = ()) -> str:
     """Per captioner in which slices a metric differs significantly from the other images, those that differ most first;
-    or that it does in none. what: the slices, in words."""
+    or that it does in none. what: the slices, in words. not_amplifying: captioners of which no more follows."""
     sentences, none, untested = [], [], []
     for captioner, own in rows[rows["metric"] == metric].groupby("captioner", sort=False):
         clear = own[own["significant"] == YES].sort_values("difference", key=abs, ascending=False)
@@ -338,7 +345,10 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str) -> str:
         else:
             named = [_clause(row) for row in clear.head(NAMED).to_dict("records")]
             more = f" {counted(len(clear) - NAMED, 'more slice')} differ significantly." if len(clear) > NAMED else ""
-            sentences.append(f"{captioner}: {metric} is {listed(named)}.{more}")
+            alone = " Simpler wording alone may do this: as a whole, it is not shown to amplify."
+            sentences.append(
+                f"{captioner}: {metric} is {listed(named)}.{more}{alone if captioner in not_amplifying else ''}"
+            )
     if none:
         sentences.append(f"{listed(none)}: in none of {what} does {metric} differ significantly from the other images.")
     if untested:
@@ -360,7 +370,8 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
     yield (
         f"p compares a slice with the other images, corrected by Holm over the {counted(tests, 'test')} of {metric}; "
         "other metrics are corrected in the same way. Slices overlap: an image with a dog on a bench counts in both. "
-        "They are in the order in which they were chosen, by default by size."
+        "If one differs, others differ from the rest too, which holds it. They are in the order in which they were "
+        "chosen, by default by size."
     )
     sliced = next(iter(found.values()))
     guesses = sliced.evidence[0].counts

@@ -10,7 +10,7 @@ from scipy import stats
 from benchmarks.statistics.slices import one_set, shares
 from capbias_core import cli
 from capbias_core.errors import CapbiasError
-from capbias_core.views.slices import LEAST_IMAGES, UNTESTED, slices, slices_line
+from capbias_core.views.slices import LEAST_IMAGES, UNTESTED, slices, slices_line, slices_sentence
 from capbias_core.views.view import scope
 from capbias_core.workspace.slices import Slice, SliceSources, keep_slice, saved_slices
 from capbias_core.workspace.store import Workspace
@@ -138,6 +138,9 @@ def test_the_leaking_slice_is_found_and_small_ones_have_no_number(of_m):
     assert sorted(one["p_holm"] for one in tested) == pytest.approx([2 * smaller, max(2 * smaller, larger)])
     sentences.check("slices, sentence and notes", "\n".join([shown.sentence, *shown.notes]), numbers=False)
     assert shown.sentence.startswith("m: LIC is higher in images with “kite”") and "bench”" not in shown.sentence
+    assert shown.sentence.endswith("Simpler wording alone may do this: as a whole, it is not shown to amplify.")
+    amplifying = slices_sentence(shown.rows, "LIC", "the slices")
+    assert amplifying == shown.sentence.partition(" Simpler")[0], "nobody else gets the warning"
     assert len(shown.chart().data) == 3 and "fewer than 100" in shown.for_reader["LIC"].iloc[2]
     kept = slices(of_m, objects=["bench", "zebra"])
     assert "in none of the 2 slices does LIC differ" in kept.sentence
