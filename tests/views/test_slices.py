@@ -1,6 +1,7 @@
 """Slices of images: numbers worked out by hand, who is in and who is neither, and where a claim is made."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -141,7 +142,7 @@ def test_the_leaking_slice_is_found_and_small_ones_have_no_number(of_m):
     assert shown.sentence.endswith("Simpler wording alone may do this: as a whole, it is not shown to amplify.")
     amplifying = slices_sentence(shown.rows, "LIC", "the slices")
     assert amplifying == shown.sentence.partition(" Simpler")[0], "nobody else gets the warning"
-    assert len(shown.chart().data) == 3 and "fewer than 100" in shown.for_reader["LIC"].iloc[2]
+    assert shown.chart and len(shown.chart().data) == 3 and "fewer than 100" in shown.for_reader["LIC"].iloc[2]
     kept = slices(of_m, objects=["bench", "zebra"])
     assert "in none of the 2 slices does LIC differ" in kept.sentence
     assert "no slice has 100 images" in slices(of_m, objects=["zebra"]).sentence
@@ -161,13 +162,14 @@ def test_words_and_searches(workspace, of_m):
 
 @pytest.mark.long
 def test_what_is_no_slice(workspace, of_m):
-    for more in (
+    wrong: list[dict[str, Any]] = [
         {"objects": ["cat"]},
         {"columns": ["hal"]},
         {"rules": ["colour:red"]},
         {"metric": "SC"},
         {"metric": UNTESTED},
-    ):
+    ]
+    for more in wrong:
         with sentences.raises(CapbiasError):
             slices(of_m, **more)
     for rule in ("words: ", "column:half", "object"):
