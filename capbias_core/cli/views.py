@@ -154,7 +154,8 @@ def by_value(*, flags: Annotated[ScopeFlags, Flags], output: ShownFlag = None) -
     "slices",
     """\
   capbias view slices --collection coco
-  capbias view slices --collection coco --objects dog skateboard --words "kitchen|cooking" --column skin
+  capbias view slices --collection coco --objects dog skateboard \\
+    --words "kitchen|cooking" --column skin
   capbias view slices --collection coco --search "cell phone" --save phones
 
 Without a choice: the ten objects that most images have, else the ten content words of most human captions; and the
