@@ -1,4 +1,4 @@
-"""Scores: the table and its pairs, directions, encoder sensitivity, alignment."""
+"""Scores: the table and its pairs, slices of images, directions, encoder sensitivity, alignment."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pages.ui.directions import directions_tab
 from pages.ui.encoders import encoders_tab
 from pages.ui.page import draw, page
 from pages.ui.score_table import score_table
+from pages.ui.where import where_tab
 
 TABS = {
     "Table": score_table,
+    "Where": where_tab,
     "Directions": directions_tab,
     "Encoder sensitivity": encoders_tab,
     "Alignment": alignment_tab,

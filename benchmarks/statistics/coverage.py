@@ -69,7 +69,9 @@ class _Set:
 
     def side(self, captions: Sequence[list[str]], model: list[str] | None = None) -> Guesses:
         """Guesses on one side. model: the captions to whose words human ones are aligned."""
-        return self.trainer.held_out(_lists(captions), self.splits, "", _lists([model]) if model else None)
+        return self.trainer.held_out(
+            caption_lists_of(captions), self.splits, "", caption_lists_of([model]) if model else None
+        )
 
     def scores(self, model: list[str], humans: Sequence[list[str]]) -> dict[str, Estimate]:
         own = [METRICS[name] for name in ASKED]
@@ -77,7 +79,7 @@ class _Set:
         return {name: found for (name, _), found in estimates_of(own, Counts.merge(parts), ()).items()}
 
 
-def _lists(captions: Iterable[list[str]]) -> list[CaptionList]:
+def caption_lists_of(captions: Iterable[list[str]]) -> list[CaptionList]:
     return [CaptionList(np.arange(len(own)), Tokens.read(list(own)), np.arange(len(own))) for own in captions]
 
 

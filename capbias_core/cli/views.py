@@ -72,6 +72,7 @@ from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.labels import dropped_line, labels_for, resolve_attribute, table_with
 from capbias_core.workspace.limited import within_limits
+from capbias_core.workspace.slices import Slice, keep_slice
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.vectors import check_delta
 
@@ -147,6 +148,43 @@ def _read(read: Callable[[Path], Any], path: str) -> Any:
 def by_value(*, flags: Annotated[ScopeFlags, Flags], output: ShownFlag = None) -> int:
     """Leakage by group: LIC_M by labelled value, from finished runs of LIC."""
     return write_shown(flags.answer("by-value"), output)
+
+
+@command(
+    "slices",
+    """\
+  capbias view slices --collection coco
+  capbias view slices --collection coco --objects dog skateboard \\
+    --words "kitchen|cooking" --column skin
+  capbias view slices --collection coco --search "cell phone" --save phones
+
+Without a choice: the ten objects that most images have, else the ten content words of most human captions; and the
+saved slices.""",
+    app,
+).default
+def slices(
+    *,
+    flags: Annotated[ScopeFlags, Flags],
+    objects: Annotated[list[str] | None, flag("objects of the collection", "NAME", WHAT)] = None,
+    words: Annotated[list[str] | None, flag("words of human captions, | between alternatives", "WORDS", WHAT)] = None,
+    column: Annotated[list[str] | None, flag("columns of stored tables, a slice per value", "COLUMN", WHAT)] = None,
+    search: Annotated[list[str] | None, flag("texts in the captioner's captions", "TEXT", WHAT)] = None,
+    metric: Annotated[str, flag("the metric of sentence and chart (default: LIC, or LIC_M)", "NAME", WHAT)] = "",
+    images: Annotated[bool, flag("list the images of each slice instead", group=WHAT)] = False,
+    save: Annotated[str, flag("save the one slice that is named here, which is then always listed", "NAME", WHAT)] = "",
+    output: ShownFlag = None,
+) -> int:
+    """Where it amplifies: LIC, error and refusals in slices of images, beside the other images."""
+    chosen = {"objects": objects, "words": words, "columns": column, "searches": search}
+    given_ones = {name: tuple(values or ()) for name, values in chosen.items()}
+    shown = flags.answer("slices", **given_ones, metric=metric, images=images)
+    if save:
+        rules = list(dict.fromkeys(shown.rows["rule"]))
+        if len(rules) != 1:
+            raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
+        with opened(flags.workspace) as store:
+            keep_slice(store, flags.collection, Slice.parse(rules[0]), save)
+    return write_shown(shown, output)
 
 
 @command(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from capbias_core.views.groups import leakage_by_group
+from capbias_core.views.slices import slices
 from capbias_core.views.view import Shown
 
 
@@ -18,4 +19,7 @@ class View:
 
 
 # name, as the command `view` has it -> the view
-VIEWS = {"by-value": View("Do captions of one group leak more than those of another?", leakage_by_group)}
+VIEWS = {
+    "by-value": View("Do captions of one group leak more than those of another?", leakage_by_group),
+    "slices": View("Where does it amplify?", slices),
+}

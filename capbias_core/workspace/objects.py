@@ -56,6 +56,13 @@ def _default_source(workspace: Workspace, collection: str, table: Item) -> tuple
     return max(sources, key=lambda name: counts[sources[name]]), sources
 
 
+def usual_objects(workspace: Workspace, collection: str, table: Item) -> tuple[str, str]:
+    """Name and content hash of the source with objects of most labelled images; '' without any. Files that people
+    annotated come before those of a detector."""
+    name, sources = _default_source(workspace, collection, table)
+    return name, sources.get(name, "")
+
+
 def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool:
     """Whether runs on a table of labels read its column of objects by default."""
     return _default_source(workspace, collection, table)[0] == COLUMN

@@ -22,6 +22,8 @@ from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
 from capbias_core.views.published import measured_rows
 from capbias_core.views.results import Comparison, current_runs, like_with_like
+from capbias_core.views.slices import slices_line
+from capbias_core.views.view import Scope
 from capbias_core.views.words import STYLE as COLOURS
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.content import content_of
@@ -65,7 +67,7 @@ def answer_page() -> None:
         return
     comparisons = cached.compared(workspace, collection)
     if comparisons:
-        comparison, table = _chosen(bar, comparisons)
+        comparison, table = chosen_comparison(bar, comparisons)
         _answer(bar, comparison, table, comparisons)
         if st.button("Load captions", icon=":material/upload:"):
             view.go("pages/1_Data.py")
@@ -81,7 +83,7 @@ def answer_page() -> None:
     st.html(answer_views.collection_rows(loaded, collection))
 
 
-def _chosen(bar: Bar, comparisons: list[Comparison]) -> tuple[Comparison, Item]:
+def chosen_comparison(bar: Bar, comparisons: list[Comparison]) -> tuple[Comparison, Item]:
     """One of the comparisons of the attribute, and its table of labels. The link names the table and the human captions
     too, so that it means the same when more are added."""
     tables = bar.items("attributes")
@@ -252,7 +254,10 @@ def _overview(bar: Bar, comparison: Comparison, table: Item, model: str, sensiti
     def work() -> list[answer_views.Line]:
         rows = measured_rows(bar.workspace, bar.collection, {name: table}, {name: human} if human else None)
         of_model = rows[(rows["model"] == model) & (rows["attribute"] == name)]
-        return answer_views.overview(of_model, comparison.attribute, comparison.attacker, sensitivity, comparison.seeds)
+        settings = comparison.attribute, comparison.attacker, sensitivity, comparison.seeds
+        where = slices_line(Scope(bar.workspace, bar.collection, comparison, (model,)))
+        where_line = answer_views.Line("Where does it amplify?", where, "Scores", "Where")
+        return [where_line, *answer_views.overview(of_model, *settings)]
 
     st.header(f"More about {plain(model)}")
     against = {"references": human.name} if human else {}

@@ -18,6 +18,8 @@ from capbias_core.views.results import current_runs, first_request
 from capbias_core.views.sentence import signed
 from capbias_core.views.words import STYLE
 from capbias_core.workspace.labels import tables_with
+from capbias_core.workspace.slices import EXAMPLES, Slice, SliceSources, saved_slices
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, empty_state
@@ -169,11 +171,40 @@ def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attrib
         work = partial(caption_views.column_values, cached.captions(bar.folder, labels), column)
         values = cached.by_content(bar.workspace, "column values", (labels, column), work)
         value = view.selectbox(side, f"{plain(column)} is", values, key="value", missing="the value") or ""
+    rule, picked = _slice(bar, spec)
     view.text(side, "Image shown", key="image")
     group, kind, column = ("" if chosen == EVERYONE else chosen for chosen in (group, kind, column))
     filters = caption_views.Filters(group, word, query, pattern, kind)
     other_id = runs[against].run_id if against in runs else ""
-    return _selected(bar.folder, runs[name].run_id, other_id, order, filters, labels, column, value)
+    return _selected(bar.folder, runs[name].run_id, other_id, order, filters, labels, column, value, rule, picked)
+
+
+def _slice(bar: Bar, spec: RunSpec) -> tuple[str, frozenset[str] | None]:
+    """The rule of the slice that is chosen, with what it reads, as a key; and its images, None for all."""
+    attribute, items = spec.attribute["name"], bar.items("attributes")
+    table = next(item for item in items if item.hash == spec.labels["table"])
+    saved = {one.rule: one.name for one in saved_slices(bar.workspace, bar.collection)}
+    rule = view.selectbox(
+        st.sidebar,
+        "Slice",
+        [EVERYONE, *saved],
+        key="slice",
+        format_func=lambda rule: saved.get(rule, rule),
+        accept_new_options=True,
+        help=f"A saved slice, or a rule: {EXAMPLES}.",
+    )
+    if rule == EVERYONE:
+        return "", None
+    human = cached.references_read(bar.workspace, bar.collection).get(attribute)
+    sources = SliceSources(bar.workspace, bar.collection, table, spec.captions, human.hash if human else "")
+
+    def work() -> frozenset[str]:
+        return sources.members(Slice.parse(rule)).inside
+
+    key = f"{rule} {spec.captions} {bar.workspace.version()}"
+    with errors():
+        return key, cached.of_collection(bar.workspace, bar.collection, f"slice {key}", work)
+    return key, frozenset()
 
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={caption_views.Filters: repr})
@@ -186,12 +217,15 @@ def _selected(
     labels: str,
     column: str,
     value: str,
+    rule: str,
+    _picked: frozenset[str] | None,
 ) -> pd.DataFrame:
     """Which captions are listed. labels: the hash of a table; column, value: what its images have there; '' for all
-    images, and for none if a column holds no value."""
-    images = None
+    images, and for none if a column holds no value. rule, _picked: of `_slice`."""
+    images = _picked
     if column:
-        images = caption_views.images_with(cached.captions(folder, labels), column, value) if value else set()
+        of_value = caption_views.images_with(cached.captions(folder, labels), column, value) if value else set()
+        images = of_value if images is None else images & of_value
     scores = cached.scores(folder, run_id)
     written, rows = cached.captions(folder, scores.run.spec.captions), _rows(folder, run_id, other_id)
     return caption_views.select_rows(rows, written, scores.attribute, order, replace(filters, images=images))

@@ -34,7 +34,8 @@ SHARED = (
 OF_COLLECTION = {
     *("against", "alignment", "at", "attribute", "caption", "captioner", "column", "cross_table", "draw", "group"),
     *("image", "listed", "marked_by", "measured_with", "objects", "page", "people", "photograph", "photographs"),
-    *("references", "sets", "table", "value", "vectors", "word"),
+    *("references", "sets", "slice", "slice_columns", "slice_objects", "slice_search", "slice_words", "table", "value"),
+    *("vectors", "word"),
 }
 # Choices among what was measured in it: without the collection none of these is an option.
 OF_RESULTS = {"chart", "columns", "encoders", "measure"}

@@ -1,0 +1,515 @@
+"""Where captions amplify: LIC, error and refusals on slices of images, each beside the other images.
+
+Nothing is trained: attackers of a finished run of LIC left their guesses image by image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate import REFITS, Counts, Estimate, Metric, estimates_of
+from capbias_core.aggregate.estimate import AMPLIFIES
+from capbias_core.aggregate.ranking import ALPHA, holm
+from capbias_core.aggregate.resampling import LEAST_SEEDS, OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import LABELS, OBJECTS, SLICES
+from capbias_core.measures.lic import ABOUT_EQUAL
+from capbias_core.measures.registry import MEASURES, METRICS, measure_of
+from capbias_core.prepare.tasks import content_words
+from capbias_core.runs.run import job_of
+from capbias_core.types import Attribute, counted
+from capbias_core.views.charts import GREY, MARGINS, MEASURED, ORANGE_MARK, error_bars, graph_objects, neutral_line
+from capbias_core.views.results import attribute_of_run
+from capbias_core.views.sentence import OVER, better_text, limit, listed, signed, with_interval
+from capbias_core.views.view import Scope, Shown
+from capbias_core.workspace.slices import COLUMN, IS, OBJECT, SEARCH, WORDS, Members, Slice, SliceSources, saved_slices
+from capbias_core.workspace.store import RunRow
+
+LEAST_IMAGES = 100  # in a slice and outside it, for a number
+MOST = 10  # slices without a choice, and values of a column
+NAMED = 3  # slices in a sentence
+VERSION = 1  # to be raised when the sentence without a choice changes
+COUNTED = ("error", "refused")  # metrics that need no attacker
+YES, NO = "yes", "no"
+OF_ATTACKER = {True: ("LIC", "LIC_by_H"), False: ("LIC_M",)}  # with and without human captions
+# Shown and not tested: a slice in which nothing is amplified differs too often (docs/statistics.md).
+UNTESTED = "LIC_by_H"
+METRICS_OF_SLICES = {
+    compared: (*(name for name in names if name != UNTESTED), *COUNTED) for compared, names in OF_ATTACKER.items()
+}
+
+
+def slices(
+    scope: Scope,
+    objects: Sequence[str] = (),
+    words: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    searches: Sequence[str] = (),
+    rules: Sequence[str] = (),
+    metric: str = "",
+    images: bool = False,
+) -> Shown:
+    """LIC_by_H, LIC (LIC_M without human captions), error and refusals in slices of images and outside them.
+
+    objects, words, columns, searches: what picks the slices, as in `Slice`; of a column the values that most images
+    have. rules: further slices, as `Slice.parse` reads them. Without any: the objects, else the content words of human
+    captions, that most images have, and the saved slices. metric: of the sentence and the chart (default: LIC, or LIC_M
+    without human captions). images: list the images of each slice instead.
+
+    rows: captioner, slice, rule, metric; images and share (%) of those of which the rule can tell; n images inside and
+    n_rest outside that the metric counts, n_per_seed of those inside by one seed; value and rest, each with its 95%
+    interval (_low, _high); difference with its interval and p, corrected by Holm over all slices (and captioners) of
+    the metric in p_holm, both nan for LIC_by_H; significant; the share (%) of each label among n; reason, if there is
+    no value. Raises CapbiasError for an unknown object, column or metric, and without anything to slice by.
+    """
+    chosen = metric or scope.comparison.metric
+    found = {name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners}
+    if images:
+        return _images(found)
+    known = dict.fromkeys(name for own in found.values() for name in own.metrics if name != UNTESTED)
+    if chosen not in known:
+        raise unknown_name("metric of slices", chosen, known)
+    rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name)])
+    rows = _corrected(rows)
+    what = _what(next(iter(found.values())), any((objects, words, columns, searches, rules)))
+    return Shown(
+        title=f"{chosen} in slices of images, {scope.attribute}",
+        rows=rows,
+        sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
+        notes=tuple(_notes(scope, found, rows, chosen)),
+        table=_table(rows, chosen),
+        chart=lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values)),
+    )
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """The counts of some metrics of one captioner."""
+
+    metrics: tuple[Metric, ...]
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class _Sliced:
+    """Slices of one captioner's images, with what they are measured by."""
+
+    attribute: Attribute
+    sources: SliceSources
+    members: Mapping[Slice, Members]
+    evidence: Sequence[_Evidence]
+    labelled: frozenset[str]  # images with a label and a caption (and human captions, if they are compared with)
+    lacking: Mapping[str, str]  # why a metric was not counted
+
+    @property
+    def metrics(self) -> list[str]:
+        return [metric.name for each in self.evidence for metric in each.metrics]
+
+    def rows(self, captioner: str) -> Iterator[dict[str, Any]]:
+        for one, members in self.members.items():
+            size = len(members.inside & self.labelled)
+            share = 100 * size / max(1, len(members.known & self.labelled))
+            about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
+            for each in self.evidence:
+                for name, numbers in slice_numbers(each.metrics, each.counts, members, self.attribute.values).items():
+                    yield about | {"metric": name, "images": size, "share": share} | numbers
+
+
+def slices_line(scope: Scope) -> str:
+    """The sentence of `slices` without a choice, or why there is none. Computed once, and stored in the workspace."""
+    inputs = scope.workspace.items(collection=scope.collection)
+    read = [VERSION, *((item.hash, item.name) for item in inputs if item.kind in (LABELS, OBJECTS, SLICES))]
+    digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()
+    runs = " ".join(scope.run(name).run_id for name in scope.captioners)
+
+    def compute() -> str:
+        try:
+            sentence = slices(scope).sentence
+            return sentence.removeprefix(f"{scope.captioners[0]}: ") if len(scope.captioners) == 1 else sentence
+        except CapbiasError as error:
+            return str(error)
+
+    return scope.workspace.derived(f"slices {digest} {runs}", compute)
+
+
+def _of_captioner(
+    scope: Scope,
+    captioner: str,
+    objects: Sequence[str],
+    words: Sequence[str],
+    columns: Sequence[str],
+    searches: Sequence[str],
+    rules: Sequence[str],
+) -> _Sliced:
+    run, workspace = scope.run(captioner), scope.workspace
+    attribute, sources = attribute_of_run(run), slice_sources(scope, run)
+    names = OF_ATTACKER[bool(run.spec.references)]
+    guesses = workspace.counts(run.run_id)[""]
+    evidence, lacking = [_Evidence(tuple(METRICS[name] for name in names), guesses)], {}
+    for name in COUNTED:
+        measure = measure_of(name)
+        spec = replace(run.spec, measure=measure.name, options={}, references="", coverage="", version=0)
+        try:
+            outcome = MEASURES[measure.name].count(job_of(workspace, spec))
+        except CapbiasError as error:
+            lacking[name] = error.message
+            continue
+        if name in outcome.lacking:
+            lacking[name] = outcome.lacking[name]
+        else:
+            evidence.append(_Evidence((METRICS[name],), outcome.by_direction[""]))
+    labelled = frozenset(guesses.images)
+    given = [Slice.parse(f"{OBJECT}:{name}") for name in objects]
+    given += [Slice.parse(f"{WORDS}:{some}") for some in words]
+    given += [one for name in columns for one in _values(sources, name, labelled)]
+    given += [Slice.parse(f"{SEARCH}:{text}") for text in searches]
+    given += [Slice.parse(rule) for rule in rules]
+    if not given:
+        given = [*default_slices(sources, attribute, labelled), *saved_slices(workspace, scope.collection)]
+    saved = {one.rule: one for one in saved_slices(workspace, scope.collection)}
+    given = [saved.get(one.rule, one) for one in given]
+    members = {one: sources.members(one) for one in dict.fromkeys(given)}
+    return _Sliced(attribute, sources, members, evidence, labelled, lacking)
+
+
+def slice_sources(scope: Scope, run: RunRow) -> SliceSources:
+    """What slices of the images of a run are picked by."""
+    tables = scope.workspace.items("attributes", scope.collection)
+    table = next(item for item in tables if item.hash == run.spec.labels["table"])
+    return SliceSources(scope.workspace, scope.collection, table, run.spec.captions, run.spec.references)
+
+
+def default_slices(sources: SliceSources, attribute: Attribute, labelled: frozenset[str]) -> list[Slice]:
+    """The ten objects that most images have; without objects the ten content words of most human captions, but those
+    that name the attribute. labelled: the images that count. Raises CapbiasError without both."""
+    if sources.has_objects:
+        sizes = Counter({name: len(images & labelled) for name, images in sources.by_object.items()})
+        return [Slice(OBJECT, name) for name, size in sizes.most_common(MOST) if size]
+    if sources.references:
+        written = sources.workspace.frame(sources.references)["image_id"].isin(labelled)
+        tokens = sources.workspace.tokens(sources.references).rows(np.flatnonzero(written.to_numpy()))
+        return [Slice(WORDS, word) for word in content_words(tokens, attribute.masked_words)[:MOST]]
+    raise CapbiasError(
+        f"{sources.collection} has no objects and no human captions to slice by.",
+        "Add one of them, or name a column or a search.",
+    )
+
+
+def _values(sources: SliceSources, column: str, labelled: frozenset[str]) -> list[Slice]:
+    sizes = Counter({value: len(images & labelled) for value, images in sources.column(column).items()})
+    return [Slice(COLUMN, f"{column}{IS}{value}") for value, size in sizes.most_common(MOST) if size]
+
+
+# numbers
+
+
+def slice_numbers(
+    metrics: Sequence[Metric], counts: Counts, members: Members, values: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """What rows say of each metric, p uncorrected. metrics: of sums over images, without a direction. counts: with
+    their columns. values: of the attribute."""
+    inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
+    sides = inside, known & ~inside
+    there = np.zeros(len(counts.images), dtype=bool)
+    there[counts.image] = True
+    sizes = [int((side & there).sum()) for side in sides]
+    seeds = [(counts.held_out & side).sum(axis=1) for side in sides] if counts.seeds else []
+    reason = ""
+    for size, where in zip(sizes, ("in the slice", "outside it"), strict=True):
+        if size < LEAST_IMAGES and not reason:
+            guessed = "held out" if counts.seeds else "with captions and a label"
+            reason = f"{counted(size, 'image')} {guessed} {where}, fewer than {LEAST_IMAGES}"
+    if not reason and any((of_seed == 0).any() for of_seed in seeds):
+        reason = "some seed holds out none of its images"
+    labels = counts.label[counts.image][inside[counts.image]]  # an image counts as often as it is held out
+    shares = {
+        f"share_{value}": 100 * float((labels == code).mean()) if len(labels) else math.nan
+        for code, value in enumerate(values)
+    }
+    each = float(seeds[0].mean()) if counts.seeds else math.nan
+    about = {"n": sizes[0], "n_rest": sizes[1], "n_per_seed": each}
+    if reason:
+        return {metric.name: about | shares | {"reason": reason} for metric in metrics}
+    parts = [_restricted(metrics, counts, side, values) for side in sides]
+    numbers = {}
+    for metric in metrics:
+        one, other = (part[metric.name, ""] for part in parts)
+        value, rest = _ends("value", one), _ends("rest", other)
+        compare = _by_seed(metric, one, other) if counts.seeds else _by_share(value, rest, counts, metric, sides)
+        numbers[metric.name] = about | value | rest | compare | shares | {"reason": ""}
+    return numbers
+
+
+def _restricted(
+    metrics: Sequence[Metric], counts: Counts, kept: np.ndarray, values: Sequence[str]
+) -> dict[tuple[str, str], Estimate]:
+    """The estimates on some images. kept: (n_images,) booleans.
+
+    Other images count as 0 and stay: in the interval with refits, test images over training images are those of the
+    whole run. Each seed tests the same share of a slice as of all images, so a small slice is no more certain for being
+    small beside the training images.
+    """
+    reads = {name for metric in metrics for name in metric.reads}
+    columns = {name: counts.columns[name] * kept[counts.image] for name in counts.columns if name in reads}
+    return estimates_of(metrics, replace(counts, columns=columns), values)
+
+
+def _ends(name: str, estimate: Estimate) -> dict[str, float]:
+    low, high = estimate.interval()
+    ends = {f"{name}_low": low, f"{name}_high": high}
+    return {name: estimate.value} | {key: math.nan if end is None else end for key, end in ends.items()}
+
+
+def _by_seed(metric: Metric, inside: Estimate, outside: Estimate) -> dict[str, float]:
+    """The difference within each seed: the same attackers read both sides."""
+    differences, refits = inside.seed_values - outside.seed_values, inside.refits
+    low, high, p = None, None, 1.0
+    if refits is not None and inside.interval_over == REFITS:
+        times, width = OF_LEVEL if metric.level else OF_DIFFERENCE, metric.range[1] - metric.range[0]
+        low, high = refit_interval(differences, refits.test_over_train, times, (-width, width))
+        p = refit_p(differences, refits.test_over_train, times)
+    ends = {"difference_low": low, "difference_high": high}
+    ends = {key: math.nan if end is None else end for key, end in ends.items()}
+    return {"difference": float(differences.mean()), **ends, "p": p}
+
+
+def _by_share(
+    value: dict[str, float], rest: dict[str, float], counts: Counts, metric: Metric, sides: Sequence[np.ndarray]
+) -> dict[str, float]:
+    """The difference of two shares, with Newcombe's interval from their Wilson intervals (Statistics in Medicine 17,
+    1998, method 10), and Fisher's exact p of the images with such a caption."""
+    from scipy.stats import fisher_exact
+
+    difference = value["value"] - rest["rest"]
+    below = math.hypot(value["value"] - value["value_low"], rest["rest_high"] - rest["rest"])
+    above = math.hypot(value["value_high"] - value["value"], rest["rest"] - rest["rest_low"])
+    has = counts.columns[metric.reads[0]] > 0  # without seeds a row is an image
+    p = fisher_exact([[int((has & side).sum()), int((~has & side).sum())] for side in sides]).pvalue
+    ends = {"difference_low": difference - below, "difference_high": difference + above}
+    return {"difference": difference, **ends, "p": float(p)}
+
+
+def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
+    """With p corrected over all slices of each tested metric that have a number, and in a fixed order of columns."""
+    first = ["captioner", "slice", "rule", "metric", "images", "share", "n", "n_rest", "n_per_seed"]
+    first += [f"{name}{end}" for name in ("value", "rest", "difference") for end in ("", "_low", "_high")]
+    rows = rows.reindex(columns=list(dict.fromkeys([*first, "p", *rows.columns])))
+    rows["p_holm"], rows["p"] = math.nan, rows["p"].where(rows["metric"] != UNTESTED)
+    for _, of_metric in rows[rows["p"].notna()].groupby("metric"):
+        rows.loc[of_metric.index, "p_holm"] = holm(of_metric["p"].to_numpy())
+    rows["significant"] = np.where(rows["p_holm"] < ALPHA, YES, np.where(rows["p_holm"].notna(), NO, ""))
+    shares = [name for name in rows if name.startswith("share_")]
+    order = [*first, "p", "p_holm", "significant", *shares, "reason"]
+    return rows[order]
+
+
+# text
+
+
+def _what(sliced: _Sliced, asked: bool) -> str:
+    """What the slices of a sentence are: `the 10 most frequent objects`."""
+    named = [one for one in sliced.members if one.name]
+    number = len(sliced.members) - len(named)
+    if asked or not number:
+        return f"the {counted(len(sliced.members), 'slice')}"
+    kind = "objects" if sliced.sources.has_objects else "content words of human captions"
+    return f"the {number} most frequent {kind}" + (f" and {counted(len(named), 'saved slice')}" if named else "")
+
+
+def _not_amplifying(scope: Scope) -> list[str]:
+    """Captioners whose verdict on all images is another than `amplifies`."""
+    rows = scope.workspace.results([scope.run(name).run_id for name in scope.captioners])
+    return list(rows.loc[(rows["metric"] == "LIC") & (rows["verdict"] != AMPLIFIES), "model"])
+
+
+def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: Collection[str] = ()) -> str:
+    """Per captioner in which slices a metric differs significantly from the other images, those that differ most first;
+    or that it does in none. what: the slices, in words. not_amplifying: captioners of which no more follows."""
+    sentences, none, untested = [], [], []
+    for captioner, own in rows[rows["metric"] == metric].groupby("captioner", sort=False):
+        clear = own[own["significant"] == YES].sort_values("difference", key=abs, ascending=False)
+        if not (own["p"].notna()).any():
+            untested.append(str(captioner))
+        elif clear.empty:
+            none.append(str(captioner))
+        else:
+            named = [_clause(row) for row in clear.head(NAMED).to_dict("records")]
+            more = f" {counted(len(clear) - NAMED, 'more slice')} differ significantly." if len(clear) > NAMED else ""
+            alone = " Simpler wording alone may do this: as a whole, it is not shown to amplify."
+            sentences.append(
+                f"{captioner}: {metric} is {listed(named)}.{more}{alone if captioner in not_amplifying else ''}"
+            )
+    if none:
+        sentences.append(f"{listed(none)}: in none of {what} does {metric} differ significantly from the other images.")
+    if untested:
+        sentences.append(f"{listed(untested)}: no slice has {LEAST_IMAGES} images to count, inside and outside.")
+    return " ".join(sentences)
+
+
+def _clause(row: Mapping[str, Any]) -> str:
+    """`higher in images with “dog” (12.1 [8.0, 16.0], others 6.0 [4.1, 8.0])`"""
+    where = Slice.parse(row["rule"], row["slice"] if row["slice"] != Slice.parse(row["rule"]).title else "").images
+    side = "higher" if row["difference"] > 0 else "lower"
+    numbers = with_interval(*(row[f"value{end}"] for end in ("", "_low", "_high")))
+    rest = with_interval(*(row[f"rest{end}"] for end in ("", "_low", "_high")))
+    return f"{side} in {where} ({numbers}, others {rest})"
+
+
+def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str) -> Iterator[str]:
+    tests = int((rows.loc[rows["metric"] == metric, "p"].notna()).sum())
+    yield (
+        f"p compares a slice with the other images, corrected by Holm over the {counted(tests, 'test')} of {metric}; "
+        "other metrics are corrected in the same way. Slices overlap: an image with a dog on a bench counts in both. "
+        "If one differs, others differ from the rest too, which holds it. They are in the order in which they were "
+        "chosen, by default by size."
+    )
+    sliced = next(iter(found.values()))
+    guesses = sliced.evidence[0].counts
+    if guesses.seeds:
+        guessed, each = len(guesses.taking_part.images), guesses.held_out.sum(axis=1).mean()
+        seeds = len(guesses.seeds)
+        few = f" Fewer than {LEAST_SEEDS} seeds decide nothing." if seeds < LEAST_SEEDS else ""
+        yield (
+            f"{scope.comparison.attacker}, {counted(seeds, 'seed')}: each balances the labels and holds out "
+            f"{each:,.0f} images. {guessed:,} of {len(guesses.images):,} are held out by some seed: n counts these, "
+            f"and in brackets those of a seed on average. A slice needs {LEAST_IMAGES}, and so do the other images. "
+            f"Intervals: {OVER[REFITS]}.{few}"
+        )
+    if others := sliced.evidence[1:]:
+        names = listed([each.metrics[0].name for each in others])
+        yield f"{names}: on all {len(others[0].counts.images):,} images with a label and a caption, 95% over images."
+    balance = "Labels are not balanced within a slice: see the share of each label."
+    if "LIC" in sliced.metrics:
+        equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in found)
+        length = "" if equal else " Captions and human captions differ in length; slices are not cut to equal length."
+        yield (
+            "A slice has no verdict. LIC_by_H above 0 in a slice alone is no amplification, and its differences are "
+            "not tested: an attacker that is surer of one side's captions gains where most images have the label that "
+            f"it guesses, and loses elsewhere. {balance}{length}"
+        )
+    else:
+        yield balance
+    kinds = {one.kind for own in found.values() for one in own.members}
+    if OBJECT in kinds:
+        unknown = len(sliced.labelled - sliced.sources.annotated)
+        lost = f" {counted(unknown, 'image')} without are left out." if unknown else ""
+        yield f"Objects: {sliced.sources.objects_from}, without person.{lost}"
+    if WORDS in kinds:
+        yield "A word counts if any human caption of the image has it."
+    if COLUMN in kinds:
+        yield "Images with an empty cell in the column are left out."
+    if SEARCH in kinds:
+        yield (
+            "A search picks images by what the captioner wrote, so a difference may come from the choice alone and "
+            "says little of the images."
+        )
+    for name, own in found.items():
+        for lost, reason in own.lacking.items():
+            yield f"{name}: {lost} left out: {reason}"
+
+
+def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """A row per captioner and slice; without refusals where there are none."""
+    names = [name for name, own in rows.groupby("metric", sort=False) if name != "refused" or own["value"].any()]
+    order = [metric, *(name for name in names if name != metric)]
+    several, table = rows["captioner"].nunique() > 1, []
+    shares = [name for name in rows if name.startswith("share_")]
+    for _, own in rows.groupby(["captioner", "rule"], sort=False):
+        by_metric = own.set_index("metric")
+        first = by_metric.loc[metric]
+        row = {"captioner": first["captioner"]} if several else {}
+        row |= {"slice": first["slice"], "share of images": f"{limit(first['share'], 1)}%"}
+        each = f" ({first['n_per_seed']:.0f})" if pd.notna(first["n_per_seed"]) else ""
+        row["n"] = f"{first['n']:,}{each}"
+        for name in order:
+            one = by_metric.loc[name]
+            row[name] = one["reason"] or with_interval(one["value"], one["value_low"], one["value_high"])
+            if name == metric:
+                difference = with_interval(one["difference"], one["difference_low"], one["difference_high"])
+                row["minus others"] = "" if one["reason"] else difference
+                row["p (Holm)"] = "" if one["reason"] else _p_text(one["p_holm"])
+        row |= {name.removeprefix("share_"): f"{first[name]:.0f}%" for name in shares[:1] if len(shares) == 2}
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+def _p_text(p: float) -> str:
+    """`0.03`, or `< 0.001`.
+
+    >>> _p_text(0.031), _p_text(0.0002), _p_text(1.0)
+    ('0.031', '< 0.001', '1')
+    """
+    return "< 0.001" if p < 0.001 else f"{p:.2g}"
+
+
+def _images(found: Mapping[str, _Sliced]) -> Shown:
+    """A row per captioner, slice and image inside it, and in how many seeds it is held out."""
+    rows = []
+    for captioner, own in found.items():
+        counts = own.evidence[0].counts
+        times = dict(zip(counts.images, counts.held_out.sum(axis=0).tolist(), strict=True))
+        for one, members in own.members.items():
+            about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
+            rows += [about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & own.labelled)]
+    columns = ["captioner", "slice", "rule", "image_id", "seeds"]
+    return Shown(
+        "Images of slices", pd.DataFrame(rows, columns=columns), notes=("seeds: how many hold the image out.",)
+    )
+
+
+def slices_chart(rows: pd.DataFrame, metric: str, values: int):
+    """A dot and its 95% interval for each slice; below it, grey and hollow, the other images. Orange: significantly
+    different. values: how many the attribute has."""
+    rows = rows[(rows["metric"] == metric) & (rows["reason"] == "")]
+    several = rows["captioner"].nunique() > 1
+    names = [escape(f"{row.captioner} · {row.slice}" if several else row.slice) for row in rows.itertuples()]
+    figure = graph_objects().Figure()
+    place = pd.Series(np.arange(len(rows))[::-1], rows.index, dtype=float)
+    for title, name, offset, part, colour in (
+        ("in the slice, significantly different", "value", 0.12, rows["significant"] == YES, ORANGE_MARK),
+        ("in the slice", "value", 0.12, rows["significant"] != YES, MEASURED),
+        ("in the other images", "rest", -0.2, rows["rest"].notna(), GREY),
+    ):
+        own = rows[part]
+        if own.empty:
+            continue
+        low, high = own[f"{name}_low"], own[f"{name}_high"]
+        hover = [
+            f"{escape(row['slice'])}, {title.partition(',')[0]}: {metric} "
+            f"{with_interval(row[name], row[f'{name}_low'], row[f'{name}_high'], 2)}"
+            f"<br>minus others {signed(row['difference'], 2)}, p {_p_text(row['p_holm'])}"
+            for row in own.to_dict("records")
+        ]
+        figure.add_scatter(
+            x=own[name],
+            y=place[part] + offset,
+            mode="markers",
+            name=title,
+            hovertext=hover,
+            hoverinfo="text",
+            marker={"size": 11 if name == "value" else 8, "color": colour}
+            | ({} if name == "value" else {"symbol": "circle-open", "line": {"width": 2}}),
+            error_x=error_bars(own[name], low, high, colour, 2.5 if name == "value" else 1),
+        )
+    neutral = METRICS[metric].neutral(values)
+    if math.isfinite(neutral):
+        neutral_line(figure, neutral, METRICS[metric].reference_line)
+    ticks = {"tickmode": "array", "tickvals": place.tolist(), "ticktext": names}
+    return figure.update_layout(
+        height=int(MARGINS + 60 + 38 * max(len(rows), 3)),
+        margin={"l": 10, "r": 20, "t": 34, "b": 90},
+        legend={"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "x": 0},
+        xaxis={"title": {"text": f"{metric} ({better_text(metric, values)})"}, "zeroline": False},
+        yaxis=ticks | {"automargin": True, "zeroline": False, "range": [-0.6, len(rows) - 0.4]},
+        dragmode=False,
+    )
