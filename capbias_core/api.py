@@ -251,19 +251,30 @@ def score(
 ) -> Report:
     """Score captions.
 
-    captions: a source, or several by the name of their captioner. A source is a path, a DataFrame, a Dataset of Hugging
-    Face, a list of dicts, or COCO's JSON once parsed. labels: a table of labels. attribute: a known one such as gender, a TOML file, or a
-    column of the labels. references: human captions of the same images, if no file of captions has them beside.
-    metrics: by name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone; without any, `DEFAULT_METRICS`
-    or those of the protocol. attacker: one or more; `ngram` if neither it nor the protocol names one. seeds: None for
-    the usual number. protocol: the paper whose settings fill what is not given: `lic`, `dbac`, `imagecaptioner2`,
-    `age`, `gender_score`, or `custom` for none. words: compute `report.words` now, not when it is asked for. rank_by:
-    the metric by which captioners are ranked, or a metric and its direction. objects: of the images. photographs: a
-    folder, named by image id. people: outlines or boxes on them. vectors, delta: of contextual alignment. values: the
-    labels of a column to compare. mapping: raw label -> value of the attribute, None to drop it, where labels are not
-    spelled as usual. several: which label an image with several rows gets, `majority`, `both`, `first` or `each`;
-    without it the columns decide, and a note says how. per_object: also a row for each object. choices: any field of
-    a measure's options by name, such as `max_images=500`.
+    A source is a path, a DataFrame, a Dataset of Hugging Face, a list of dicts, or COCO's JSON once parsed.
+
+    captions: a source, or several by the name of their captioner.
+    labels: a table of labels.
+    attribute: a known one such as gender, a TOML file, or a column of the labels.
+    references: human captions of the same images, if no file of captions has them beside.
+    metrics: by name, in any case; `lic` gives LIC and its parts, `LIC_M` itself alone. Default: `DEFAULT_METRICS`, or
+      those of the protocol.
+    attacker: one or more. Default: that of the protocol, or `ngram`.
+    seeds: Default: the usual number.
+    protocol: the paper whose settings fill what is not given: `lic`, `dbac`, `imagecaptioner2`, `age`, `gender_score`,
+      or `custom` for none.
+    words: compute `report.words` now, not when it is asked for.
+    rank_by: the metric by which captioners are ranked, or a metric and its direction.
+    objects: of the images.
+    photographs: a folder, named by image ID.
+    people: outlines or boxes on them.
+    vectors, delta: of contextual alignment.
+    values: the labels of a column to compare.
+    mapping: raw label -> value of the attribute, None to drop it, where labels are not spelled as usual.
+    several: which label an image with several rows gets: `majority`, `both`, `first` or `each`. Without it the columns
+      decide, and a note says how.
+    per_object: also a row for each object.
+    choices: any field of a measure's options by name, such as `max_images=500`.
 
     A file of which several columns may hold captions, or whose rows of an image differ in an unknown way, is asked
     about: the error names the arguments. caption_column: of a model's captions; several are a captioner each.

@@ -182,8 +182,7 @@ def slices(
         rules = list(dict.fromkeys(shown.rows["rule"]))
         if len(rules) != 1:
             raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
-        with opened(flags.workspace) as store:
-            keep_slice(store, flags.collection, Slice.parse(rules[0]), save)
+        keep_slice(opened(flags.workspace), flags.collection, Slice.parse(rules[0]), save)
     return write_shown(shown, output)
 
 

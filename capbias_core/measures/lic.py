@@ -46,7 +46,7 @@ COPIED = 0.9  # share of captions that are human ones, from which it is remarked
 LONGER = 1.1
 CUT = " cut"  # ends the name of a side at equal length
 CROSSED = "capbias 2026, docs/statistics.md"
-CUTS = ("LIC_cut", "LIC_by_H_cut", "LIC_by_M_cut")
+CUTS: tuple[str, ...] = ("LIC_cut", "LIC_by_H_cut", "LIC_by_M_cut")
 ABOUT_EQUAL = "captions and human captions are about equally long"
 
 METRICS = by_name(

@@ -142,7 +142,8 @@ def compare_words(
             high,
             refit_p(ours - theirs, test_over_train),
         )
-        rows.append((words[kept[place]], toward, *numbers, total[0][kept[place]], total[1][kept[place]]))
+        code = int(kept[place])
+        rows.append((words[code], toward, *numbers, total[0][code], total[1][code]))
     table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"low": float, "high": float, "p": float})
     strength = table["captioner"] + table["human"]
     ordered = table[strength > 0].assign(strength=strength).sort_values("strength", ascending=False)
