@@ -102,11 +102,21 @@ class Bar:
         )
         return by_name.get(chosen)
 
-    def captioner(self, names: Sequence[str], default: str | None = None) -> str:
-        """One of these caption sets; opens on the one that the answer is about unless a default is given."""
+    def captioner(
+        self, names: Sequence[str], default: str | None = None, unfit: Mapping[str, str] = MappingProxyType({})
+    ) -> str:
+        """One of these caption sets; opens on the one that the answer is about unless a default is given. unfit: why
+        another one cannot be chosen here."""
         first = default or cached.answering(self.workspace, self.collection, names)
         return view.selectbox(
-            self.place, "Captioner", names, default=first, key="captioner", missing="the captioner", follows=True
+            self.place,
+            "Captioner",
+            names,
+            default=first,
+            key="captioner",
+            missing="the captioner",
+            unfit=unfit,
+            follows=True,
         )
 
     def measured_with(self, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more) -> str:

@@ -34,7 +34,7 @@ from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.workspace.photographs import people_sources, photograph_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
-from pages.ui import view
+from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, empty_state
 from pages.ui.base import box, errors, label_caveats, note, plain, show_error
 from pages.ui.drawing import draw_chart, draw_table
@@ -60,7 +60,7 @@ class Masked:
 
 def experiment_tab(bar: Bar) -> None:
     """How far the score falls when the person, the objects or both are hidden."""
-    masked = _masked(bar)
+    masked = _masked(bar, compared=True)
     if masked is None:
         return
     if len(masked.sets) > 1 and masked.table is not None:
@@ -110,15 +110,22 @@ def prepare_tab(bar: Bar) -> None:
         _upload(bar)
 
 
-def _masked(bar: Bar) -> Masked | None:
-    """The choices of the bar; None if nothing is loaded, and what to do next is shown."""
+def _masked(bar: Bar, compared: bool = False) -> Masked | None:
+    """The choices of the bar; None if nothing is loaded, and what to do next is shown.
+
+    compared: offer only captioners with sets of several conditions, if there are any.
+    """
     if not bar.collection:
         empty_state(bar, "No photographs and no captions are loaded yet.")
         return None
     sets = all_sets(bar.workspace, bar.collection)
     attribute = bar.attribute(attribute_names(bar.items("attributes")))
     table = bar.labels(attribute) if attribute else None
-    captioner = bar.captioner(list(sets)) or ""
+    most = max(map(len, sets.values()), default=0)
+    several = [name for name in sets if len(sets[name]) > 1] if compared and most > 1 else list(sets)
+    unfit = {name: f"{name} has no captions of masked photographs." for name in sets if name not in several}
+    first = cached.answering(bar.workspace, bar.collection, [name for name in sets if len(sets[name]) == most])
+    captioner = bar.captioner(several, first, unfit) or ""
     chosen = [
         view.selectbox(
             st.sidebar,

@@ -99,3 +99,14 @@ def test_views_of_the_demo_with_photographs(workspace):
 
 
 VIEWS = ("Experiment", "One photograph", "Prepare")
+
+
+def test_the_experiment_opens_on_a_captioner_with_masked_sets(workspace):
+    load_demo(workspace)
+    page = opened("Experiment", collection=DEMO, captioner="faithful")
+    box = page.selectbox(key="captioner")
+    assert box.value == "amplifier" and "faithful" not in box.options
+    assert "faithful has no captions of masked photographs" in html(page)
+    assert (
+        opened("One photograph", collection=DEMO, captioner="faithful").selectbox(key="captioner").value == "faithful"
+    )
