@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attackers import FROM_SCRATCH, attacker_entry
+from capbias_core.attackers import FROM_SCRATCH, at_hand, attacker_entry
 from capbias_core.runs.plan import PER_CAPTION, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute, counted
@@ -123,7 +123,14 @@ def _offer_network(bar: Bar, shown: list[RunRow]) -> None:
     specs = [run.spec for run in finished if all(getattr(run.spec, key) == getattr(spec, key) for key in same)]
     scored = {(other.captions, other.attacker) for other in specs}
     networks = {name for captions, name in scored if captions == spec.captions and not attacker_entry(name).in_process}
-    wanted, label, options = [run.spec for run in shown], "Score with a network", FROM_SCRATCH
+    # Networks that Scores was measured with come first.
+    measured = [
+        each.attacker
+        for each in cached.compared(bar.workspace, bar.collection)
+        if each.attribute.name == spec.attribute["name"] and not attacker_entry(each.attacker).in_process
+    ]
+    wanted, label = [run.spec for run in shown], "Score with a network"
+    options = tuple(dict.fromkeys([*filter(at_hand, measured), *FROM_SCRATCH]))
     if networks:
         human = human_names(bar)
         wanted = [one for one in specs if one.model in human and (one.captions, spec.attacker) not in scored]

@@ -110,6 +110,31 @@ def test_choices_go_from_page_to_page_also_where_nothing_is_measured_by_them(sco
     assert went(page, "Directions").selectbox(key="attribute").value == "race"
 
 
+def test_scores_open_on_what_is_measured_and_show_other_settings_on_demand(scored):
+    page = opened("Table")
+    assert (page.selectbox(key="attacker").value, page.number_input(key="seeds").value) == ("ngram", 2)
+    assert "run_words" not in {button.key for button in page.button}
+    page.selectbox(key="attacker").select("rnn").run()
+    assert page.number_input(key="seeds").value == 10, "those of the attacker"
+    assert "2 captioners used other settings: ngram, 2 seeds (first, second)" in html(page)
+    assert page.button(key="run_words").label == "Score every caption", "of networks it is asked, with its cost"
+    page.button(key="show_others").click().run()
+    assert (page.selectbox(key="attacker").value, page.number_input(key="seeds").value) == ("ngram", 2)
+    assert "used other settings" not in html(page) and "LIC" in page.dataframe[0].value
+    page.selectbox(key="attacker").select("rnn").run()
+    page = went(went(page, "Objects"), "Table")
+    assert page.selectbox(key="attacker").value == "ngram"
+    linked = opened("Table", attacker="rnn", seeds="3")
+    assert (linked.selectbox(key="attacker").value, linked.number_input(key="seeds").value) == ("rnn", 3)
+
+
+def test_a_network_that_scores_were_measured_with_is_offered_first_for_captions(scored):
+    before = opened("Captions").selectbox(key="network")
+    assert before.value == before.options[0] == "lstm_bi"
+    score(scored, metrics=("lic",), attacker="rnn", seeds=1, words=False)
+    assert opened("Captions").selectbox(key="network").value == "rnn"
+
+
 def test_attributes_without_an_answer_have_a_button_on_the_answer(scored):
     more_labels(scored, "race", HALVES)
     name = more_labels(scored, "sky", np.random.default_rng(3).choice(["blue", "grey"], IMAGES))
