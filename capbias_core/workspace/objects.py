@@ -56,6 +56,12 @@ def _default_source(workspace: Workspace, collection: str, table: Item) -> tuple
     return max(sources, key=lambda name: counts[sources[name]]), sources
 
 
+def default_source(workspace: Workspace, collection: str, table: Item) -> str:
+    """The name of the source with objects of most labelled images; '' without any. Those that people annotated come
+    before those of a detector."""
+    return _default_source(workspace, collection, table)[0]
+
+
 def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool:
     """Whether runs on a table of labels read its column of objects by default."""
     return _default_source(workspace, collection, table)[0] == COLUMN

@@ -20,6 +20,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.views.results import first_attribute
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.labels import tables_with
+from capbias_core.workspace.objects import default_source, object_sources
 from capbias_core.workspace.store import Item, Workspace, human_sets
 from pages.ui import cached, view
 from pages.ui.base import box, errors
@@ -101,6 +102,22 @@ class Bar:
             **more,
         )
         return by_name.get(chosen)
+
+    def objects(self, table: Item, place: DeltaGenerator | None = None) -> str:
+        """The source of the objects of images, '' without any; a control only if there are several."""
+        sources = list(object_sources(self.workspace, self.collection, table))
+        if not sources:
+            return ""
+        return view.selectbox(
+            place or self.place,
+            "Objects of images",
+            sources,
+            default=default_source(self.workspace, self.collection, table),
+            key="objects_of",
+            missing="the objects",
+            shown=len(sources) > 1,
+            help="Several files of this collection list the objects on its images.",
+        )
 
     def captioner(
         self, names: Sequence[str], default: str | None = None, unfit: Mapping[str, str] = MappingProxyType({})

@@ -295,10 +295,11 @@ def _sweep(bar: Bar, table: Item, attribute: str, human: Item | None) -> None:
     if not encoders:
         note("Choose an encoder.")
         return
+    objects = bar.objects(table) if metric == "dbac" else ""
     asked = (bar.collection, names, table.name, attribute, (metric,), human.name, tuple(encoders), int(seeds))
     refused: dict[str, CapbiasError] = {}
     try:
-        specs = plan(bar.workspace, Question(*asked, options=options), refused)
+        specs = plan(bar.workspace, Question(*asked, objects=objects, options=options), refused)
     except CapbiasError as error:
         show_error(error)
         return

@@ -182,7 +182,9 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     text = condition_views.condition_answer(rows, captioner, attribute, bool(active_runs(workspace, collection)))
     box(text.headline, text.support)
     names = human.name if human else ""
-    runs = plan_conditions(workspace, collection, captioner, attribute, name, seeds, references=names, **inputs)
+    objects = bar.objects(masked.table) if masked.table else ""
+    asked = (workspace, collection, captioner, attribute, name, seeds)
+    runs = plan_conditions(*asked, references=names, objects=objects, **inputs)
     for line in runs.lacking:
         note(line)
     start_button(bar, list(runs.specs), "Run", "run_conditions")

@@ -112,7 +112,8 @@ def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Questio
     )
     further = [word.strip() for word in words.split(",") if word.strip()]
     options = {"objects_from": source} | ({"object_words": further} if further else {})
-    return Question(bar.collection, (captioner,), table.name, attribute, (), options=options), human
+    objects = bar.objects(table)
+    return Question(bar.collection, (captioner,), table.name, attribute, (), objects=objects, options=options), human
 
 
 KEYS: dict[str | type, Callable[[Any], Any]] = {**cached.KEYS, RunSpec: lambda spec: spec.run_id}

@@ -37,7 +37,6 @@ from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
-from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import ORIGINALS, people_sources, photograph_sets
 from capbias_core.workspace.spec import AlignmentReference, RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
@@ -163,15 +162,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
         key="merge",
         help="Off: one mask per word, as in the papers. On: one mask for several masked words in a row.",
     )
-    sources, objects = list(object_sources(workspace, bar.collection, table)), ""
-    if len(sources) > 1:
-        objects = view.selectbox(
-            expert,
-            "Objects of the images",
-            ["", *sources],
-            key="objects",
-            format_func=lambda name: name or "the source that covers most images",
-        )
+    objects = bar.objects(table, expert)
     measures = {registry.measure_of(name) for group in metrics for name in registry.GROUPS[group].metrics}
     measures |= {registry.MEASURES[PER_CAPTION]} if words else set()
     of_protocol = {name: value for name, value in settings.items() if name not in OF_PAGE}

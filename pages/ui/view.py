@@ -33,8 +33,8 @@ SHARED = (
 # Choices of a collection: another collection has others.
 OF_COLLECTION = {
     *("against", "alignment", "at", "attacker", "attribute", "caption", "captioner", "column", "cross_table", "draw"),
-    *("group", "image", "listed", "marked_by", "measured_with", "objects", "page", "people", "photograph"),
-    *("photographs", "references", "seeds", "sets", "table", "value", "vectors", "word"),
+    *("group", "image", "listed", "marked_by", "measured_with", "objects", "objects_of", "page", "people"),
+    *("photograph", "photographs", "references", "seeds", "sets", "table", "value", "vectors", "word"),
 }
 # Choices among what was measured in it: without the collection none of these is an option.
 OF_RESULTS = {"chart", "columns", "encoders", "measure"}

@@ -20,7 +20,7 @@ from capbias_core.views.results import first_request, references_read, tables_re
 from capbias_core.views.tables import scores_table
 from capbias_core.workspace.derived import derive, keep_derived
 from capbias_core.workspace.store import Workspace
-from tests.app import TABS, VIEWS, chosen, html, opened, shown, went
+from tests.app import TABS, VIEWS, chosen, errors, html, opened, shown, went
 from tests.collections_ import keep
 from tests.pages.synthetic import IMAGES, fill, more_labels, score
 
@@ -133,6 +133,22 @@ def test_a_network_that_scores_were_measured_with_is_offered_first_for_captions(
     assert before.value == before.options[0] == "lstm_bi"
     score(scored, metrics=("lic",), attacker="rnn", seeds=1, words=False)
     assert opened("Captions").selectbox(key="network").value == "rnn"
+
+
+def test_of_several_files_of_objects_one_is_chosen(scored):
+    frame = pd.DataFrame({"image_id": np.arange(IMAGES).astype(str), "objects": ["dog", "cat|dog", "cat"] * 100})
+    keep(scored, objects={"fewer": frame.head(200)})
+    views = {"Table": "metrics=dba", "Directions": "", "Objects": "objects=image"}
+    asked = {view: dict([text.split("=")]) if text else {} for view, text in views.items()}
+    for view, choices in asked.items():
+        page = opened(view, **choices)
+        assert not [box for box in page.selectbox if box.key == "objects_of"], view
+    keep(scored, objects={"instances": frame})
+    for view, choices in asked.items():
+        page = opened(view, **choices)
+        assert page.selectbox(key="objects_of").value == "instances" and not errors(page), view
+        page.selectbox(key="objects_of").select("fewer").run()
+        assert not errors(page) and chosen(page, "objects_of") == "fewer", view
 
 
 def test_attributes_without_an_answer_have_a_button_on_the_answer(scored):
