@@ -78,24 +78,31 @@ def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item
     strip = st.container()  # the answer first; its settings are below it
     left, right = st.container(key="stacks_photo").columns([3, 2], gap="large")
     with right:
-        hidden, reasons = _settings(bar, attribute, table, marks, pixels)
+        hidden, reasons, thing = _settings(bar, attribute, table, marks, pixels)
         behind = st.selectbox("Preview mask", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
     with left:
         _layers(image, pixels, marks, behind, hidden.get(behind))
     with strip:
         pictures = photo_views.variants(pixels, hidden)
+        things = [thing] if thing else []
+        texts = {
+            name: photo_views.masked_text(name, float(mask.mean()), thing, things) for name, mask in hidden.items()
+        }
+        stored_texts = {}
         captioned = {}  # the photograph as it is in the stored folders of masked ones
         for condition, item in photo_views.masked_folders(bar.workspace, bar.collection, sets).items():
             file = photo_views.photographs_of(bar.workspace, bar.collection, item.name).get(image)
             if file and file.is_file():
                 captioned[condition] = _pixels(str(file), _changed(file))
+                stored_texts[condition] = photo_views.stored_mask_text(bar.workspace, item, image)
         if (
             captioned
             and st.segmented_control("Masked photographs", [KEPT, LIVE], default=KEPT, key="which", required=True)
             == KEPT
         ):
             pictures |= captioned
-        _strip(bar, image, pictures, reasons, marks, sets, attribute, table)
+            texts |= stored_texts
+        _strip(bar, image, pictures, texts, reasons, marks, sets, attribute, table)
 
 
 # The photograph
@@ -169,11 +176,11 @@ def _departures(folder: str, collection: str, attribute: str, table: str, read: 
 
 
 def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame, pixels: np.ndarray):
-    """What each condition hides, and why others hide nothing."""
+    """What each condition hides, why others hide nothing, and the object that is hidden."""
     st.markdown("**What is masked**")
     if marks.empty:
         note("Available if people or objects are marked on the photograph.")
-        return photo_views.hidden_of(marks, pixels.shape[:2])
+        return *photo_views.hidden_of(marks, pixels.shape[:2]), ""
     departures = {}
     if table:
         read = [(item.hash, item.details) for kind in ("references", "attributes") for item in bar.items(kind)]
@@ -200,8 +207,8 @@ def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame,
         help="Of the pixels within the outline, this share from the top.",
     )
     with errors():
-        return photo_views.hidden_of(marks, pixels.shape[:2], chosen or "", fraction)
-    return {}, {}
+        return *photo_views.hidden_of(marks, pixels.shape[:2], chosen or "", fraction), chosen or ""
+    return {}, {}, ""
 
 
 def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hidden: np.ndarray | None) -> None:
@@ -235,10 +242,10 @@ def _maps(folder: str, run_id: str) -> photo_views.KeptMaps:
     return photo_views.kept_maps(workspace, workspace.get_run(run_id))
 
 
-def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, table) -> None:
+def _strip(bar: Bar, image: str, pictures, texts, reasons, marks, sets, attribute, table) -> None:
     """A column per condition with its photograph, caption, score and map; those without a caption in a second row.
 
-    pictures: the photograph under each condition. reasons: why another condition has none.
+    pictures: the photograph under each condition. texts: what was masked of it. reasons: why others have none.
     """
     st.html(STYLE + ONE_ROW)
     judge = _judge(bar, sets, attribute, table)
@@ -264,7 +271,10 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
                     st.html(f'<b>{condition}</b> <span class="cb-note">{WHAT[condition]}</span>')
                     picture = pictures.get(condition)
                     if picture is not None:
-                        st.image(photo_views.reduced(picture, 2 * CELL), width="stretch", alt=f"{image}, {condition}")
+                        alt = f"{image}, {condition}. {texts.get(condition, '')}".strip()
+                        st.image(photo_views.reduced(picture, 2 * CELL), width="stretch", alt=alt)
+                        if text := texts.get(condition):
+                            note(text)
                     else:
                         note(f"No image: {reasons.get(condition, 'imported captions, without the masked image')}.")
                     caption, scored = captions.get(condition, ("", None))
