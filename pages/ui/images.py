@@ -37,7 +37,7 @@ from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, empty_state
 from pages.ui.base import box, errors, label_caveats, note, plain, show_error
-from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.drawing import draw_chart, draw_first_columns
 from pages.ui.photo_inspector import photo_inspector
 from pages.ui.runs import active_runs, start_button
 from pages.ui.uploads import uploaded_paths
@@ -224,7 +224,10 @@ def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
                 draw_chart(printed, key="alone", alt=f"Published values of {names} against the condition")
     if figure is None or rows.empty:
         return
-    draw_table(condition_views.condition_table(rows), alt="Each metric and condition")
+    table = condition_views.condition_table(rows)
+    first = [name for name in table if name not in ("set", "± over seeds")]
+    table = table[[*first, *(name for name in table if name not in first)]]
+    draw_first_columns(table, len(first), "all_columns", alt="Each metric and condition")
     counts, part = rows.groupby("metric")["n"].max(), ""
     if {"LIC", "LIC_M"} <= set(counts.index) and counts["LIC"] < counts["LIC_M"]:
         part = " LIC_M is on all images, LIC on those that have human captions."
