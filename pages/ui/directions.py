@@ -73,8 +73,8 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
             headline=text.headline,
             legend=f"{text.support} {text.details}",
         )
-        table = direction_views.directions_table(shown, rows, name)
-        draw_first_columns(table, FIRST_COLUMNS, "both_directions", alt="Both directions of each captioner")
+        both = direction_views.directions_table(shown, rows, name)
+        draw_first_columns(both, FIRST_COLUMNS, "both_directions", alt="Both directions of each captioner")
         note(f"{direction_views.basis(shown)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
 
         def run_notes() -> list[str]:  # such as whose objects were read
