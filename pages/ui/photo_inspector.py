@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from capbias_core.views import photographs as photo_views
 from capbias_core.views.captions import CaptionScores, caption_runs
 from capbias_core.views.conditions import WHAT
 from capbias_core.views.words import STYLE, legend
-from capbias_core.vision.masking import CORNERS, HALF, PERSON, foreground, marked_pixels
+from capbias_core.vision.masking import CORNERS, HALF, PERSON, MaskRule, foreground, marked_pixels
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import PEOPLE, people_sources
@@ -103,6 +104,34 @@ def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item
             pictures |= captioned
             texts |= stored_texts
         _strip(bar, image, pictures, texts, reasons, marks, sets, attribute, table)
+
+
+def preview_masks(
+    bar: Bar, people: str, conditions: list[str], departures: Mapping[str, float], fraction: float
+) -> None:
+    """What some conditions hide of the first photograph on which a person is marked. departures: as in `MaskRule`."""
+    files = photo_views.photographs_of(bar.workspace, bar.collection)
+    source = next(item for item in people_sources(bar.workspace, bar.collection) if item.name == people)
+    marks = cached.captions(bar.folder, source.hash)
+    marked = [image for image in marks.loc[marks["object"] == PERSON, "image_id"].unique() if image in files]
+    if not marked or not conditions:
+        return
+    image, rows = marked[0], marks[marks["image_id"] == marked[0]]
+    pixels = _pixels(str(files[image]), _changed(files[image]))
+    thing = MaskRule("object", departures=departures).object_on(rows)
+    hidden, reasons = photo_views.hidden_of(rows, pixels.shape[:2], thing, fraction)
+    note(f"Preview on photograph {image}:")
+    with st.container(horizontal=True, key="preview_masks"):
+        for condition in conditions:
+            with st.container(width=CELL):
+                if condition not in hidden:
+                    note(f"{condition}: {reasons.get(condition, 'no mask')}.")
+                    continue
+                picture = photo_views.reduced(photo_views.variants(pixels, hidden)[condition], 2 * CELL)
+                share = float(hidden[condition].mean())
+                text = photo_views.masked_text(condition, share, thing, departures)
+                st.image(picture, width="stretch", alt=f"{image}, {condition}. {text}")
+                note(f"{condition}. {text}")
 
 
 # The photograph
