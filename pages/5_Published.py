@@ -57,13 +57,13 @@ def _measured(bar: Bar) -> pd.DataFrame:
 
 def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     side, papers = st.sidebar, list(published_views.PAPERS)
-    fullest = published_views.fullest_table(printed, measured)
+    opened = published_views.first_table(printed, measured)
     paper = view.selectbox(
-        side, "Paper", papers, default=fullest[0], format_func=published_views.PAPERS.get, key="paper"
+        side, "Paper", papers, default=opened[0], format_func=published_views.PAPERS.get, key="paper"
     )
     rows = printed[printed["paper"] == paper]
     tables = list(dict.fromkeys(rows["table"]))
-    first = fullest[1] if paper == fullest[0] else tables[0]
+    first = opened[1] if paper == opened[0] else tables[0]
     table = view.selectbox(side, "Table", tables, default=first, key="printed_table", missing="the table")
     rows = rows[rows["table"] == table]
     pairs = published_views.beside_measured(rows, measured)

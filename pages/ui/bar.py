@@ -15,6 +15,7 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine
 from capbias_core.views.results import first_attribute
@@ -48,6 +49,10 @@ class Bar:
     def items(self, kind: str) -> list[Item]:
         """The items of a kind in the collection, the oldest first."""
         return self.workspace.items(kind, self.collection)
+
+    def photographs(self) -> Item | None:
+        """The collection's photographs as they are; None if it has none."""
+        return next((item for item in self.items(PHOTOGRAPHS) if "condition" not in item.details), None)
 
     def attribute(self, names: Iterable[str], unfit: Mapping[str, str] = MappingProxyType({})) -> str:
         """One of these protected attributes; '' if there are none. unfit: why another one cannot be chosen here."""

@@ -176,11 +176,14 @@ def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attrib
         work = partial(caption_views.column_values, cached.captions(bar.folder, labels), column)
         values = cached.by_content(bar.workspace, "column values", (labels, column), work)
         value = view.selectbox(side, f"{plain(column)} is", values, key="value", missing="the value") or ""
+    photographs = bar.photographs()
+    with_photograph = photographs is not None and view.checkbox(side, "With a photograph", key="with_photograph")
     view.text(side, "Image shown", key="image")
     group, kind, column = ("" if chosen == EVERYONE else chosen for chosen in (group, kind, column))
     filters = caption_views.Filters(group, word, query, pattern, kind)
     other_id = runs[against].run_id if against in runs else ""
-    return _selected(bar.folder, runs[name].run_id, other_id, order, filters, labels, column, value)
+    of_photographs = photographs.hash if photographs and with_photograph else ""
+    return _selected(bar.folder, runs[name].run_id, other_id, order, filters, labels, column, value, of_photographs)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs={caption_views.Filters: repr})
@@ -193,12 +196,16 @@ def _selected(
     labels: str,
     column: str,
     value: str,
+    photographs: str,
 ) -> pd.DataFrame:
     """Which captions are listed. labels: the hash of a table; column, value: what its images have there; '' for all
-    images, and for none if a column holds no value."""
+    images, and for none if a column holds no value. photographs: the hash of their list, to leave out other images."""
     images = None
     if column:
         images = caption_views.images_with(cached.captions(folder, labels), column, value) if value else set()
+    if photographs:
+        shown = set(cached.captions(folder, photographs)["image_id"])
+        images = shown if images is None else shown & set(images)
     scores = cached.scores(folder, run_id)
     written, rows = cached.captions(folder, scores.run.spec.captions), _rows(folder, run_id, other_id)
     return caption_views.select_rows(rows, written, scores.attribute, order, replace(filters, images=images))
