@@ -192,7 +192,7 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     assert conditions.panel_names() == conditions.panel_names(printed) == ["LIC_M", *others]
     assert conditions.panel_names(rows) == ["LIC_M"]
     alone = conditions.condition_chart(rows, printed.iloc[:0])
-    assert alone.layout.xaxis.domain == (0.0, 1.0), "one panel takes the whole width"
+    assert alone and alone.layout.xaxis.domain == (0.0, 1.0), "one panel takes the whole width"
 
 
 def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_intervals_need():
