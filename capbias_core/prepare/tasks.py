@@ -95,6 +95,7 @@ def named_verbs(captions: Sequence[str], left_out: Collection[str] = ()) -> tupl
     return list(names), cell_counts(np.array(rows, dtype=int), np.array(column, dtype=int), len(captions), len(names))
 
 
+@lru_cache(maxsize=1 << 16)
 def _tag(word: str) -> str:
     tags = _tagger().tag_word(word)
     return tags[0][0] if tags else ""

@@ -48,11 +48,12 @@ def plan_conditions(
     options: dict | None = None,
     chosen: Sequence[str] = (),
     table: Item | None = None,
+    objects: str = "",
 ) -> Plan:
     """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
 
     references: their name, '' for those of most images. chosen: as in `condition_sets`. table: the labels (default:
-    `table_with`). Raises CapbiasError if nothing is masked or labelled.
+    `table_with`). objects: the name of their source. Raises CapbiasError if nothing is masked or labelled.
     """
     sets = sets_of(workspace, collection, captioner, chosen)
     if len(sets) < 2:
@@ -78,9 +79,8 @@ def plan_conditions(
     if not wanted:
         return Plan([], tuple(lacking))
     names = tuple(item.name for item in sets.values())
-    request = Question(
-        collection, names, table.name, attribute, tuple(wanted), human, (attacker,), seeds, options=options or {}
-    )
+    common = (collection, names, table.name, attribute, tuple(wanted), human, (attacker,), seeds)
+    request = Question(*common, objects=objects, options=options or {})
     specs = plan(workspace, request)
     if ORIGINAL in sets:
         original, masked = sets[ORIGINAL].hash, masked_sets(sets)

@@ -309,16 +309,9 @@ def _of(rows: pd.DataFrame, panel: tuple[str, str]) -> pd.DataFrame:
     return rows[(rows["metric"] == panel[0]) & (rows["direction"] == panel[1]) & rows["value"].notna()]
 
 
-def apart_from_measured(rows: pd.DataFrame, printed: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Printed values of the metrics and directions that were measured, and those of all others."""
-    measured = [panel for panel in PANELS if len(_of(rows, panel))]
-    panels = pd.Series(zip(printed["metric"], printed["direction"], strict=True), printed.index, dtype=object)
-    return printed[panels.isin(measured)], printed[~panels.isin(measured)]
-
-
-def panel_names(rows: pd.DataFrame) -> list[str]:
-    """What the panels of `condition_chart` are called for these rows."""
-    return [_title(*panel) for panel in PANELS if len(_of(rows, panel))]
+def panel_names(rows: pd.DataFrame | None = None) -> list[str]:
+    """What the panels of `condition_chart` are called: of these rows, or all."""
+    return [_title(*panel) for panel in PANELS if rows is None or len(_of(rows, panel))]
 
 
 def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
@@ -335,11 +328,12 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
     attributes = list(dict.fromkeys([*rows["attribute"], *printed["attribute"]]))
     if not shown:
         return None
-    height = math.ceil(len(shown) / 2)
+    columns = min(2, len(shown))
+    height = math.ceil(len(shown) / columns)
     arrows = {"lower": " ↓", "higher": " ↑"}
     figure = make_subplots(
         rows=height,
-        cols=2,
+        cols=columns,
         subplot_titles=[
             _title(*panel) + (arrows.get(METRICS[panel[0]].better, "") if panel[0] in METRICS else "")
             for panel in shown
@@ -350,7 +344,7 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
     legend: dict[str, int] = {}  # the lines of the legend, in order
     ticks = {"tickmode": "array", "tickvals": list(range(len(conditions))), "ticktext": conditions}
     for number_of, panel in enumerate(shown):
-        at = {"row": number_of // 2 + 1, "col": number_of % 2 + 1}
+        at = {"row": number_of // columns + 1, "col": number_of % columns + 1}
         measured = _of(rows, panel)
         for place, attribute in enumerate(attributes):
             for part in (_of(printed, panel), measured):

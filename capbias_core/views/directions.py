@@ -36,7 +36,7 @@ CONSTANT = {name: ((f"{name}_constant", A_TO_T), (f"{name}_added", A_TO_T)) for 
 # attacker.
 VARIANTS = {**dict.fromkeys(dbac.VARIANTS, tuple(dbac.VARIANTS)), "DBAC_verbs": ("DBAC_verbs",)}
 ADDED = {**dict.fromkeys(dbac.VARIANTS, dbac.ADDED), "DBAC_verbs": "DBAC_verbs_added"}
-UNCLEAR, DISAGREE = "the interval contains 0", "the variants do not agree"
+UNCLEAR, DISAGREE = "the interval contains 0", "the variants disagree"
 NOT_BEYOND, NOT_COMPARED = (
     "an attacker that reads no text may explain it",
     "not compared with an attacker that reads no text",
@@ -209,28 +209,39 @@ def of_tasks(text: str, name: str) -> str:
 
 
 def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attribute: str) -> Answer:
-    """How many captioners reveal more than people in each direction, one sentence a direction; or that none is shown.
+    """One claim: how many captioners reveal more than people do in the direction in which most differ (A->T of equals);
+    or why there is no conclusion. The other direction is in the support.
 
     rows: results, with other variants and those of the constant attacker if measured.
     """
     signs = [stated(row, rows, name) for row in frame.to_dict("records")]
-    what, claims, limits = {A_TO_T: f"more {attribute}", T_TO_A: "more of the objects"}, [], []
+    counts = {way: Counter(sign for sign, _ in (of_row[way] for of_row in signs)) for way in WAYS}
+    reasons = {way: Counter(reason for _, reason in (of_row[way] for of_row in signs) if reason) for way in WAYS}
+    what = {A_TO_T: attribute, T_TO_A: "of the objects"}
+    first = max(WAYS, key=lambda way: len(frame) - counts[way][0])
+    more, less = counts[first][1], counts[first][-1]
+    side, number, rest = ("more", more, less) if more else ("less", less, 0)
+    verb = "reveals" if number == 1 else "reveal"
+    headline = (
+        f"{number} of {counted(len(frame), 'captioner')} {verb} {side} {what[first]} than people do "
+        f"({measure(name, first)}){f', {rest} less' if rest else ''}."
+    )
+    if not more and not less:
+        reason, _ = (reasons[A_TO_T] + reasons[T_TO_A]).most_common(1)[0]
+        headline = f"{name}: no conclusion, {reason}."
+    lines = []
     for way in WAYS:
-        count = Counter(sign for sign, _ in (own[way] for own in signs))
-        reasons = Counter(reason for _, reason in (own[way] for own in signs) if reason)
-        more, less, shown = count[1], count[-1], measure(name, way)
-        if more or less:
-            of = f"{more} of {counted(len(frame), 'captioner')} {'reveals' if more == 1 else 'reveal'}"
-            claims.append(f"{of} {what[way]} than people do ({shown}){f', {less} less' if less else ''}.")
-        else:
-            claims.append(f"{shown} shows no direction{f': {next(iter(reasons))}' if len(reasons) == 1 else ''}.")
-        if reasons and (more or less or len(reasons) > 1):
-            why = "; ".join(f"{reason} ({n})" for reason, n in reasons.items())
-            limits.append(f"{way.replace('->', '→')} shows no direction for {count[0]} of {len(frame)}: {why}.")
+        parts = [f"{counts[way][sign]} {word}" for sign, word in ((1, "more"), (-1, "less")) if counts[way][sign]]
+        parts = parts if way != first else []
+        if reasons[way]:
+            why = "; ".join(f"{reason} ({n})" for reason, n in reasons[way].most_common())
+            parts.append(f"no conclusion for {counts[way][0]} of {len(frame)}: {why}")
+        if parts:
+            lines.append(f"{way.replace('->', '→')}: {', '.join(parts)}.")
     says = of_tasks((CAPTION_SAYS if name.startswith("DBAC") else LABELS_SAY).format(attribute=attribute), name)
     return Answer(
-        of_tasks(" ".join(claims), name),
-        " ".join([*limits, says, "Counts use 95% intervals."]),
+        of_tasks(headline, name),
+        " ".join([*lines, says, "Counts use 95% intervals."]),
         details="For a captioner not trained on these human captions, this is a difference, not amplification.",
     )
 
@@ -286,6 +297,8 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
         kinds = [text for way, text in IMAGES.items() if signs[way][0] > 0]
         kinds = [BOTH_KINDS] if len(kinds) == len(IMAGES) else kinds
         open_ = [f"{way.replace('->', '→')}: {signs[way][1]}" for way in IMAGES if signs[way][1]]
+        if any(reason == DISAGREE for _, reason in signs.values()):  # no advice where the variants disagree
+            kinds, open_ = [], [f"none, {DISAGREE}"]
         table.append(
             {
                 "captioner": row["model"],

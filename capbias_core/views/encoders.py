@@ -356,8 +356,9 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, value
 def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, charts.Look]):
     """Bars of the coefficient of variation across encoders for each captioner, LIC beside DBAC.
 
-    Both: model, measure, direction, value (not blank). Measured bars are in the captioner's colour, printed ones grey;
-    the metric is in the hatching. A bar ends at LARGEST_BAR; the number beside it is the value.
+    Both: model, measure, direction, value (not blank), and spread if the noise floor is known. Measured bars are in the
+    captioner's colour, printed ones grey; the metric is in the hatching. A bar ends at LARGEST_BAR; the number beside
+    it is the value.
     """
     models = list(dict.fromkeys([*measured["model"], *printed["model"]]))[::-1]
     both = pd.concat([measured[["measure", "direction"]], printed[["measure", "direction"]]])
@@ -374,7 +375,12 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, cha
                 (of_legend, charts.GREY if suffix else LEGEND, None),
             ):
                 pattern = {"shape": hatches[key], "fillmode": "replace", "size": 6, "solidity": 0.5}
-                cut = [" (bar cut)" if value > LARGEST_BAR else "" for value in part["value"]]
+                noise = part["spread"] if "spread" in part else pd.Series(math.nan, part.index)
+                notes = [
+                    ", ".join(["bar cut"] * (value > LARGEST_BAR) + [f"noise {floor:.2f}"] * (floor == floor))
+                    for value, floor in zip(part["value"], noise, strict=True)
+                ]
+                cut = [f" ({text})" if text else "" for text in notes]
                 figure.add_bar(
                     x=part["value"].clip(upper=LARGEST_BAR),
                     y=[escape(model) for model in part["model"]],
@@ -393,7 +399,10 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, cha
         **_layout(len(models) * (bars + 0.6), 15, bars),
         barmode="group",
         bargap=0.25,
-        xaxis={"title": {"text": "coefficient of variation across encoders (← lower is more consistent)"}},
+        xaxis={
+            "title": {"text": "coefficient of variation across encoders (← lower is more consistent)"},
+            "range": [0, 1.25 * min(LARGEST_BAR, max([*measured["value"], *printed["value"]], default=1.0))],
+        },
         yaxis={"automargin": True, "categoryorder": "array", "categoryarray": [escape(model) for model in models]},
     )
     return figure.update_layout(legend={"traceorder": "reversed"})
@@ -453,24 +462,6 @@ def ranks_note(rows: pd.DataFrame, values: int = BINARY) -> str:
 
 
 # tables
-
-
-def cv_table(variation: pd.DataFrame) -> pd.DataFrame:
-    """One row per captioner and measured metric: its CV, and the noise floor of one encoder against itself. Empty where
-    no encoder has an interval with refits.
-
-    variation: of `consistency.variation`.
-    """
-    rows = variation[variation["value"].notna() & variation["spread"].notna()]
-    return pd.DataFrame(
-        {
-            "captioner": row["model"],
-            "metric": measure(row["measure"], row["direction"]),
-            "CV": f"{row['value']:.2f}",
-            "noise floor": f"{row['spread']:.2f}",
-        }
-        for row in rows.to_dict("records")
-    )
 
 
 def cv_reasons(variation: pd.DataFrame) -> list[str]:

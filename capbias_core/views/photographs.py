@@ -28,7 +28,7 @@ from capbias_core.whole_files import private_folder
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import MADE_BY, ORIGINALS, keep_images
-from capbias_core.workspace.store import UPLOADED, Item, RunRow, Workspace, bytes_frame, content_hash
+from capbias_core.workspace.store import RUN, UPLOADED, Item, RunRow, Workspace, bytes_frame, content_hash
 
 # The conditions that can be made here; `person` is a person mask from another source.
 STRIP = tuple(condition for condition in CONDITIONS if condition != "person")
@@ -76,15 +76,68 @@ def hidden_of(
     reasons: dict[str, str] = {}
     for condition in STRIP[1:]:
         if condition in masking.OF_OUTLINES and "outline" not in rows:
-            reasons[condition] = "its people have boxes, and no outlines" if len(rows) else "nothing is marked on it"
+            reasons[condition] = "this needs outlines (COCO instances), and there are only boxes"
+            if rows.empty:
+                reasons[condition] = "nothing is marked on it"
             continue
         try:
             only = condition == "object"  # a photograph that stays as it is would be no variant of it
             rule = masking.MaskRule(condition, fraction, departures={chosen: 1.0}, only_masked=only)
             hidden[condition] = masking.hidden_pixels(rows, size, rule)
         except masking.NothingToMask:
-            reasons[condition] = "no such object is marked on it" if condition == "object" else "nobody is marked on it"
+            nothing = f"{_not_found([chosen] if chosen else [])}, nothing masked"
+            reasons[condition] = nothing if condition == "object" else "nobody is marked on it"
     return hidden, reasons
+
+
+def _not_found(asked: Collection[str]) -> str:
+    """
+    >>> _not_found(["book"]), _not_found(["book", "tie"]), _not_found([])
+    ('no book found', 'none of 2 objects found', 'no object found')
+    """
+    if len(asked) > 1:
+        return f"none of {len(asked)} objects found"
+    return f"no {next(iter(asked), 'object')} found"
+
+
+def masked_text(condition: str, share: float, thing: str = "", asked: Collection[str] = ()) -> str:
+    """What was masked of a photograph. share: of its pixels. thing: the object that is on it, '' for none. asked: the
+    objects that were to be masked.
+
+    >>> masked_text("object", 0.041, "book"), masked_text("object", 0.0, "", ["book"])
+    ('Masked: book, 4% of the image.', 'No book found, nothing masked.')
+    >>> masked_text("both", 0.3, "book"), masked_text("both", 0.2, "", ["book", "tie"])
+    ('Masked: person and book, 30% of the image.', 'None of 2 objects found. Masked: person, 20% of the image.')
+    >>> masked_text("part", 0.002)
+    'Masked: part of the person, under 1% of the image.'
+    """
+    size = f"{share:.0%} of the image" if share >= 0.005 else "under 1% of the image"
+    lacking = _not_found(asked)
+    lacking = lacking[0].upper() + lacking[1:]
+    if condition == "object" and not share:
+        return f"{lacking}, nothing masked."
+    if condition == "both" and not thing:
+        return f"{lacking}. Masked: person, {size}."
+    what = {
+        "part": "part of the person",
+        "segment": "person, by outline",
+        "box": "person, by box",
+        "object": thing or "object",
+        "both": f"person and {thing}",
+    }
+    return f"Masked: {what.get(condition, 'person')}, {size}."
+
+
+def stored_mask_text(workspace: Workspace, item: Item, image: str) -> str:
+    """`masked_text` of a photograph in a stored folder of masked ones; '' if the run that masked it was deleted."""
+    frame = workspace.frame(item.hash)
+    row = frame[frame["image_id"] == image]
+    condition, run = str(item.details.get("condition", ORIGINAL)), workspace.run(str(item.details.get(RUN, "")))
+    if row.empty or "hidden" not in row or run is None:
+        return ""
+    asked, marks = run.spec.options.get("departures") or {}, workspace.frame(run.spec.options["people"]["item"])
+    thing = masking.MaskRule(condition, departures=asked).object_on(marks[marks["image_id"] == image])
+    return masked_text(condition, float(row.iloc[0]["hidden"]), thing, asked)
 
 
 def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

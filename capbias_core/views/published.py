@@ -182,6 +182,7 @@ PAPERS = {
     "imgcap2": "ImageCaptioner² (Abdelrahman et al., 2024)",
     "genderscore": "Gender Score (Sabir and Padró, 2023)",
 }
+MAIN_TABLE = ("lic", "1")  # LIC, ratio and error of nine captioners
 # Printed conditions of ImageCaptioner2 -> what the name of the photographs that a judge saw must hold; '' is any.
 MASKED_BY = {"": "", ONE_JUDGE: "", "gt_masks": "segment", "yolox": "box"}
 
@@ -274,12 +275,13 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
     return pd.DataFrame(pairs, columns=columns)
 
 
-def fullest_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str]:
-    """Paper and table with most measured values, each counted once; else the first."""
+def first_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str]:
+    """Paper and table to open on: LIC's main table, or if nothing of it was measured, that with most measured values,
+    each counted once."""
     beside = beside_measured(printed, measured)
     own = beside[["paper", "table", *(f"measured_{name}" for name in ("run_id", *ORIGIN_COLUMNS, "value")), "metric"]]
     counts = own.drop_duplicates().groupby(["paper", "table"], sort=False)["measured_value"].count()
-    return counts.idxmax()
+    return counts.idxmax() if not counts[MAIN_TABLE] and counts.any() else MAIN_TABLE
 
 
 def _key(row: dict, model: str) -> tuple:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 from typing import Any
 
@@ -196,11 +196,13 @@ def coloured_words(
     largest: float = 0.0,
     alone: Sequence[bool] | np.ndarray | None = None,
     only: str = "",
+    plain: Collection[str] = (),
 ) -> str:
     """HTML of one caption. tokens: T masked tokens; values: (T,) signed contributions (negative pushes toward the
     first value, positive toward the second). originals: the T words that stood there before masking, if known.
     largest: the value that gets the full colour; 0 takes this caption's largest. alone: (T,) booleans, words that the
-    caption beside it does not have; they are bold. only: the token that is coloured (default: all).
+    caption beside it does not have; they are bold. only: the token that is coloured (default: all). plain: tokens
+    without a colour, such as function words; what they add is on hover.
     """
     largest = largest or max((abs(float(value)) for value in values), default=0.0)
     marks = [False] * len(tokens) if alone is None else alone
@@ -217,7 +219,7 @@ def coloured_words(
             toward, side = attribute.values[int(value >= 0)], "cb-first" if value < 0 else "cb-second"
             title = escape(f"{signed(value, 3)} toward {toward}")
             adds = f'title="{title}" data-adds="({signed(value, 2)} {escape(toward)})"'
-            colour = f'style="background:{ramp(value, largest)}"'
+            colour = "" if token in plain else f'style="background:{ramp(value, largest)}"'
             parts.append(f'<span class="cb-w {side}{kind}" {colour} {adds}>{escape(token)}</span>')
     named = 'role="group" tabindex="0" aria-label="A caption, with what each word adds to the logit"'
     return f'<div class="cb-words" {named}>{" ".join(parts)}</div>'
@@ -238,7 +240,7 @@ def legend(attribute: Attribute, beside: bool = False) -> str:
     alone = ' · <span class="cb-alone">only in this caption</span>' if beside else ""
     return (
         f'<div class="cb-legend">A word pushes the attacker toward {ends} (dotted and solid underline)'
-        f"{masked}{alone} · hover a word for what it adds to the logit, or go to a "
+        f"{masked}{alone} · function words have no colour · hover a word for what it adds to the logit, or go to a "
         "caption with Tab</div>"
     )
 

@@ -15,11 +15,13 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine
 from capbias_core.views.results import first_attribute
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.labels import tables_with
+from capbias_core.workspace.objects import object_sources, usual_objects
 from capbias_core.workspace.store import Item, Workspace, human_sets
 from pages.ui import cached, view
 from pages.ui.base import box, errors
@@ -47,6 +49,10 @@ class Bar:
     def items(self, kind: str) -> list[Item]:
         """The items of a kind in the collection, the oldest first."""
         return self.workspace.items(kind, self.collection)
+
+    def photographs(self) -> Item | None:
+        """The collection's photographs as they are; None if it has none."""
+        return next((item for item in self.items(PHOTOGRAPHS) if "condition" not in item.details), None)
 
     def attribute(self, names: Iterable[str], unfit: Mapping[str, str] = MappingProxyType({})) -> str:
         """One of these protected attributes; '' if there are none. unfit: why another one cannot be chosen here."""
@@ -102,11 +108,37 @@ class Bar:
         )
         return by_name.get(chosen)
 
-    def captioner(self, names: Sequence[str], default: str | None = None) -> str:
-        """One of these caption sets; opens on the one that the answer is about unless a default is given."""
+    def objects(self, table: Item, place: DeltaGenerator | None = None) -> str:
+        """The source of the objects of images, '' without any; a control only if there are several."""
+        sources = list(object_sources(self.workspace, self.collection, table))
+        if not sources:
+            return ""
+        return view.selectbox(
+            place or self.place,
+            "Objects of images",
+            sources,
+            default=usual_objects(self.workspace, self.collection, table)[0],
+            key="objects_of",
+            missing="the objects",
+            shown=len(sources) > 1,
+            help="Several files of this collection list the objects on its images.",
+        )
+
+    def captioner(
+        self, names: Sequence[str], default: str | None = None, unfit: Mapping[str, str] = MappingProxyType({})
+    ) -> str:
+        """One of these caption sets; opens on the one that the answer is about unless a default is given. unfit: why
+        another one cannot be chosen here."""
         first = default or cached.answering(self.workspace, self.collection, names)
         return view.selectbox(
-            self.place, "Captioner", names, default=first, key="captioner", missing="the captioner", follows=True
+            self.place,
+            "Captioner",
+            names,
+            default=first,
+            key="captioner",
+            missing="the captioner",
+            unfit=unfit,
+            follows=True,
         )
 
     def measured_with(self, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from capbias_core.attackers import FROM_SCRATCH, attacker_entry
+from capbias_core.attackers import FROM_SCRATCH, at_hand, attacker_entry
 from capbias_core.runs.plan import PER_CAPTION, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import Attribute, counted
@@ -125,7 +125,14 @@ def _offer_network(bar: Bar, shown: list[RunRow]) -> None:
     specs = [run.spec for run in finished if all(getattr(run.spec, key) == getattr(spec, key) for key in same)]
     scored = {(other.captions, other.attacker) for other in specs}
     networks = {name for captions, name in scored if captions == spec.captions and not attacker_entry(name).in_process}
-    wanted, label, options = [run.spec for run in shown], "Score with a network", FROM_SCRATCH
+    # Networks that Scores was measured with come first.
+    measured = [
+        each.attacker
+        for each in cached.compared(bar.workspace, bar.collection)
+        if each.attribute.name == spec.attribute["name"] and not attacker_entry(each.attacker).in_process
+    ]
+    wanted, label = [run.spec for run in shown], "Score with a network"
+    options = tuple(dict.fromkeys([*filter(at_hand, measured), *FROM_SCRATCH]))
     if networks:
         human = human_names(bar)
         wanted = [one for one in specs if one.model in human and (one.captions, spec.attacker) not in scored]
@@ -172,11 +179,15 @@ def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attrib
         values = cached.by_content(bar.workspace, "column values", (labels, column), work)
         value = view.selectbox(side, f"{plain(column)} is", values, key="value", missing="the value") or ""
     rule, picked = _slice(bar, spec)
+    photographs = bar.photographs()
+    with_photograph = photographs is not None and view.checkbox(side, "With a photograph", key="with_photograph")
     view.text(side, "Image shown", key="image")
     group, kind, column = ("" if chosen == EVERYONE else chosen for chosen in (group, kind, column))
     filters = caption_views.Filters(group, word, query, pattern, kind)
     other_id = runs[against].run_id if against in runs else ""
-    return _selected(bar.folder, runs[name].run_id, other_id, order, filters, labels, column, value, rule, picked)
+    of_photographs = photographs.hash if photographs and with_photograph else ""
+    chosen_images = labels, column, value, of_photographs, rule, picked
+    return _selected(bar.folder, runs[name].run_id, other_id, order, filters, *chosen_images)
 
 
 def _slice(bar: Bar, spec: RunSpec) -> tuple[str, frozenset[str] | None]:
@@ -217,15 +228,19 @@ def _selected(
     labels: str,
     column: str,
     value: str,
+    photographs: str,
     rule: str,
     _picked: frozenset[str] | None,
 ) -> pd.DataFrame:
     """Which captions are listed. labels: the hash of a table; column, value: what its images have there; '' for all
-    images, and for none if a column holds no value. rule, _picked: of `_slice`."""
-    images = _picked
+    images, and for none if a column holds no value. photographs: the hash of their list, to leave out other images.
+    rule, _picked: of `_slice`."""
+    chosen = [] if _picked is None else [_picked]
     if column:
-        of_value = caption_views.images_with(cached.captions(folder, labels), column, value) if value else set()
-        images = of_value if images is None else images & of_value
+        chosen.append(caption_views.images_with(cached.captions(folder, labels), column, value) if value else set())
+    if photographs:
+        chosen.append(set(cached.captions(folder, photographs)["image_id"]))
+    images = set.intersection(*map(set, chosen)) if chosen else None
     scores = cached.scores(folder, run_id)
     written, rows = cached.captions(folder, scores.run.spec.captions), _rows(folder, run_id, other_id)
     return caption_views.select_rows(rows, written, scores.attribute, order, replace(filters, images=images))

@@ -7,17 +7,17 @@ import streamlit as st
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.views import directions as direction_views
-from capbias_core.views.known_answer import kept_answers, known_basis, known_sentence, known_table
 from capbias_core.views.published import measured_rows
 from capbias_core.views.sentence import intervals_over, named_notes, variants_warning
 from capbias_core.workspace.conditions import originals
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, captions_and_labels
 from pages.ui.base import box, errors, label_caveats, note
-from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.drawing import draw_chart, draw_first_columns
 from pages.ui.runs import answer_box, start_button, to_do
 
 SEEDS = 5
+FIRST_COLUMNS = 4
 WHAT = (
     "A captioner can over-reveal the person's {attribute} (A→T) or the objects in the image (T→A). Each captioner is a "
     "point in the chart."
@@ -37,8 +37,6 @@ def directions_tab(bar: Bar) -> None:
     if sets_and_tables:
         with errors():
             _directions(bar, attribute_names(sets_and_tables[1]))
-    st.divider()
-    _controlled_sets(bar)
 
 
 def _directions(bar: Bar, attributes: list[str]) -> None:
@@ -75,7 +73,8 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
             headline=text.headline,
             legend=f"{text.support} {text.details}",
         )
-        draw_table(direction_views.directions_table(shown, rows, name), alt="Both directions of each captioner")
+        both = direction_views.directions_table(shown, rows, name)
+        draw_first_columns(both, FIRST_COLUMNS, "both_directions", alt="Both directions of each captioner")
         note(f"{direction_views.basis(shown)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
 
         def run_notes() -> list[str]:  # such as whose objects were read
@@ -95,27 +94,9 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
         view.link(st, "pages/1_Data.py", "Add data", ":material/upload:")
         return
     metrics = ("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba")
-    request = Question(bar.collection, sets, table.name, attribute, metrics, human.name, seeds=SEEDS)
+    objects = bar.objects(table)
+    request = Question(bar.collection, sets, table.name, attribute, metrics, human.name, seeds=SEEDS, objects=objects)
     specs = plan(workspace, request)
     if to_do(workspace, specs)[1]:
         note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: in the tab Table.")
         start_button(bar, specs, "Measure", "measure_now")
-
-
-def _controlled_sets(bar: Bar) -> None:
-    st.header("Which metrics detect bias in wording alone?")
-    note(
-        "Four synthetic sets (C1 to C4 of the DBAC paper, 100 times as large). Gender and objects are balanced and "
-        "independent; only verbs follow gender, in 60, 70, 80 and 90% of captions. In a control, verbs are balanced "
-        "and objects follow gender in 80%."
-    )
-    rows = kept_answers(bar.workspace, compute=False)
-    if rows is None:
-        if st.button("Measure the sets (half a minute, on this page)", key="known"):
-            with st.spinner("Measuring"):
-                kept_answers(bar.workspace, compute=True)
-            st.rerun()
-        return
-    st.markdown(f"**{known_sentence(rows)}**")
-    draw_table(known_table(rows), alt="Metrics of the controlled sets beside what they tend to")
-    note(known_basis(rows))

@@ -128,6 +128,13 @@ def draw_table(shown, place: Any = st, intervals: Sequence[str] = (), **settings
     return place.dataframe(shown, hide_index=True, column_config=configs | columns, **settings)
 
 
+def draw_first_columns(shown: pd.DataFrame, first: int, key: str, **settings) -> None:
+    """A table's first columns, and a switch that shows all. first: how many fit a window of 1280 pixels."""
+    if shown.shape[1] > first and not view.checkbox(st, "All columns", key=key, draw="toggle"):
+        shown = shown.iloc[:, :first]
+    draw_table(shown, **settings)
+
+
 def _width(column: pd.Series, broken: str = "") -> int:
     """Pixels that the longest text of a column takes, or its name. broken: where a text goes on in the next line."""
     texts, widest = list(map(str, [column.name, *column])), 0.0

@@ -50,9 +50,10 @@ def encoders_tab(bar: Bar) -> None:
             table, human = bar.labels(attribute), bar.references(attribute)
         if _encoders(bar, attribute, table, human) == MEASURED and table:
             label_caveats({attribute: table})
-    st.divider()
-    st.header("Sweep over encoders")
-    with errors():
+    folded = st.expander("Sweep over encoders", key="sweep_open", on_change="rerun", expanded=not table)
+    if not folded.open:
+        return
+    with folded, errors():
         if bar.collection and table:
             _sweep(bar, table, attribute, human)
         elif bar.collection:
@@ -69,7 +70,8 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     def work() -> pd.DataFrame:
         labels, references = {attribute: table} if table else {}, {attribute: human} if human else {}
         rows = measured_rows(workspace, bar.collection, labels, references)
-        return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "")]
+        names = originals(bar.items("captions"))
+        return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "") & rows["model"].isin(names)]
 
     measured = once("measured", work)
     source = view.selectbox(
@@ -93,7 +95,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
             ],
         )
         overlay = view.selectbox(
-            st.sidebar, "Overlay published values", [*papers, NONE], format_func=_title, key="beside"
+            st.sidebar, "Overlay published values", [NONE, *papers], format_func=_title, key="beside"
         )
     else:
         rows = once("printed", lambda: encoder_views.printed_scores(published, source))
@@ -146,44 +148,45 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     sensitivity = once("said", lambda: encoder_views.sensitivity_of(workspace, compared, values))
     several = above_chance["encoder"].nunique() > 1
     ranks = once("ranks", lambda: encoder_views.rank_chart(compared, sensitivity, looks, values)) if several else None
-    charts = 1 + several + (ranks is not None)
+    charts = 1 + several
 
-    st.header(f"{name} by encoder and captioner")
-    lines = f"Lines are intervals, {intervals_over(shown)}. " if (shown["paper"] == "measured").any() else ""
+    drawn = compared if len(compared) else shown  # an encoder no better than chance would stretch the axis
+    lines = f"Lines are intervals, {intervals_over(drawn)}. " if (drawn["paper"] == "measured").any() else ""
     repeated = f" (colours repeat after {len(COLOURS)})" if len(looks) > len(COLOURS) else ""
     overlaid = "Grey: published values of captioners with the same name. " if len(grey) else ""
     draw_chart(
-        once("scores chart", lambda: encoder_views.scores_by_encoder(shown, grey, series, values, looks)),
+        once("scores chart", lambda: encoder_views.scores_by_encoder(drawn, grey, series, values, looks)),
         key="scores",
         alt=f"{name} of each captioner by each encoder",
         notes=f"Colour: captioner{repeated}. Shape: encoder. {lines}{overlaid}{METRICS[series[0]].explanation}",
         headline=text.headline,
         presented=(1, charts),
     )
-    draw_table(
-        once("scores table", lambda: encoder_views.encoders_table(shown, sensitivity)),
-        alt="Every captioner by every encoder",
-    )
-    note(
-        f"Value ± standard deviation over seeds [{intervals_over(shown)}]. "
-        + " ".join(filter(None, (encoder_views.seeds_note(shown), encoder_views.devices_note(shown))))
-    )
     if here and overlay != NONE and grey.empty:
         note(f"No published {measure(*series[:2])} for these captioners ({encoder_views.PRINTED[overlay].title}).")
     if unlearned := once("unlearned", lambda: unlearned_note(rows, {attribute: values})):
-        note(f"{unlearned} They are shown, but not compared.")
+        note(f"{unlearned} They are in the table alone.")
     if several:
         _variation_across_encoders(bar, above_chance, published, source, overlay, looks, charts)
-        st.header(f"Ranks by {name}, encoder by encoder")
-        if ranks is None:
-            note(
-                "Ranks need two captioners scored by every encoder. Remove encoders on the left, or run a sweep below."
-            )
-        else:
-            alt = f"Rank of each captioner by {name} for each encoder"
-            notes = encoder_views.ranks_note(compared, values)
-            draw_chart(ranks, key="ranks", alt=alt, notes=notes, headline=alt, presented=(charts, charts))
-    _agreement_between_encoders(bar, compared)
+    with st.expander(f"{name} by encoder and captioner: table", key="scores_open"):
+        draw_table(
+            once("scores table", lambda: encoder_views.encoders_table(shown, sensitivity)),
+            alt="Every captioner by every encoder",
+        )
+        note(
+            f"Value ± standard deviation over seeds [{intervals_over(shown)}]. "
+            + " ".join(filter(None, (encoder_views.seeds_note(shown), encoder_views.devices_note(shown))))
+        )
+    folded = st.expander(f"Ranks by {name}, encoder by encoder", key="ranks_open", on_change="rerun")
+    if several and folded.open:
+        with folded:
+            if ranks is None:
+                note("Ranks need two captioners scored by every encoder. Remove encoders on the left, or run a sweep.")
+            else:
+                alt = f"Rank of each captioner by {name} for each encoder"
+                draw_chart(ranks, key="ranks", alt=alt, notes=encoder_views.ranks_note(compared, values))
+    with st.expander("Agreement between encoders", key="agreement_open"):
+        _agreement_between_encoders(bar, compared)
     st.download_button(
         "CSV",
         lambda: to_csv(pd.concat([rows, variation(above_chance), agreement(above_chance)])),
@@ -223,22 +226,18 @@ def _variation_across_encoders(
         figure = once("cv chart", lambda: encoder_views.cv_chart(colour, grey, looks))
         alt = "Coefficient of variation across encoders"
         draw_chart(figure, key="cvs", alt=alt, headline=alt, presented=(2, charts))
-    table = once("cv table", lambda: encoder_views.cv_table(cvs))
-    if len(table):
-        draw_table(table, alt="Coefficients of variation and noise floors")
-        note("Noise floor: the CV of one encoder with other seeds and splits.")
     for reason in encoder_views.cv_reasons(computed):
         note(reason)
     origin = "" if here or len(printed) else " Computed from the scores in the paper, which prints no CVs."
     note(
-        "CV: standard deviation over encoders / |mean|. A large CV can also mean that the "
-        f"score is near 0. Bars longer than {encoder_views.LARGEST_BAR:g} are cut; the numbers are exact.{origin}"
+        "CV: standard deviation over encoders / |mean|. Noise: the CV of one encoder with other seeds and splits. A "
+        "large CV can also mean that the score is near 0. Bars longer than "
+        f"{encoder_views.LARGEST_BAR:g} are cut; the numbers are exact.{origin}"
     )
 
 
 def _agreement_between_encoders(bar: Bar, rows: pd.DataFrame) -> None:
     """Pairs of encoders, and people if their scores are given."""
-    st.header("Agreement between encoders")
     table = cached.once(bar.workspace, "judges", lambda: encoder_views.judges_table(agreement(rows)))
     if table.empty:
         note("Needs two encoders.")
@@ -295,10 +294,11 @@ def _sweep(bar: Bar, table: Item, attribute: str, human: Item | None) -> None:
     if not encoders:
         note("Choose an encoder.")
         return
+    objects = bar.objects(table) if metric == "dbac" else ""
     asked = (bar.collection, names, table.name, attribute, (metric,), human.name, tuple(encoders), int(seeds))
     refused: dict[str, CapbiasError] = {}
     try:
-        specs = plan(bar.workspace, Question(*asked, options=options), refused)
+        specs = plan(bar.workspace, Question(*asked, objects=objects, options=options), refused)
     except CapbiasError as error:
         show_error(error)
         return

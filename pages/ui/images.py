@@ -26,7 +26,7 @@ from capbias_core.views import conditions as condition_views
 from capbias_core.views.photographs import keep_uploaded
 from capbias_core.views.published import printed_conditions
 from capbias_core.views.sentence import intervals_over
-from capbias_core.vision.detect import to_download
+from capbias_core.vision.detect import saved_weights, to_download
 from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.conditions import all_sets, condition_of, condition_sets, describe, taken_of_several
@@ -34,15 +34,20 @@ from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.workspace.photographs import people_sources, photograph_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
-from pages.ui import view
+from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, empty_state
 from pages.ui.base import box, errors, label_caveats, note, plain, show_error
-from pages.ui.drawing import draw_chart, draw_table
-from pages.ui.photo_inspector import photo_inspector
+from pages.ui.drawing import draw_chart, draw_first_columns
+from pages.ui.photo_inspector import photo_inspector, preview_masks
 from pages.ui.runs import active_runs, start_button
 from pages.ui.uploads import uploaded_paths
 
 SEEDS = 10
+FIRST = "LIC_M"  # is shown at once, other metrics on demand
+PUBLISHED = (
+    "Grey: published values of LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4), of other captioners or encoders, "
+    "so not comparable."
+)
 UPLOADED = "my photographs"
 MEGABYTES, MOST = 20, 200
 
@@ -60,7 +65,7 @@ class Masked:
 
 def experiment_tab(bar: Bar) -> None:
     """How far the score falls when the person, the objects or both are hidden."""
-    masked = _masked(bar)
+    masked = _masked(bar, compared=True)
     if masked is None:
         return
     if len(masked.sets) > 1 and masked.table is not None:
@@ -110,15 +115,22 @@ def prepare_tab(bar: Bar) -> None:
         _upload(bar)
 
 
-def _masked(bar: Bar) -> Masked | None:
-    """The choices of the bar; None if nothing is loaded, and what to do next is shown."""
+def _masked(bar: Bar, compared: bool = False) -> Masked | None:
+    """The choices of the bar; None if nothing is loaded, and what to do next is shown.
+
+    compared: offer only captioners with sets of several conditions, if there are any.
+    """
     if not bar.collection:
         empty_state(bar, "No photographs and no captions are loaded yet.")
         return None
     sets = all_sets(bar.workspace, bar.collection)
     attribute = bar.attribute(attribute_names(bar.items("attributes")))
     table = bar.labels(attribute) if attribute else None
-    captioner = bar.captioner(list(sets)) or ""
+    most = max(map(len, sets.values()), default=0)
+    several = [name for name in sets if len(sets[name]) > 1] if compared and most > 1 else list(sets)
+    unfit = {name: f"{name} has no captions of masked photographs." for name in sets if name not in several}
+    first = cached.answering(bar.workspace, bar.collection, [name for name in sets if len(sets[name]) == most])
+    captioner = bar.captioner(several, first, unfit) or ""
     chosen = [
         view.selectbox(
             st.sidebar,
@@ -175,7 +187,9 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     text = condition_views.condition_answer(rows, captioner, attribute, bool(active_runs(workspace, collection)))
     box(text.headline, text.support)
     names = human.name if human else ""
-    runs = plan_conditions(workspace, collection, captioner, attribute, name, seeds, references=names, **inputs)
+    objects = bar.objects(masked.table) if masked.table else ""
+    asked = (workspace, collection, captioner, attribute, name, seeds)
+    runs = plan_conditions(*asked, references=names, objects=objects, **inputs)
     for line in runs.lacking:
         note(line)
     start_button(bar, list(runs.specs), "Run", "run_conditions")
@@ -183,47 +197,49 @@ def _experiment(bar: Bar, masked: Masked) -> None:
         note(f"Of several sets of {captioner}, {line}. Choose another on the left.")
     if others := _other_seeds(measured, seeds):
         note(others)
-    _chart(rows, attribute, captioner)
-    if missing := condition_views.without_value(workspace, runs, masked.sets, rows):
-        note(" ".join(missing))
-
-
-def _chart(rows: pd.DataFrame, attribute: str, captioner: str) -> None:
-    overlay = view.checkbox(st, "Overlay published values", default=True, key="printed", draw="toggle")
-    compared, alone = condition_views.apart_from_measured(rows, printed_conditions(published_results(), attribute))
-    figure = condition_views.condition_chart(rows, compared if overlay else compared.iloc[:0])
-    if figure is None:
-        note("Nothing is measured yet.")
-    else:
+    printed = printed_conditions(published_results(), attribute)
+    overlay = view.checkbox(st, "Overlay published values", key="printed", draw="toggle")
+    printed = printed if overlay else printed.iloc[:0]
+    first, others = rows[rows["metric"] == FIRST], rows[rows["metric"] != FIRST]
+    _measured(first, printed[printed["metric"] == FIRST], captioner, "conditions")
+    names = ", ".join(name for name in condition_views.panel_names() if name != FIRST)
+    folded = st.expander(f"Other metrics: {names}", key="other_metrics", on_change="rerun")
+    if folded.open:
+        with folded:
+            _measured(others, printed[printed["metric"] != FIRST], captioner, "other_conditions")
+            if missing := condition_views.without_value(workspace, runs, masked.sets, rows):
+                note(" ".join(missing))
+    if len(rows):
         conditions = "; ".join(f"{name}: {what}" for name, what in condition_views.WHAT.items())
-        title = f"Metrics of {captioner} against what was masked"
-        draw_chart(
-            figure,
-            key="conditions",
-            alt=title,
-            headline=title,
-            legend="Grey: published values of other captioners or encoders, not comparable." if overlay else "",
-            notes="Dots: measured values with 95% intervals. Dashed: chance for LIC_M, 0 for the others. Grey: LIC "
-            "(BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4), other captioners or encoders, so not comparable. "
-            f"Conditions: {conditions}.",
+        note(
+            f"Value [{intervals_over(rows)}]. Dashed: chance for LIC_M, 0 for the others. Minus original: paired over "
+            "the images that both sets have, so it can differ from the difference of the two values. Minus neutral: "
+            "above chance for LIC_M, above 0 for the others. LIC_M is on all images, LIC on those with human captions. "
+            f"Conditions: {conditions}."
         )
-    if overlay and (printed := condition_views.condition_chart(rows.iloc[:0], alone)) is not None:
-        names = ", ".join(condition_views.panel_names(alone))
-        folded = st.expander(f"Published values only: {names}", key="printed_alone", on_change="rerun")
-        if folded.open:
-            with folded:
-                draw_chart(printed, key="alone", alt=f"Published values of {names} against the condition")
-    if figure is None or rows.empty:
+        st.download_button("CSV", csv_text(rows), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
+
+
+def _measured(rows: pd.DataFrame, printed: pd.DataFrame, captioner: str, key: str) -> None:
+    """Chart and table of some metrics. printed: published values to overlay."""
+    if rows.empty and printed.empty:
+        note("Nothing is measured yet.")
         return
-    draw_table(condition_views.condition_table(rows), alt="Each metric and condition")
-    counts, part = rows.groupby("metric")["n"].max(), ""
-    if {"LIC", "LIC_M"} <= set(counts.index) and counts["LIC"] < counts["LIC_M"]:
-        part = " LIC_M is on all images, LIC on those that have human captions."
-    note(
-        f"Value [{intervals_over(rows)}]. Minus original: paired over the images that both sets have, so it can differ "
-        f"from the difference of the two values. Minus neutral: above chance for LIC_M, above 0 for the others.{part}"
+    names = ", ".join(condition_views.panel_names(pd.concat([rows, printed])))
+    title = f"{names} of {captioner} against what was masked"
+    draw_chart(
+        condition_views.condition_chart(rows, printed),
+        key=key,
+        alt=title,
+        headline=title if key == "conditions" else "",
+        legend=PUBLISHED if len(printed) else "",
+        notes=PUBLISHED if len(printed) else "",
     )
-    st.download_button("CSV", csv_text(rows), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
+    if len(rows):
+        table = condition_views.condition_table(rows)
+        columns = [name for name in table if name not in ("set", "± over seeds")]
+        table = table[[*columns, *(name for name in table if name not in columns)]]
+        draw_first_columns(table, len(columns), f"all_columns_{key}", alt=f"{names} by condition")
 
 
 def _describe_sets(bar: Bar) -> None:
@@ -267,12 +283,17 @@ def _describe_sets(bar: Bar) -> None:
 def _find_people(bar: Bar) -> None:
     """Boxes by a detector; weights that are not on this machine are fetched first, when somebody asks for it."""
     left, right = st.columns([3, 1])
-    weights = left.text_input(
-        "Weights of a detector (type a name or a file, then press Find)",
+    weights = left.selectbox(
+        "Weights of a detector",
+        saved_weights(bar.workspace.folder / WEIGHTS),
+        index=None,
+        accept_new_options=True,
         key="weights",
-        placeholder="yolov8n, or a file that ends in .pt, .onnx or .tflite",
-        help="A YOLO of ultralytics: a path on the server, or a name, which is downloaded where there is a network.",
-    ).strip()
+        placeholder="Choose uploaded weights, or type yolov8n or a file that ends in .pt, .onnx or .tflite",
+        help="A YOLO of ultralytics: uploaded weights (Data, Models and vectors), a path on the server, or a name, "
+        "which is downloaded where there is a network.",
+    )
+    weights = (weights or "").strip()
     confidence = right.number_input("Confidence at least", 0.05, 0.95, CONFIDENCE, 0.05, key="sure")
     if weights:
         with errors():
@@ -301,6 +322,8 @@ def _mask(bar: Bar, attribute: str, table: Item | None) -> None:
     people = left.selectbox("Marked by", list(sources), key="mask_people")
     possible = [name for name in MASKED if sources[people] == SEGMENTS or name not in OF_OUTLINES]
     chosen = right.multiselect("Conditions", possible, default=possible, key=f"conditions_{people}")
+    if lacking := [name for name in MASKED if name not in possible]:
+        note(f"{' and '.join(lacking)} need outlines, and {people} has boxes only. Load COCO instances on Data.")
     left, right = st.columns([1, 2])
     fraction = left.number_input("Part of the person", 0.1, 1.0, HALF, 0.1, key="mask_fraction")
     names = right.text_input(
@@ -317,12 +340,13 @@ def _mask(bar: Bar, attribute: str, table: Item | None) -> None:
         help="Off, as in the LIC paper: they stay unmasked under object and hide only the person under both, so every "
         "condition uses the same photographs.",
     )
-    specs = []
+    specs, asked = [], objects
     for condition in chosen:
         with errors():
             departures = None
             if condition in OF_OBJECTS:
                 departures = objects or departures_in(bar.workspace, bar.collection, attribute, table=table)
+                asked = departures
             options = MaskOptions(
                 condition=condition,
                 people=people,
@@ -332,6 +356,7 @@ def _mask(bar: Bar, attribute: str, table: Item | None) -> None:
             )
             specs.append(plan_masking(bar.workspace, bar.collection, options))
     start_button(bar, specs, "Mask", "mask")
+    preview_masks(bar, people, chosen, asked, float(fraction))
 
 
 def _caption(bar: Bar) -> None:

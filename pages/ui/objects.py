@@ -37,6 +37,7 @@ from pages.ui.base import box, errors, note
 from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.uploads import uploaded_path
 
+FIRST_COLUMNS = 7  # of the table: as many as a window of 1280 pixels shows
 PRESENTED = 12  # objects of the chart in present mode, where type is large
 NAMED = "labels of an attribute that captions name (such as gender)"
 READ = {"captions": "captions of a collection", "texts": "plain texts"}
@@ -112,7 +113,8 @@ def _request(bar: Bar, sets: list[str], named: dict[str, bool]) -> tuple[Questio
     )
     further = [word.strip() for word in words.split(",") if word.strip()]
     options = {"objects_from": source} | ({"object_words": further} if further else {})
-    return Question(bar.collection, (captioner,), table.name, attribute, (), options=options), human
+    objects = bar.objects(table)
+    return Question(bar.collection, (captioner,), table.name, attribute, (), objects=objects, options=options), human
 
 
 KEYS: dict[str | type, Callable[[Any], Any]] = {**cached.KEYS, RunSpec: lambda spec: spec.run_id}
@@ -147,6 +149,8 @@ def _chart(bar: Bar, table: pd.DataFrame, model: str, attribute: Attribute, head
 def _table(bar: Bar, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -> None:
     """A row per object; the captions behind the selected one."""
     shown = cached.once(bar.workspace, "table", lambda: objects.object_table(table, attribute))
+    if shown.shape[1] > FIRST_COLUMNS and not view.checkbox(st, "All columns", key="all_columns", draw="toggle"):
+        shown = shown.iloc[:, :FIRST_COLUMNS]
     numbers = {
         name: st.column_config.NumberColumn(format="%.0f%%") for name in shown if name.startswith(("share", "humans"))
     }

@@ -14,6 +14,7 @@ from capbias_core.attackers.device import DEVICES
 from capbias_core.attackers.what_if import Rescored, apply_edit, is_edit, parse_edit
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
+from capbias_core.prepare.tasks import function_words
 from capbias_core.types import Attention, Attribute, counted
 from capbias_core.views import words as word_views
 from capbias_core.views.captions import CaptionScores, closest, encoder_views, plan_encoder_view, toward, words_of_one
@@ -58,7 +59,8 @@ def caption_line(
     text = probabilities_text(attribute.values, shares)
     written = originals if len(originals) == len(tokens) else None
     who = f"<div><b>{escape(name)}</b> · {escape(text + extra)}</div>"
-    return who + word_views.coloured_words(tokens, values, ends, written, largest, alone, only)
+    plain = function_words(tokens)
+    return who + word_views.coloured_words(tokens, values, ends, written, largest, alone, only, plain)
 
 
 @dataclass(frozen=True)
@@ -144,37 +146,54 @@ def side_by_side(bar: Bar, lines: list[Line], human: set[str]) -> None:
     if picture := picture_path(bar.workspace, bar.collection, row["image_id"]):
         st.html(PICTURE_CSS)
         st.container(key="photograph").image(str(picture), alt=f"Photograph {row['image_id']}")
-    note(f"Labelled {attribute.values[int(row['label'])]}.")
+    elif photographs := bar.photographs():
+        note(f"No photograph of this image; {counted(photographs.images, 'image')} have one (filter on the left).")
+    column = str(first.scores.run.spec.labels["column"])
+    named = "" if column == attribute.name else f" ({attribute.name}, from the column {column})"
+    note(f"Labelled {attribute.values[int(row['label'])]}{named}.")
+    methods = [_attribution(line.scores, line.row) for line in (first, *others[:1])]
+    each = len(set(methods)) > 1  # else one line below serves both
     if not others:
-        _draw(first, largest, human)
+        _draw(first, largest, human, method=each)
     else:
         alone = words_of_one(first.shown, others[0].shown)
         most_similar = f", the most similar of {len(others)}" if len(others) > 1 else ""
         left, right = st.container(key="captions_beside").columns(2, gap="small")
         with left:
-            _draw(first, largest, human, alone[0])
+            _draw(first, largest, human, alone[0], method=each)
         with right:
-            _draw(others[0], largest, human, alone[1], most_similar)
+            _draw(others[0], largest, human, alone[1], most_similar, method=each)
+    if not each:
+        _show_attribution(methods[0])
     st.html(word_views.legend(attribute, beside=bool(others)))
     note("Percentages: probability of each value, by classifiers that did not train on this image.")
 
 
-def _draw(line: Line, largest: float, human: set[str], alone: np.ndarray | None = None, extra: str = "") -> None:
+def _draw(
+    line: Line, largest: float, human: set[str], alone: np.ndarray | None = None, extra: str = "", method: bool = True
+) -> None:
+    """method: whether to say how the words got their colours."""
     scores, shares = line.scores, line.scores.probabilities_of(line.row)
     who, tokens = _who(line, human), line.tokens
     st.html(caption_line(who, tokens, line.words, scores.attribute, shares, line.shown, largest, extra, alone))
-    _attribution(scores, line.row)
+    if method:
+        _show_attribution(_attribution(scores, line.row))
 
 
 def _who(line: Line, human: set[str]) -> str:
     return f"{line.name} (human)" if line.name in human and "human" not in line.name else line.name
 
 
-def _attribution(scores: CaptionScores, row: int) -> None:
+def _attribution(scores: CaptionScores, row: int) -> str:
+    """How the words of a caption got their colours."""
     method, delta = attacker_entry(scores.run.spec.attacker).attribution, scores.table.at[row, "delta"]
     gap = f"convergence delta {f'{delta:.3f}' if delta >= 0.0005 else 'under 0.001'}" if delta > 0 else ""
-    if text := ", ".join(filter(None, (method, gap))):
-        st.markdown(f"Word colours: {text}", help=DELTA if gap else None)
+    return ", ".join(filter(None, (method, gap)))
+
+
+def _show_attribution(text: str) -> None:
+    if text:
+        st.markdown(f"Word colours: {text}", help=DELTA if "delta" in text else None)
 
 
 def more_of_image(
@@ -255,7 +274,7 @@ def _other_encoders(bar: Bar, line: Line, images: list[str]) -> None:
                 tokens, shares = table.at[row, "masked"].split(), scores.probabilities_of(row)
                 originals = tokenize(line.written)
                 st.html(caption_line(name, tokens, scores.words_of(row), scores.attribute, shares, originals))
-                _attribution(scores, row)
+                _show_attribution(_attribution(scores, row))
                 if encoder.attention:
                     attention[name] = encoder.attention[row]
         if attention:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from capbias_core.views import photographs as photo_views
 from capbias_core.views.captions import CaptionScores, caption_runs
 from capbias_core.views.conditions import WHAT
 from capbias_core.views.words import STYLE, legend
-from capbias_core.vision.masking import CORNERS, HALF, PERSON, foreground, marked_pixels
+from capbias_core.vision.masking import CORNERS, HALF, PERSON, MaskRule, foreground, marked_pixels
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import PEOPLE, people_sources
@@ -78,24 +79,59 @@ def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item
     strip = st.container()  # the answer first; its settings are below it
     left, right = st.container(key="stacks_photo").columns([3, 2], gap="large")
     with right:
-        hidden, reasons = _settings(bar, attribute, table, marks, pixels)
+        hidden, reasons, thing = _settings(bar, attribute, table, marks, pixels)
         behind = st.selectbox("Preview mask", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
     with left:
         _layers(image, pixels, marks, behind, hidden.get(behind))
     with strip:
         pictures = photo_views.variants(pixels, hidden)
+        things = [thing] if thing else []
+        texts = {
+            name: photo_views.masked_text(name, float(mask.mean()), thing, things) for name, mask in hidden.items()
+        }
+        stored_texts = {}
         captioned = {}  # the photograph as it is in the stored folders of masked ones
         for condition, item in photo_views.masked_folders(bar.workspace, bar.collection, sets).items():
             file = photo_views.photographs_of(bar.workspace, bar.collection, item.name).get(image)
             if file and file.is_file():
                 captioned[condition] = _pixels(str(file), _changed(file))
+                stored_texts[condition] = photo_views.stored_mask_text(bar.workspace, item, image)
         if (
             captioned
             and st.segmented_control("Masked photographs", [KEPT, LIVE], default=KEPT, key="which", required=True)
             == KEPT
         ):
             pictures |= captioned
-        _strip(bar, image, pictures, reasons, marks, sets, attribute, table)
+            texts |= stored_texts
+        _strip(bar, image, pictures, texts, reasons, marks, sets, attribute, table)
+
+
+def preview_masks(
+    bar: Bar, people: str, conditions: list[str], departures: Mapping[str, float], fraction: float
+) -> None:
+    """What some conditions hide of the first photograph on which a person is marked. departures: as in `MaskRule`."""
+    files = photo_views.photographs_of(bar.workspace, bar.collection)
+    source = next(item for item in people_sources(bar.workspace, bar.collection) if item.name == people)
+    marks = cached.captions(bar.folder, source.hash)
+    marked = [image for image in marks.loc[marks["object"] == PERSON, "image_id"].unique() if image in files]
+    if not marked or not conditions:
+        return
+    image, rows = marked[0], marks[marks["image_id"] == marked[0]]
+    pixels = _pixels(str(files[image]), _changed(files[image]))
+    thing = MaskRule("object", departures=departures).object_on(rows)
+    hidden, reasons = photo_views.hidden_of(rows, pixels.shape[:2], thing, fraction)
+    note(f"Preview on photograph {image}:")
+    with st.container(horizontal=True, key="preview_masks"):
+        for condition in conditions:
+            with st.container(width=CELL):
+                if condition not in hidden:
+                    note(f"{condition}: {reasons.get(condition, 'no mask')}.")
+                    continue
+                picture = photo_views.reduced(photo_views.variants(pixels, hidden)[condition], 2 * CELL)
+                share = float(hidden[condition].mean())
+                text = photo_views.masked_text(condition, share, thing, departures)
+                st.image(picture, width="stretch", alt=f"{image}, {condition}. {text}")
+                note(f"{condition}. {text}")
 
 
 # The photograph
@@ -169,11 +205,11 @@ def _departures(folder: str, collection: str, attribute: str, table: str, read: 
 
 
 def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame, pixels: np.ndarray):
-    """What each condition hides, and why others hide nothing."""
+    """What each condition hides, why others hide nothing, and the object that is hidden."""
     st.markdown("**What is masked**")
     if marks.empty:
         note("Available if people or objects are marked on the photograph.")
-        return photo_views.hidden_of(marks, pixels.shape[:2])
+        return *photo_views.hidden_of(marks, pixels.shape[:2]), ""
     departures = {}
     if table:
         read = [(item.hash, item.details) for kind in ("references", "attributes") for item in bar.items(kind)]
@@ -200,8 +236,8 @@ def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame,
         help="Of the pixels within the outline, this share from the top.",
     )
     with errors():
-        return photo_views.hidden_of(marks, pixels.shape[:2], chosen or "", fraction)
-    return {}, {}
+        return *photo_views.hidden_of(marks, pixels.shape[:2], chosen or "", fraction), chosen or ""
+    return {}, {}, ""
 
 
 def _layers(image: str, pixels: np.ndarray, marks: pd.DataFrame, behind: str, hidden: np.ndarray | None) -> None:
@@ -235,10 +271,10 @@ def _maps(folder: str, run_id: str) -> photo_views.KeptMaps:
     return photo_views.kept_maps(workspace, workspace.get_run(run_id))
 
 
-def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, table) -> None:
+def _strip(bar: Bar, image: str, pictures, texts, reasons, marks, sets, attribute, table) -> None:
     """A column per condition with its photograph, caption, score and map; those without a caption in a second row.
 
-    pictures: the photograph under each condition. reasons: why another condition has none.
+    pictures: the photograph under each condition. texts: what was masked of it. reasons: why others have none.
     """
     st.html(STYLE + ONE_ROW)
     judge = _judge(bar, sets, attribute, table)
@@ -264,7 +300,10 @@ def _strip(bar: Bar, image: str, pictures, reasons, marks, sets, attribute, tabl
                     st.html(f'<b>{condition}</b> <span class="cb-note">{WHAT[condition]}</span>')
                     picture = pictures.get(condition)
                     if picture is not None:
-                        st.image(photo_views.reduced(picture, 2 * CELL), width="stretch", alt=f"{image}, {condition}")
+                        alt = f"{image}, {condition}. {texts.get(condition, '')}".strip()
+                        st.image(photo_views.reduced(picture, 2 * CELL), width="stretch", alt=alt)
+                        if text := texts.get(condition):
+                            note(text)
                     else:
                         note(f"No image: {reasons.get(condition, 'imported captions, without the masked image')}.")
                     caption, scored = captions.get(condition, ("", None))

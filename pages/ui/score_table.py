@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from capbias_core.aggregate.comparison import Sensitivity, unlearned_note
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
@@ -23,7 +24,7 @@ from capbias_core.prepare.java import default_tokenizer
 from capbias_core.prepare.text import mean_words
 from capbias_core.question import Question
 from capbias_core.runs.plan import PER_CAPTION, left_out, plan, useful
-from capbias_core.types import left_out_lines
+from capbias_core.types import counted, left_out_lines
 from capbias_core.views import groups as group_views
 from capbias_core.views import sentence
 from capbias_core.views.charts import chart_series, interval_chart
@@ -36,7 +37,6 @@ from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.ingest import WARNINGS
 from capbias_core.workspace.labels import reads
-from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.photographs import ORIGINALS, people_sources, photograph_sets
 from capbias_core.workspace.spec import AlignmentReference, RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, Item
@@ -45,10 +45,11 @@ from pages.ui import cached, present, view
 from pages.ui.bar import Bar, attribute_names, captions_and_labels
 from pages.ui.base import MASKED_TOO, caveats, errors, masked_left_out, note, plain
 from pages.ui.drawing import draw_chart, draw_table
-from pages.ui.runs import answer_box, start_button
+from pages.ui.runs import active_runs, answer_box, cost, start_button, to_do
 
 ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
 MOST_BUTTONS = 8
+FIRST_COLUMNS = 6  # of the table: as many as a window of 1280 pixels shows
 ALIGNMENT = (
     "What becomes of human words that the captioner never uses. Constant: <unk>, as in LIC. Contextual, as in DBAC: "
     "its nearest word by word vectors, where that is near. Load vectors on Data, in the tab Models and vectors."
@@ -65,17 +66,18 @@ def score_table(bar: Bar) -> None:
     request, protocol = _request(bar, *sets_and_tables)
     with errors():
         specs, reasons = useful(plan(bar.workspace, request), request)
-        for line in left_out(reasons, flags=False):
-            note(f"{line}.")
-        start_button(bar, specs, "Run", "run_scores")
-        _results(bar, request, specs, protocol)
+        to_run = partial(_to_run, bar, request, specs, left_out(reasons, flags=False))
+        _results(bar, request, {spec.run_id for spec in specs}, protocol, to_run)
 
 
 # What is asked for
 
 
 def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, str]:
-    side, workspace = st.sidebar, bar.workspace
+    workspace = bar.workspace
+    measured = cached.compared(workspace, bar.collection)
+    side = st.sidebar.expander("What to measure", key="what_to_measure", expanded=not measured)
+    expert = st.sidebar.expander("Expert options", key="expert")
     unmasked = originals(bar.items("captions"))
     captions = view.multiselect(side, "Captioners", sets, default=unmasked, key="sets", missing="the captioner")
     if len(unmasked) < len(sets):
@@ -99,9 +101,14 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
     suffix = f"_{protocol}" if protocol else ""
     # The page opens on the settings of the front page's answer, if anything was measured.
     tried: dict[str, int] = {}  # attacker -> seeds
-    for comparison in cached.compared(workspace, bar.collection):
+    for comparison in measured:
         if comparison.attribute.name == attribute and reads(comparison.runs[0].spec.labels, attribute, table):
             tried.setdefault(comparison.attacker, comparison.seeds)
+    for run in active_runs(workspace, bar.collection):
+        if run.spec.attacker and run.spec.attribute["name"] == attribute:
+            tried.setdefault(run.spec.attacker, len(run.spec.seeds))
+    if tried and view.chosen_elsewhere("attacker") not in (None, *tried):  # it opens on what is measured
+        view.forget(["attacker"])
     attacker = view.selectbox(
         bar.place,
         "Attacker",
@@ -109,6 +116,8 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
         default=settings.get("attacker") or next(filter(at_hand, tried), None),
         key=f"attacker{suffix}",
         accept_new_options=True,
+        on_change=view.forget,
+        args=([f"seeds{suffix}"],),  # each attacker has its number of seeds
         help="ngram: a linear attacker, a preview in seconds. lstm_bi and lstm: the LIC and the DBAC paper's "
         "protocols, minutes per seed on a CPU. minilm and the rest read with a pretrained encoder; or type the folder "
         "or name of any other, or one of these with its folder: bert_ft=FOLDER.",
@@ -142,30 +151,23 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
     words = view.checkbox(
         side,
         "Score every caption",
-        default=entry.in_process,
+        default=entry.in_process,  # of networks it is asked: it takes longer than the scores
         key=f"words_{attacker}",
         help=f"Shows scores and words on Captions. Trains {entry.folds} more attackers per set, so that each caption "
         "is scored by one that did not train on its image.",
     )
     merge = view.checkbox(
-        side,
+        expert,
         "Merge runs of masked words",
         key="merge",
         help="Off: one mask per word, as in the papers. On: one mask for several masked words in a row.",
     )
-    sources, objects = list(object_sources(workspace, bar.collection, table)), ""
-    if len(sources) > 1:
-        objects = view.selectbox(
-            side,
-            "Objects of the images",
-            ["", *sources],
-            key="objects",
-            format_func=lambda name: name or "the source that covers most images",
-        )
+    objects = bar.objects(table, expert)
     measures = {registry.measure_of(name) for group in metrics for name in registry.GROUPS[group].metrics}
     measures |= {registry.MEASURES[PER_CAPTION]} if words else set()
     of_protocol = {name: value for name, value in settings.items() if name not in OF_PAGE}
-    chosen = _option_controls(bar, sorted(measures, key=lambda measure: measure.place), human is not None, settings)
+    by_place = sorted(measures, key=lambda measure: measure.place)
+    chosen = _option_controls(bar, expert, by_place, human is not None, settings)
     request = Question(
         collection=bar.collection,
         captions=tuple(captions),
@@ -182,7 +184,9 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
     return request, protocol
 
 
-def _option_controls(bar: Bar, measures: Iterable[Measure], references: bool, settings: dict[str, Any]) -> dict:
+def _option_controls(
+    bar: Bar, place: DeltaGenerator, measures: Iterable[Measure], references: bool, settings: dict[str, Any]
+) -> dict:
     """`Question.options` from the controls of these measures, drawn from their Options; defaults are left out.
 
     references: whether human captions are chosen, which an alignment needs. settings: what controls start from instead
@@ -199,7 +203,7 @@ def _option_controls(bar: Bar, measures: Iterable[Measure], references: bool, se
     if "alignment" in options and references:
         vectors = {item.name: item for item in bar.items(VECTORS)}
         alignment = view.selectbox(
-            st.sidebar,
+            place,
             "Vocabulary alignment",
             [CONSTANT, *vectors],
             key="alignment",
@@ -208,7 +212,7 @@ def _option_controls(bar: Bar, measures: Iterable[Measure], references: bool, se
             format_func=lambda name: name if name == CONSTANT else f"contextual, {name}",
         )
         if alignment != CONSTANT:
-            chosen["alignment"] = chosen_alignment(vectors[alignment])
+            chosen["alignment"] = chosen_alignment(vectors[alignment], place)
     photographs = [item.name for item in photograph_sets(bar.workspace, bar.collection)]
     stored = {
         "photographs": sorted(photographs, key=lambda name: name == ORIGINALS),
@@ -217,14 +221,13 @@ def _option_controls(bar: Bar, measures: Iterable[Measure], references: bool, se
     for name, items in stored.items():
         if name in options and items:
             text = _as_sentence(options[name][0].help)
-            chosen[name] = view.selectbox(st.sidebar, name.capitalize(), items, key=name, help=text)
+            chosen[name] = view.selectbox(place, name.capitalize(), items, key=name, help=text)
     rest = {name: pair for name, pair in options.items() if pair[0].flag and name not in (*stored, "alignment")}
-    if rest:
-        with st.sidebar.expander("More choices"):
-            for name, (option, default) in rest.items():
-                value = _control(name, option, default)
-                if value not in (default, None, (), ""):
-                    chosen[name] = value
+    with place:
+        for name, (option, default) in rest.items():
+            value = _control(name, option, default)
+            if value not in (default, None, (), ""):
+                chosen[name] = value
     return chosen
 
 
@@ -257,10 +260,10 @@ def _as_sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 
-def chosen_alignment(item: Item) -> AlignmentReference:
-    """The option for these vectors at the delta that is chosen."""
+def chosen_alignment(item: Item, place: Any = st.sidebar) -> AlignmentReference:
+    """The option for these vectors at the delta that is chosen. place: of the control."""
     distance = view.number(
-        st.sidebar,
+        place,
         "Delta",
         0.0,
         2.0,
@@ -275,8 +278,9 @@ def chosen_alignment(item: Item) -> AlignmentReference:
 # What was measured
 
 
-def _results(bar: Bar, request: Question, specs: list[RunSpec], protocol: str) -> None:
-    workspace, asked = bar.workspace, {spec.run_id for spec in specs}
+def _results(bar: Bar, request: Question, asked: set[str], protocol: str, to_run: Callable[[], None]) -> None:
+    """asked: the IDs of the runs of the request. to_run: draws what is still to run of it."""
+    workspace = bar.workspace
     once = partial(cached.of_runs, workspace, sorted(asked))
     rows = once("rows", lambda: known_results(workspace, asked))
     if rows.empty:
@@ -284,10 +288,11 @@ def _results(bar: Bar, request: Question, specs: list[RunSpec], protocol: str) -
         lines = [f"{run.spec.model}: {line}" for run in runs for line in left_out_lines(run.lacking)]
         if any(run.status in ACTIVE for run in runs):
             lines.append("Running: the numbers appear as they arrive.")
-        for line in lines or ["No results yet. Press Run."]:
+        for line in lines or [f"Not measured yet with {_setting(request.attacker[0], request.seeds)}."]:
             note(line)
+        to_run()
         return
-    comparisons_here = once("found", lambda: comparisons(workspace, bar.collection))
+    comparisons_here = once("compared", lambda: comparisons(workspace, bar.collection))
     best = next((comparison for comparison in comparisons_here if asked & set(comparison.run_ids)), None)
     letters, sensitivity, metric, ids = {}, None, "", ()
     if best:
@@ -304,6 +309,7 @@ def _results(bar: Bar, request: Question, specs: list[RunSpec], protocol: str) -
     shown = rows[~groups & ~group_views.of_gaps(rows)]
     table = once("table", lambda: scores_table(lettered(shown, letters, ids, metric)))
     _table(shown, table, letters, metric, sensitivity)
+    to_run()
     for line in registry.protocol_notes(rows, protocol):
         note(line)
     _downloads(bar, request, lettered(rows, letters, ids, metric))
@@ -316,6 +322,75 @@ def _results(bar: Bar, request: Question, specs: list[RunSpec], protocol: str) -
     _by_value(bar, rows)
     _lengths(bar, request)
     caveats(once("caveats", lambda: _caveats(bar, request, rows)))
+
+
+def _setting(attacker: str, seeds: int | None) -> str:
+    return f"{attacker}, {counted(seeds or attacker_entry(attacker).seeds, 'seed')}"
+
+
+def _to_run(bar: Bar, request: Question, specs: list[RunSpec], reasons: list[str]) -> None:
+    """What is still to run of the request, and what was measured with other settings. reasons: why metrics are left
+    out."""
+    for line in reasons:
+        note(f"{line}.")
+    _other_settings(bar, request, specs)
+    if not specs or len(_finished(bar, specs)) < len(specs):
+        start_button(bar, specs, "Run", "run_scores")
+    if request.words or attacker_entry(request.attacker[0]).in_process:
+        return
+    known = {spec.run_id for spec in specs}
+    words = [spec for spec in plan(bar.workspace, replace(request, words=True)) if spec.run_id not in known]
+    if len(_finished(bar, words)) < len(words):
+        note(f"Scores and words of every caption, for the page Captions, need further runs of {request.attacker[0]}:")
+        start_button(bar, words, "Score every caption", "run_words")
+
+
+def _finished(bar: Bar, specs: list[RunSpec]) -> set[str]:
+    """The IDs of the finished runs among some."""
+    known = bar.workspace.runs_of([spec.run_id for spec in specs])
+    return {run_id for run_id, run in known.items() if run.status == "finished"}
+
+
+def _other_settings(bar: Bar, request: Question, specs: list[RunSpec]) -> None:
+    """Chosen captioners that were measured with another attacker or number of seeds alone: a button shows these, one
+    measures them with the settings in view."""
+    workspace, of_lic = bar.workspace, [spec for spec in specs if spec.measure == "lic"]
+    if not of_lic:
+        return
+    done = _finished(bar, of_lic)
+    missing = {spec.model for spec in of_lic} - {spec.model for spec in of_lic if spec.run_id in done}
+    settings: dict[tuple[str, int], list[str]] = {}  # attacker and seeds -> captioners, each by its best comparison
+    alike = request.attribute, max(spec.references for spec in of_lic), CONSTANT
+    work = partial(comparisons, workspace, bar.collection)
+    for comparison in cached.of_collection(workspace, bar.collection, "all compared", work):
+        first = comparison.runs[0].spec
+        if (comparison.attribute.name, comparison.references, comparison.alignment) != alike:
+            continue
+        if (first.labels, first.merge_masks) != (of_lic[0].labels, of_lic[0].merge_masks):
+            continue
+        for model in (run.spec.model for run in comparison.runs if run.spec.model in missing):
+            settings.setdefault((comparison.attacker, comparison.seeds), []).append(model)
+            missing.discard(model)
+    if not settings:
+        return
+    most = max(settings, key=lambda setting: len(settings[setting]))
+    names = {name for models in settings.values() for name in models}
+    what = "; ".join(f"{_setting(*setting)} ({', '.join(sorted(models))})" for setting, models in settings.items())
+    todo = to_do(workspace, [spec for spec in specs if spec.model in names])[1]
+    all_todo = len(todo) == len(to_do(workspace, specs)[1])  # then the button below runs the same
+    row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    with row:
+        note(f"{counted(len(names), 'captioner')} used other settings: {what}.")
+
+    def show() -> None:
+        suffix = f"_{request.options['protocol']}" if "protocol" in request.options else ""
+        view.choose(f"attacker{suffix}", most[0])
+        view.choose(f"seeds{suffix}", most[1])
+
+    row.button(f"Show {_setting(*most)}", key="show_others", on_click=show)
+    if not all_todo and row.button(f"Run these ({cost(workspace, todo)})", key="run_others"):
+        bar.engine.submit(todo, bar.collection)
+        st.rerun()
 
 
 def _caveats(bar: Bar, request: Question, rows: pd.DataFrame) -> list[str]:
@@ -355,8 +430,16 @@ def _table(
     first = [
         name for name in first_columns(names) if name + ON_FEWER not in names or (table[name + ON_FEWER] == "").any()
     ]
+    most = FIRST_COLUMNS - 1 if sensitivity else FIRST_COLUMNS
     chosen = view.multiselect(
-        st.sidebar, "Columns of the table", names, default=first, key="columns", missing="the column", follows=True
+        st.sidebar.expander("Columns of the table", key="choose_columns"),
+        "Columns",
+        names,
+        default=[name for name in first if not name.partition(" ")[0].endswith("_cut")][:most],
+        key="columns",
+        missing="the column",
+        follows=True,
+        label_visibility="collapsed",
     )
     hidden = [name for name in names if name not in chosen]
     table = table.drop(columns=hidden)

@@ -32,10 +32,10 @@ SHARED = (
 )
 # Choices of a collection: another collection has others.
 OF_COLLECTION = {
-    *("against", "alignment", "at", "attribute", "caption", "captioner", "column", "cross_table", "draw", "group"),
-    *("image", "listed", "marked_by", "measured_with", "objects", "page", "people", "photograph", "photographs"),
-    *("references", "sets", "slice", "slice_columns", "slice_objects", "slice_search", "slice_words", "table", "value"),
-    *("vectors", "word"),
+    *("against", "alignment", "at", "attacker", "attribute", "caption", "captioner", "column", "cross_table", "draw"),
+    *("group", "image", "listed", "marked_by", "measured_with", "objects", "objects_of", "page", "people"),
+    *("photograph", "photographs", "references", "seeds", "sets", "slice", "slice_columns", "slice_objects"),
+    *("slice_search", "slice_words", "table", "value", "vectors", "word"),
 }
 # Choices among what was measured in it: without the collection none of these is an option.
 OF_RESULTS = {"chart", "columns", "encoders", "measure"}
@@ -189,6 +189,12 @@ def forget(keys: Iterable[str]) -> None:
         st.session_state.pop(key, None)
         memory.shared.pop(key, None)
         memory.missing.pop(key, None)
+
+
+def chosen_elsewhere(key: str) -> Any:
+    """What another page chose, while neither this page nor its address has a choice; else None."""
+    here = key in st.session_state or key in st.query_params
+    return None if here else _memory().shared.get(key)
 
 
 def choose(key: str, value: Any) -> None:

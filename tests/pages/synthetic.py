@@ -49,9 +49,12 @@ def score(
     human: str = "human",
     seeds: int | None = 2,
     words: bool = True,
+    attacker: str = "ngram",
 ) -> list[str]:
     """The IDs of the runs, all finished."""
-    asked = Question(collection, tuple(captioners), table, attribute, tuple(metrics), human, seeds=seeds, words=words)
+    asked = Question(
+        collection, tuple(captioners), table, attribute, tuple(metrics), human, (attacker,), seeds=seeds, words=words
+    )
     runs = run_here(workspace, plan(workspace, asked), collection)
     assert {run.status for run in runs} == {"finished"}
     return [run.run_id for run in runs]

@@ -20,7 +20,7 @@ from capbias_core.views.results import first_request, references_read, tables_re
 from capbias_core.views.tables import scores_table
 from capbias_core.workspace.derived import derive, keep_derived
 from capbias_core.workspace.store import Workspace
-from tests.app import TABS, VIEWS, chosen, html, opened, shown, went
+from tests.app import TABS, VIEWS, chosen, errors, html, opened, shown, went
 from tests.collections_ import keep
 from tests.pages.synthetic import IMAGES, fill, more_labels, score
 
@@ -108,6 +108,47 @@ def test_choices_go_from_page_to_page_also_where_nothing_is_measured_by_them(sco
     page = went(opened("Table", attribute="race"), "Objects")  # a page that cannot read it
     assert page.selectbox(key="attribute").value == "gender" and "no words for race" in html(page)
     assert went(page, "Directions").selectbox(key="attribute").value == "race"
+
+
+def test_scores_open_on_what_is_measured_and_show_other_settings_on_demand(scored):
+    page = opened("Table")
+    assert (page.selectbox(key="attacker").value, page.number_input(key="seeds").value) == ("ngram", 2)
+    assert "run_words" not in {button.key for button in page.button}
+    page.selectbox(key="attacker").select("rnn").run()
+    assert page.number_input(key="seeds").value == 10, "those of the attacker"
+    assert "2 captioners used other settings: ngram, 2 seeds (first, second)" in html(page)
+    assert page.button(key="run_words").label == "Score every caption", "of networks it is asked, with its cost"
+    page.button(key="show_others").click().run()
+    assert (page.selectbox(key="attacker").value, page.number_input(key="seeds").value) == ("ngram", 2)
+    assert "used other settings" not in html(page) and "LIC" in page.dataframe[0].value
+    page.selectbox(key="attacker").select("rnn").run()
+    page = went(went(page, "Objects"), "Table")
+    assert page.selectbox(key="attacker").value == "ngram"
+    linked = opened("Table", attacker="rnn", seeds="3")
+    assert (linked.selectbox(key="attacker").value, linked.number_input(key="seeds").value) == ("rnn", 3)
+
+
+def test_a_network_that_scores_were_measured_with_is_offered_first_for_captions(scored):
+    before = opened("Captions").selectbox(key="network")
+    assert before.value == before.options[0] == "lstm_bi"
+    score(scored, metrics=("lic",), attacker="rnn", seeds=1, words=False)
+    assert opened("Captions").selectbox(key="network").value == "rnn"
+
+
+def test_of_several_files_of_objects_one_is_chosen(scored):
+    frame = pd.DataFrame({"image_id": np.arange(IMAGES).astype(str), "objects": ["dog", "cat|dog", "cat"] * 100})
+    keep(scored, objects={"fewer": frame.head(200)})
+    views = {"Table": "metrics=dba", "Directions": "", "Objects": "objects=image"}
+    asked = {view: dict([text.split("=")]) if text else {} for view, text in views.items()}
+    for view, choices in asked.items():
+        page = opened(view, **choices)
+        assert not [box for box in page.selectbox if box.key == "objects_of"], view
+    keep(scored, objects={"instances": frame})
+    for view, choices in asked.items():
+        page = opened(view, **choices)
+        assert page.selectbox(key="objects_of").value == "instances" and not errors(page), view
+        page.selectbox(key="objects_of").select("fewer").run()
+        assert not errors(page) and chosen(page, "objects_of") == "fewer", view
 
 
 def test_attributes_without_an_answer_have_a_button_on_the_answer(scored):

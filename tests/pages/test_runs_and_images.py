@@ -99,3 +99,27 @@ def test_views_of_the_demo_with_photographs(workspace):
 
 
 VIEWS = ("Experiment", "One photograph", "Prepare")
+
+
+def test_captions_with_a_photograph_are_listed_alone_and_a_missing_one_is_said(workspace):
+    load_demo(workspace)
+    score(workspace, DEMO, ("amplifier",), metrics=("ratio",))
+    page = opened("Captions", collection=DEMO, with_photograph="1")
+    images = [table.value["image"] for table in page.dataframe if "image" in table.value][0]
+    photographs = set(workspace.frame(workspace.items("images", DEMO)[0].hash)["image_id"])
+    assert set(images) == photographs and len(page.image) == 1
+    (item,) = [item for item in workspace.items("captions", DEMO) if item.name == "amplifier"]
+    other = next(image for image in workspace.frame(item.hash)["image_id"] if image not in photographs)
+    page = opened("Captions", collection=DEMO, image=other)
+    assert not page.image and "No photograph of this image; 8 images have one" in html(page)
+
+
+def test_the_experiment_opens_on_a_captioner_with_masked_sets(workspace):
+    load_demo(workspace)
+    page = opened("Experiment", collection=DEMO, captioner="faithful")
+    box = page.selectbox(key="captioner")
+    assert box.value == "amplifier" and "faithful" not in box.options
+    assert "faithful has no captions of masked photographs" in html(page)
+    assert (
+        opened("One photograph", collection=DEMO, captioner="faithful").selectbox(key="captioner").value == "faithful"
+    )

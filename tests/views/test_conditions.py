@@ -188,11 +188,11 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     sat = next(trace for trace in figure.data if trace.name == "published: sat, gender (LIC Table 4)")
     assert [y for y in sat.y if pd.notna(y)] == [44.4, 39.1, 42.9, 37.2], "original, person, object, both"
     assert conditions.condition_chart(rows.iloc[:0], printed.iloc[:0]) is None
-    beside, alone = conditions.apart_from_measured(rows, printed)
-    assert conditions.panel_names(beside) == ["LIC_M"] and len(beside) + len(alone) == len(printed)
-    assert conditions.panel_names(alone) == ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
-    nothing, all_rows = conditions.apart_from_measured(rows.iloc[:0], printed)
-    assert nothing.empty and len(all_rows) == len(printed)
+    others = ["LIC", "DBAC T→A", "DPA T→A", "BA→ T→A (DBA_G)", "attribution score"]
+    assert conditions.panel_names() == conditions.panel_names(printed) == ["LIC_M", *others]
+    assert conditions.panel_names(rows) == ["LIC_M"]
+    alone = conditions.condition_chart(rows, printed.iloc[:0])
+    assert alone and alone.layout.xaxis.domain == (0.0, 1.0), "one panel takes the whole width"
 
 
 def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_intervals_need():

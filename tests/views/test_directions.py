@@ -17,18 +17,18 @@ from capbias_core.views.directions import (
 from tests.views.rows import pair, row
 
 UP, DOWN, OPEN = (9, 5, 13), (-9, -13, -5), (1, -1, 3)
-FIRST, SECOND = "this value, without these objects", "these objects, other value"
+SECOND = "these objects, other value"
 # Rows beside DBAC's and what may be stated of both directions: (metric, across, up), ..., signs, images to add.
 EVIDENCE = {
     "all agree": (UP, UP, [("DBAC_added", UP, UP), ("DBAC_equations", UP, UP)], (1, 1), "both kinds"),
     "no other variant": (DOWN, UP, [("DBAC_added", DOWN, UP)], (-1, 1), SECOND),
     "the other sign": (
         UP, UP, [("DBAC_added", UP, UP), ("DBAC_equations", DOWN, UP)], (0, 1),
-        f"{SECOND}; A→T: the variants do not agree",
+        "none, the variants disagree",
     ),
     "an unclear variant": (
         UP, UP, [("DBAC_added", UP, UP), ("DBAC_equations", UP, UP), ("DBAC_accuracy", UP, OPEN)], (1, 0),
-        f"{FIRST}; T→A: the variants do not agree",
+        "none, the variants disagree",
     ),
     "a constant attacker's": (
         DOWN, DOWN, [("DBAC_added", UP, OPEN)], (0, 0),
@@ -59,12 +59,10 @@ def test_a_direction_is_stated_only_if_everything_agrees(case):
     assert tuple(sign for sign, _ in stated(found, rows, "DBAC").values()) == signs
     assert directions_table(points, rows, "DBAC")["images to add"].tolist() == [images]
     headline = directions_answer(points, rows, "DBAC", "gender").headline
-    claims = [claim for claim in headline.split(".") if claim.strip()]
-    assert len(claims) == 2 and all(len(claim.split()) < 25 for claim in claims)
-    for claim, sign in zip(claims, signs, strict=True):
-        assert ("shows no direction" in claim) == (sign == 0) and ("people do" in claim) == (sign != 0)
-    if not any(sign > 0 for sign in signs):
-        assert "images" not in headline
+    assert headline.count(".") == 1 and len(headline.split()) < 20, "one claim"
+    assert ("no conclusion" in headline) == (signs == (0, 0)) == ("people do" not in headline)
+    if any(signs):
+        assert ("A→T" in headline) == (signs[0] != 0), "the direction that is stated"
 
 
 def test_variants_have_one_headline():

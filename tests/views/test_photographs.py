@@ -30,6 +30,7 @@ def marked() -> pd.DataFrame:
 def test_what_each_condition_hides_by_hand(marked):
     hidden, reasons = photographs.hidden_of(marked, (10, 20), "ball")
     pixels = {"part": 12, "segment": 24, "box": 24, "object": 4, "both": 28}
+    assert photographs.hidden_of(marked, (10, 20), "book")[1] == {"object": "no book found, nothing masked"}
     assert reasons == {} and {name: int(own.sum()) for name, own in hidden.items()} == pixels
     assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
     assert hidden["object"][5:7, 14:16].all()
@@ -37,6 +38,32 @@ def test_what_each_condition_hides_by_hand(marked):
     more = pd.concat([marked, pd.DataFrame([outline("bench", 0, 8, 20, 10)], columns=list(SEGMENT_COLUMNS))])
     assert photographs.objects_on(more, {}) == ["bench", "ball"], "the larger first where nothing is known"
     assert photographs.objects_on(more, {"ball": 0.3, "bench": 0.1}) == ["ball", "bench"]
+
+
+@pytest.mark.long
+def test_a_masked_photograph_says_what_was_masked_and_how_much(tmp_path):
+    from capbias_core.measures.photographs import MaskOptions
+    from capbias_core.runs.artifact_runs import plan_masking
+
+    workspace = Workspace(tmp_path)
+    load_demo(workspace)
+    outlines = workspace.items("segments", "demo")[0]
+    texts = {}
+    for condition in ("segment", "object", "both"):
+        options = MaskOptions(condition=condition, people=outlines.name, departures={"cake": 1.0})
+        spec = plan_masking(workspace, "demo", options)
+        workspace.enqueue(spec, "demo")
+        execute(str(tmp_path), spec.run_id)
+        folder = photographs.masked_folders(workspace, "demo")[condition]
+        texts[condition] = [photographs.stored_mask_text(workspace, folder, image) for image in ("1269", "1035")]
+        sizes = workspace.frame(folder.hash).set_index("image_id")["hidden"]
+        assert f"{sizes['1269']:.0%} of the image" in texts[condition][0]
+    assert texts["segment"][0].startswith("Masked: person, by outline, ")
+    assert texts["object"][0].startswith("Masked: cake, ") and texts["object"][1] == "No cake found, nothing masked."
+    assert texts["both"][0].startswith("Masked: person and cake, ")
+    assert texts["both"][1].startswith("No cake found. Masked: person, ")
+    workspace.delete(outlines)
+    assert photographs.stored_mask_text(workspace, folder, "1269") == "", "its run went with them"
 
 
 def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):

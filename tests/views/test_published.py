@@ -419,3 +419,12 @@ def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_
     rows = view.measured_rows(workspace, "c")
     assert rows.loc[rows["metric"] == "SC", "seeds"].tolist() == [3], "most seeds count, and merged masks do not"
     assert not rows.duplicated(["model", "metric", "direction", *ORIGIN_COLUMNS, "encoder"]).any()
+
+
+def test_the_page_opens_on_the_main_table_of_lic_if_anything_of_it_is_measured(published):
+    assert view.first_table(published, NOTHING) == ("lic", "1")
+    encoders = {"lstm_bi": 44.0, "bert_ft": 44.2, "bert_pre": 44.4}
+    by_encoder = measured(*({"encoder": name, "value": value} for name, value in encoders.items()))
+    assert view.first_table(published, by_encoder) == ("lic", "1"), "though Table 2 has three of them"
+    of_age = measured(*({"attribute": "age", "model": name, "encoder": "lstm"} for name in NAMES))
+    assert view.first_table(published, of_age) == ("repro", "4")

@@ -32,6 +32,8 @@ def test_what_a_word_adds_is_there_without_a_mouse_and_a_caption_is_only_text():
     html = view.coloured_words(["cake", "<gender>"], np.array([-0.4, 0.1]), GENDER, ["cake", "man"])
     assert 'tabindex="0"' in html and html.count("tabindex") == 1  # a stop per caption, not per word
     assert 'data-adds="(−0.40 Female)"' in html and 'data-adds="(masked, +0.10)"' in html
+    html = view.coloured_words(["a", "cake"], np.array([0.3, 0.3]), GENDER, plain={"a"})
+    assert html.count("background:") == 1 and html.count("+0.30 Male") == 2, "a function word has no colour"
     assert ".cb-words:focus-visible" in view.STYLE and "attr(data-adds)" in view.STYLE
 
 
