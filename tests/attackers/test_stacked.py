@@ -201,14 +201,16 @@ HEADS = {
 @pytest.mark.parametrize("logits", [1, 3, 5])
 @pytest.mark.parametrize(("shape", "settings"), HEADS.values(), ids=HEADS)
 def test_heads_on_vectors_train_in_a_stack_as_alone(shape, settings, logits):
-    """In single precision, with and without batch normalisation and early stopping: the training of the CPU."""
-    vectors = torch.randn(30, 7, generator=torch.Generator().manual_seed(0))
+    """On the batches of a CPU, with and without batch normalisation and early stopping. The bias before a normalisation
+    has no gradient but rounding, which Adam follows in single precision."""
+    norm = shape.get("norm", False)
+    vectors = torch.randn(30, 7, generator=torch.Generator().manual_seed(0), dtype=torch.double if norm else None)
     given = []
     for seed, n in enumerate((54, 52, 48) if settings.patience else (49, 47, 44)):  # six batches each
         copies = np.random.default_rng(seed).integers(0, 30, n)
         signs = (vectors[copies].numpy() > 0).astype(int)
         labels = {1: signs[:, 0], 3: signs[:, 0] + signs[:, 1], 5: signs[:, :5] > 0}[logits]
-        head = Head(initialised(partial(mlp, (7, 6, logits), **shape), seed))
+        head = Head(initialised(partial(mlp, (7, 6, logits), **shape), seed)).to(vectors.dtype)
         split = set_aside(n, seed, settings.patience)
         given.append(Learner(head, vectors, copies, Training(np.arange(n), labels, seed), *split, {}))
     alone = deepcopy(given)
@@ -217,7 +219,6 @@ def test_heads_on_vectors_train_in_a_stack_as_alone(shape, settings, logits):
     learn_together(given, settings, CPU, silent)
     for each, single in zip(given, alone, strict=True):
         torch.testing.assert_close(each.network.head(vectors), single.network.head(vectors), rtol=1e-5, atol=1e-5)
-        assert not torch.equal(each.network.head(vectors), given[0].network.head(vectors)) or each is given[0]
 
 
 # memory, and a run that is stopped

@@ -182,7 +182,10 @@ class Stack:
             if isinstance(layer, Dropout):
                 values = dropped(values, noise, layer.dropped)
             elif isinstance(layer, nn.Linear):
-                values = times(values, get("weight"), get("bias"))
+                bias = get("bias")
+                if any(isinstance(after, nn.BatchNorm1d) for after in self.one.head[number + 1 : number + 2]):
+                    bias = bias.detach() + 0 * bias  # its gradient is 0 but for rounding, which Adam would follow
+                values = times(values, get("weight"), bias)
             elif isinstance(layer, nn.BatchNorm1d):
                 mean, spread = batch_statistics(values, get("running_mean"), get("running_var"), layer, noise)
                 values = (values - mean) * (spread + layer.eps).rsqrt() * get("weight")[:, None] + get("bias")[:, None]
