@@ -33,7 +33,7 @@ class Noting:
         return list(captions)
 
     def fit_many(self, corpus, trainings, n_values, tick):
-        for done, (rows, _labels, _seed) in enumerate(trainings, start=1):
+        for done, (rows, _labels, _seed, _reads) in enumerate(trainings, start=1):
             captions = [corpus[row] for row in rows]
             self.fitted.append(captions)
             tick(done / len(trainings), "")
