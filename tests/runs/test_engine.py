@@ -327,6 +327,16 @@ def test_the_time_that_runs_take_is_that_of_the_card(tmp_path, monkeypatch):
     assert left_text(expected(workspace, [specs[3]]), 9) == ", about 9 s left"
 
 
+@pytest.mark.parametrize(("used", "log"), [("cuda", ("computed on NVIDIA H200",)), ("cpu", ())])
+def test_the_log_of_a_run_names_the_card_that_computed_it(tmp_path, monkeypatch, used, log):
+    question, workspace = fill(tmp_path), Workspace(tmp_path)
+    job = run_module.job_of(workspace, plan(workspace, question)[0])
+    monkeypatch.setattr(run_module, "needs_workers", lambda _spec: True)
+    monkeypatch.setattr(run_module, "device_of", lambda options: used if options.device == "auto" else "")
+    monkeypatch.setattr(run_module, "card", lambda: "NVIDIA H200")
+    assert run_module.compute(job).log == log
+
+
 # progress and cancelling
 
 

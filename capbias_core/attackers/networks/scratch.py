@@ -130,15 +130,13 @@ class FittedScratch(Attributed):
 
     def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
         if self.together and (known := self.together.places(self.network, corpus, rows)):
-            number, places = known
-            return self.together.logits[number][places]
+            return self.together.logits[known[0]][known[1]]
         captions, copies = corpus.at(rows)
         return logits_of(self.network, with_ids(captions, self.vocabulary))[copies]
 
     def contributions(self, corpus: Corpus, rows: np.ndarray) -> Contributions:
         if self.together and (known := self.together.places(self.network, corpus, rows)):
-            number, places = known
-            return contributions_of(*self.together.attributions[number], places)
+            return contributions_of(*self.together.attributions[known[0]], known[1])
         return super().contributions(corpus, rows)
 
     def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:

@@ -183,7 +183,7 @@ class Stack:
                 values = dropped(values, noise, layer.dropped)
             elif isinstance(layer, nn.Linear):
                 bias = get("bias")
-                if any(isinstance(after, nn.BatchNorm1d) for after in self.one.head[number + 1 : number + 2]):
+                if isinstance([*self.one.head, None][number + 1], nn.BatchNorm1d):
                     bias = bias.detach() + 0 * bias  # its gradient is 0 but for rounding, which Adam would follow
                 values = times(values, get("weight"), bias)
             elif isinstance(layer, nn.BatchNorm1d):
@@ -198,9 +198,7 @@ class Stack:
         n, size, steps, _ = states.shape
         unit, ways, layers = self.one.unit, self.one.ways, len(self.one.layers)
         step = torch.arange(steps, device=self.device)
-        turned = torch.where(
-            step < lengths[..., None], lengths[..., None] - 1 - step, step
-        )  # backward: last word first
+        turned = torch.where(step < lengths[..., None], lengths[..., None] - 1 - step, step)  # the last word first
         turn = lambda values: values.gather(2, turned[..., None].expand(-1, -1, -1, values.shape[-1]))  # noqa: E731
         for layer in range(layers):
             states = dropped(states, noise, self.one.dropout.dropped)
@@ -394,10 +392,9 @@ def halving(size: int, work: Callable[[int], Any]) -> Any:
     while True:
         try:
             return work(size)
-        except RuntimeError as error:  # the end of a graph's capture hides why it ended
-            if not isinstance(error, torch.OutOfMemoryError) and not isinstance(
-                error.__context__, torch.OutOfMemoryError
-            ):
+        except RuntimeError as error:
+            # An error in the capture of a graph may end in another one.
+            if not any(isinstance(each, torch.OutOfMemoryError) for each in (error, error.__context__)):
                 raise
             if size == 1:
                 raise torch.OutOfMemoryError(str(error)) from None
@@ -581,9 +578,8 @@ def _given(learners: Sequence[Learner], rows: list[np.ndarray], device: torch.de
         own = np.asarray(learner.training.labels)[each].astype(np.int64)
         labels.append(np.pad(own, ((0, most - len(own)), *[(0, 0)] * (own.ndim - 1))))
     copies = [learner.copies[each] for learner, each in zip(learners, rows, strict=True)]
-    return Reads.of([learner.captions for learner in learners], copies, device), torch.from_numpy(np.stack(labels)).to(
-        device
-    )
+    reads = Reads.of([learner.captions for learner in learners], copies, device)
+    return reads, torch.from_numpy(np.stack(labels)).to(device)
 
 
 def epoch_batches(learner: Learner, epoch: int, rng: np.random.Generator, size: int) -> list[np.ndarray]:
