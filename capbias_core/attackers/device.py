@@ -1,4 +1,5 @@
-"""The device on which networks train (`--device auto|cpu|cuda`), and `--deterministic`. Imports PyTorch on use.
+"""The device on which networks train (`--device auto|cpu|cuda`), and `--deterministic`. Imports PyTorch on use; what
+says which GPUs there are does not.
 
 On a CPU the same run gives the same numbers anyway. On CUDA some kernels of PyTorch add numbers in the order in which
 threads end. Its deterministic kernels are slower; an operation without one stops the run with an error.
@@ -7,8 +8,12 @@ threads end. Its deterministic kernels are slower; an operation without one stop
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError, unknown_name
@@ -18,10 +23,11 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 DEVICES = (AUTO, "cpu", "cuda")
-# How products are computed on CUDA: with 23 bits of each number, with 10 of them, or with 7 (and half of the memory).
+# How products are computed on CUDA: with 23 bits of each number, with 10 of them, or with 7.
 PRECISIONS = FP32, TF32, BF16 = "fp32", "tf32", "bf16"
 # cuBLAS needs it for deterministic algorithms; read when a process first uses CUDA.
 CUBLAS = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+GPUS = "CUDA_VISIBLE_DEVICES"
 
 
 def choose_device(name: str) -> torch.device:
@@ -67,3 +73,29 @@ def trained_on(attacker: object, deterministic: bool = False) -> str:
         return ""
     precision = f", {getattr(attacker, 'precision', FP32)}" if device == "cuda" else ""
     return f"; trained on {device}{precision}{', deterministic algorithms' if deterministic else ''}"
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES."""
+    if GPUS in os.environ:
+        return [name for part in os.environ[GPUS].split(",") if (name := part.strip()) and name != "-1"]
+    return [number for number, _, _ in _installed_gpus()]
+
+
+def card() -> str:
+    """What the first of them is, such as `NVIDIA H200`; '' without a GPU."""
+    first = next(iter(visible_gpus()), "")
+    return next((card for number, card, uuid in _installed_gpus() if first in (number, uuid)), first and f"GPU {first}")
+
+
+@cache
+def _installed_gpus() -> tuple[tuple[str, str, str], ...]:
+    """Number, card and UUID of each GPU, by NVIDIA's program."""
+    program = shutil.which("nvidia-smi")
+    if not program:
+        return ()
+    try:
+        listed = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(re.findall(r"^GPU (\d+): (.+) \(UUID: (\S+)\)", listed.stdout, re.MULTILINE))

@@ -27,7 +27,7 @@ from capbias_core.runs.plan import left_out, plan, useful
 from capbias_core.runs.plan_file import keep_plan, read_plan
 from capbias_core.runs.run import run_in_memory
 from capbias_core.types import counted
-from capbias_core.views.sentence import cost_text, duration, named_notes, number, run_text
+from capbias_core.views.sentence import cost_text, left_text, named_notes, number, run_text
 from capbias_core.views.tables import scores_table, to_csv
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.memory import MemoryWorkspace
@@ -51,7 +51,7 @@ def run_all(
     """
     if isinstance(workspace, MemoryWorkspace):
         to_come = expected(workspace, specs)
-        say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come.seconds, to_come.learned)}")
+        say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come)}")
         with Shown(to_come) as shown:
             return run_in_memory(workspace, specs, collection, shown, stopped)
     engine = Engine(workspace.folder)
@@ -63,7 +63,7 @@ def run_all(
             started.update(new)
             to_come = expected(workspace, [spec for spec in todo if spec.run_id in new])
             if new:
-                say(f"{counted(len(new), 'run')} to do: {cost_text(to_come.seconds, to_come.learned)}")
+                say(f"{counted(len(new), 'run')} to do: {cost_text(to_come)}")
             with Shown(to_come) as shown:
                 rows = engine.wait([spec.run_id for spec in specs], shown)
             todo = [row.spec for row in rows if row.status == "died" and row.run_id not in started]
@@ -117,7 +117,7 @@ class Shown:
         done, left = self.expected.left(rows)
         over = sum(row.status not in ACTIVE for row in rows)
         running = next((f": {row.spec.model}, {row.message}" for row in rows if row.status == "running"), "")
-        text = f"Running: {over} of {len(rows)} done, about {duration(left)} left{running}"
+        text = f"Running: {over} of {len(rows)} done{left_text(self.expected, left)}{running}"
         return done, text
 
 

@@ -185,7 +185,7 @@ class Trained(OnDevice):
     )
     precision: str = option(
         TF32,
-        "of products on CUDA: fp32 is the most exact, tf32 twice as fast, bf16 needs half of the memory",
+        "of products on CUDA: fp32 reads 23 bits of each number, tf32 10 and bf16 7",
         flag="--precision",
         choices=PRECISIONS,
     )

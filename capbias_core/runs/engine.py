@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import threading
 import time
@@ -24,11 +23,11 @@ from typing import Any
 from weakref import WeakSet
 
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import CUBLAS
+from capbias_core.attackers.device import CUBLAS, GPUS, visible_gpus
 from capbias_core.errors import CapbiasError, installed, need
 from capbias_core.measures.registry import MEASURES
 from capbias_core.processes import python
-from capbias_core.runs.run import add_later_metrics, is_current, needs_workers
+from capbias_core.runs.run import add_later_metrics, card_of, is_current, needs_workers
 from capbias_core.worker import STOP_SECONDS, execute, work
 from capbias_core.workspace.catalogue import WorkspaceError, this_process
 from capbias_core.workspace.people import check_own, may_change
@@ -43,7 +42,6 @@ TORCH_START_SECONDS = 5.0
 MIN_SECONDS_TO_SHARE = 10.0
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 MEMORY_OF_A_RUN = 2.5e9  # bytes; a run on a million captions takes as many
-GPUS = "CUDA_VISIBLE_DEVICES"
 
 
 _OPEN: WeakSet[Engine] = WeakSet()  # engines of this process, which share worker processes
@@ -378,31 +376,19 @@ def torch_environments() -> list[dict[str, str]]:
     return [common | {GPUS: gpu} for gpu in gpus] if len(gpus) > 1 else [common]
 
 
-def visible_gpus() -> list[str]:
-    """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES. Needs no torch."""
-    if GPUS in os.environ:
-        return [name for part in os.environ[GPUS].split(",") if (name := part.strip()) and name != "-1"]
-    program = shutil.which("nvidia-smi")
-    if not program:
-        return []
-    try:
-        listed = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
-    return [str(number) for number in range(len(lines))]
-
-
 # how long runs take
 
 
 @dataclass(frozen=True)
 class Expected:
-    """each: seconds of each run, by id. seconds: of all runs together. learned: from earlier runs here."""
+    """each: seconds of each run, by id. seconds: of all runs together. learned: from earlier runs here. card: the GPU
+    that computes them, '' for a CPU. no_run_yet: none of some kind has finished on it; their seconds are of a CPU."""
 
     each: dict[str, float]
     seconds: float
     learned: bool
+    card: str = ""
+    no_run_yet: bool = False
 
     def left(self, rows: Sequence[RunRow]) -> tuple[float, float]:
         """The share of these runs that is done, from 0 to 1, and the seconds left, which only ever go down."""
@@ -414,9 +400,9 @@ class Expected:
 def expected(workspace: Workspace, specs: Iterable[RunSpec], before: float | None = None) -> Expected:
     """How long runs take: light ones side by side, the others one after another.
 
-    Seconds per caption and seed are the median of the last runs by the same measure and attacker, else those of the
-    tables of measures and attackers. before: learn from runs that finished before this time (seconds since 1970), so
-    that an answer about runs under way stays the same while some of them finish.
+    Seconds per caption and seed are the median of the last runs by the same measure and attacker on the same card, else
+    on a CPU, else those of the tables of measures and attackers. before: learn from runs that finished before this time
+    (seconds since 1970), so that an answer about runs under way stays the same while some of them finish.
     """
     items = {item.hash: item for item in workspace.items()}
 
@@ -427,14 +413,17 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec], before: float | Non
         limits = (texts, photographs.images if photographs else 0, spec.options.get("max_images"))
         return min((limit for limit in limits if limit), default=TABLE_CAPTIONS) * len(spec.seeds)
 
-    rates: dict[tuple[str, str], float] = {}
+    rates: dict[tuple[str, str, str], float] = {}
     each: dict[str, float] = {}
     light: list[float] = []
-    learned = True
+    learned, no_run_yet = True, False
     for spec in specs:
-        key, start = (spec.measure, spec.attacker), TORCH_START_SECONDS if needs_workers(spec) else 0.0
+        start = TORCH_START_SECONDS if needs_workers(spec) else 0.0
+        key = (spec.measure, spec.attacker, card := card_of(spec))
         if key not in rates:
             past = workspace.past_durations(*key, PAST_RUNS, before)
+            if card and not past:
+                no_run_yet, past = True, workspace.past_durations(*key[:2], "", PAST_RUNS, before)
             learned = learned and bool(past)
             measure = MEASURES[spec.measure]
             rates[key] = measure.seconds / TABLE_CAPTIONS
@@ -447,7 +436,7 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec], before: float | Non
         if not needs_workers(spec):
             light.append(each[spec.run_id])
     total = sum(each.values()) - sum(light) + sum(light) / light_slots(len(light), sum(light))
-    return Expected(each, total, learned)
+    return Expected(each, total, learned, next((card for *_, card in rates if card), ""), no_run_yet)
 
 
 def rough_seconds(workspace: Workspace, captions: str, measures: Sequence[str]) -> float:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Estimate, estimates_of, result_rows
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import deterministic
+from capbias_core.attackers.device import card, deterministic, device_of
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import BOXES, CAPTIONS
 from capbias_core.load.checks import refuse
@@ -26,7 +26,7 @@ from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import forget_objects_of, keep_objects_of
 from capbias_core.workspace.photographs import photograph_files
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
-from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, images_in
+from capbias_core.workspace.store import ACTIVE, ON_CARD, RunRow, Workspace, images_in
 from capbias_core.workspace.vectors import look_up_new_words
 
 PACKAGE_ROOT = Path(__file__).parent.parent
@@ -122,7 +122,8 @@ def compute(job: Job) -> Outcome:
         images = images_in(job.frame)
         both = len(images & images_in(job.references()))
         notes.append(f"Only {both:,} of the {len(images):,} labelled images have both captions and references.")
-    return replace(outcome, notes=(*notes, *outcome.notes))
+    on_card = [ON_CARD + card()] if needs_workers(spec) and device_of(job.options) == "cuda" else []
+    return replace(outcome, notes=(*notes, *outcome.notes), log=(*outcome.log, *on_card))
 
 
 def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> Job:
@@ -175,6 +176,12 @@ def is_current(spec: RunSpec) -> bool:
 def needs_workers(spec: RunSpec) -> bool:
     """Whether a run must not be computed in this process, since it imports torch."""
     return not (MEASURES[spec.measure].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process))
+
+
+def card_of(spec: RunSpec) -> str:
+    """The GPU on which a run would be computed here, '' for a CPU."""
+    options = MEASURES[spec.measure].options.read(spec.options)
+    return card() if needs_workers(spec) and getattr(options, "device", "cpu") != "cpu" else ""
 
 
 def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:

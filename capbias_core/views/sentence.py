@@ -19,6 +19,7 @@ from capbias_core.attackers import AttackerEntry, attacker_entry
 from capbias_core.measures import dbac
 from capbias_core.measures.lic import LONGER
 from capbias_core.measures.registry import MEASURES, METRICS
+from capbias_core.runs.engine import Expected
 from capbias_core.types import Attribute, counted
 from capbias_core.views.results import attribute_of_run
 from capbias_core.workspace.spec import RunSpec
@@ -172,13 +173,30 @@ def duration(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def cost_text(seconds: float, learned: bool) -> str:
-    """How long runs take. learned: whether similar runs finished here before.
+def cost_text(expected: Expected) -> str:
+    """How long runs take.
 
-    >>> cost_text(150, True), cost_text(20, False)
+    >>> cost_text(Expected({}, 150, True)), cost_text(Expected({}, 20, False))
     ('about 2 min', 'about 20 s on two free cores')
+    >>> cost_text(Expected({}, 25, True, "NVIDIA H200"))
+    'about 25 s on NVIDIA H200'
+    >>> cost_text(Expected({}, 7200, False, "NVIDIA H200", no_run_yet=True))
+    'about 2.0 h on two free cores; no run on NVIDIA H200 yet'
     """
-    return f"about {duration(seconds)}{'' if learned else ' on two free cores'}"
+    about = f"about {duration(expected.seconds)}"
+    if expected.no_run_yet:
+        return f"{about} on {'a CPU' if expected.learned else 'two free cores'}; no run on {expected.card} yet"
+    where = expected.card or ("" if expected.learned else "two free cores")
+    return f"{about} on {where}" if where else about
+
+
+def left_text(expected: Expected, left: float) -> str:
+    """The time left of runs under way; '' on a card that no such run has finished on.
+
+    >>> left_text(Expected({}, 150, True), 75)
+    ', about 75 s left'
+    """
+    return "" if expected.no_run_yet else f", about {duration(left)} left"
 
 
 def run_text(spec: RunSpec) -> str:

@@ -141,7 +141,7 @@ class MemoryWorkspace(Workspace):
         return {run_id: self._runs[run_id] for run_id in run_ids if run_id in self._runs}
 
     def past_durations(
-        self, measure: str, attacker: str, most: int, before: float | None = None
+        self, measure: str, attacker: str, card: str, most: int, before: float | None = None
     ) -> list[tuple[RunSpec, float]]:
         return []
 

@@ -41,6 +41,7 @@ COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one 
 MODELS = "models"  # the folder with the path of each model, in a file named by the model's digest
 RUN = "run"  # the key in an item's details for the run that made it
 ASKED = "asked for "  # before the name of a collection, the array of a run that another collection started
+ON_CARD = "computed on "  # and the GPU: a line in the log of a run that did not use the CPU
 SILENCE = 60.0  # seconds without a heartbeat after which a run on another host counts as died
 STATE = (
     "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
@@ -635,17 +636,19 @@ class Workspace:
         return {run_id: self._run_row(rows[run_id]) for run_id in run_ids if run_id in rows}
 
     def past_durations(
-        self, measure: str, attacker: str, most: int, before: float | None = None
+        self, measure: str, attacker: str, card: str, most: int, before: float | None = None
     ) -> list[tuple[RunSpec, float]]:
-        """Specs of the newest finished runs of a measure by an attacker, and the seconds that each took. before: only
-        runs that finished before this time (seconds since 1970)."""
+        """Specs of the newest finished runs of a measure by an attacker on a card ('' for a CPU), and the seconds that
+        each took. before: only runs that finished before this time (seconds since 1970)."""
         query = (
             "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND finished >= started AND"
             " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"
+            " AND coalesce((SELECT message FROM log WHERE log.run_id = runs.run_id AND message GLOB ?), ?) = ?"
             " AND finished < coalesce(?, finished + 1) ORDER BY finished DESC LIMIT ?"
         )
+        given = measure, attacker, f"{ON_CARD}*", ON_CARD, ON_CARD + card, before, most
         with self._unchanged():
-            return [(_spec(row["spec"]), row["seconds"]) for row in self._all(query, measure, attacker, before, most)]
+            return [(_spec(row["spec"]), row["seconds"]) for row in self._all(query, *given)]
 
     def log_of(self, run_id: str) -> list[tuple[float, str]]:
         """The lines of a run's log with their times (seconds since 1970)."""

@@ -18,7 +18,7 @@ from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import is_current
 from capbias_core.types import counted
 from capbias_core.views.results import first_request
-from capbias_core.views.sentence import Answer, cost_text, duration, run_text
+from capbias_core.views.sentence import Answer, cost_text, left_text, run_text
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import cached, view
@@ -39,8 +39,7 @@ def active_runs(workspace: Workspace, collection: str | None = None) -> list[Run
 
 def cost(workspace: Workspace, specs: Iterable[RunSpec]) -> str:
     """What runs will take, in words."""
-    time_left = expected(workspace, specs)
-    return cost_text(time_left.seconds, time_left.learned)
+    return cost_text(expected(workspace, specs))
 
 
 def to_do(workspace: Workspace, specs: Sequence[RunSpec]) -> tuple[dict[str, RunRow], list[RunSpec]]:
@@ -178,7 +177,9 @@ def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
     first = ([run for run in active if run.status == "running"] or active)[-1]
     st.progress(
         share,
-        text=plain(f"{counted(len(active), 'run')} left, about {duration(left)} · {first.spec.model}: {first.message}"),
+        text=plain(
+            f"{counted(len(active), 'run')} to go{left_text(to_come, left)} · {first.spec.model}: {first.message}"
+        ),
     )
 
 

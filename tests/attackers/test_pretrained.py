@@ -14,7 +14,7 @@ import pytest
 
 from capbias_core.attackers import ATTACKERS, attacker_entry, encoder_files, load_attacker
 from capbias_core.attackers.base import Training, probabilities
-from capbias_core.attackers.neural import BERT_FT
+from capbias_core.attackers.neural import BERT_FT, BERT_PRE
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import cached_vectors
@@ -30,7 +30,7 @@ from capbias_core.workspace.store import Workspace
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capbias_core.attackers.networks.pretrained import FineTunedAttacker  # noqa: E402
+from capbias_core.attackers.networks.pretrained import FineTunedAttacker, FrozenAttacker  # noqa: E402
 from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
 from capbias_core.language.models import SentenceEncoder  # noqa: E402
 from tests.attackers.test_ngram import CUES, FILLERS, fit_one, planted  # noqa: E402
@@ -197,6 +197,23 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     monkeypatch.setattr("capbias_core.attackers.networks.pretrained.text_encoder", None)  # nothing is even loaded
     later = attacker.corpus(captions[::-1])
     assert fitted[1].logits(later, rows[::-1]) == pytest.approx(fitted[1].logits(corpus, rows)) and not read
+
+
+@pytest.mark.parametrize("settings", [{}, BERT_PRE | {"epochs": 3}], ids=["dbac", "lic"])
+def test_heads_of_a_frozen_encoder_train_in_a_stack_as_alone(bert, settings):
+    """Logits and what words add, of three seeds."""
+    captions, labels = planted(2, 161)
+    attacker = FrozenAttacker(**{"batch": 32, "epochs": 8} | settings, path=str(bert), device="cpu")
+    corpus, test = attacker.corpus(captions), np.arange(120, 161)
+    trainings = [Training(np.arange(120), labels[:120], seed, test) for seed in range(3)]
+    pairs = zip(
+        *(fit(corpus, trainings, 2, silent) for fit in (attacker.fit_in_stacks, attacker.fit_many)), strict=True
+    )
+    for stacked, alone in pairs:
+        assert stacked.logits(corpus, test) == pytest.approx(alone.logits(corpus, test), abs=1e-5)
+        found, expected = (one.contributions(corpus, test[:9]).words for one in (stacked, alone))
+        for one, other in zip(found, expected, strict=True):
+            assert one == pytest.approx(other, abs=1e-4)
 
 
 def test_a_fine_tuned_bert_finds_a_planted_cue(bert):

@@ -1,6 +1,5 @@
 """The trainer of a measure: which captions each attacker trains on and reads; and what a run leaves out."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +22,8 @@ IMAGES = tuple(map(str, range(40)))
 
 
 class Noting:
-    """An attacker that learns nothing, and notes what it was asked to fit and to read."""
+    """An attacker that learns nothing, and notes what it was asked to fit and to read: what it was told that it would
+    read, all of it."""
 
     def __init__(self):
         self.fitted: list[list[str]] = []  # of each attacker, its captions
@@ -33,11 +33,17 @@ class Noting:
         return list(captions)
 
     def fit_many(self, corpus, trainings, n_values, tick):
-        for done, (rows, _labels, _seed) in enumerate(trainings, start=1):
-            captions = [corpus[row] for row in rows]
+        for done, (rows, _labels, _seed, reads) in enumerate(trainings, start=1):
+            captions, asked = [corpus[row] for row in rows], []
             self.fitted.append(captions)
             tick(done / len(trainings), "")
-            yield SimpleNamespace(logits=partial(self.logits, captions[0].split()[0]))
+
+            def logits(corpus, rows, captions=captions, asked=asked):
+                asked += list(rows)
+                return self.logits(captions[0].split()[0], corpus, rows)
+
+            yield SimpleNamespace(logits=logits)
+            assert asked == list(reads)
 
     def logits(self, side, corpus, rows):
         self.read.append((side, [corpus[row] for row in rows]))

@@ -118,7 +118,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     runs = workspace.runs()
     assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 18
     assert (
-        workspace.past_durations("caption_scores", demo_scores.NETWORK, 5) == []
+        workspace.past_durations("caption_scores", demo_scores.NETWORK, "", 5) == []
     )  # nothing here says how long they take
     for run in runs:
         rows = workspace.results([run.run_id]).set_index(["metric", "direction"])["value"]

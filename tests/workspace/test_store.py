@@ -77,12 +77,12 @@ def test_a_reopened_workspace_has_all(workspace):
     assert (run.status, run.progress, run.spec, run.metrics) == ("finished", 1, spec(), ("LIC", "LIC_M"))
     assert run.lacking == {"LIC": "no"} and run.notes == ("a note", "LIC left out: no")
     assert again.array("r1", "model") == b"bytes" and again.log_of("r1")[-1][1] == "finished"
-    assert len(again.past_durations("lic", "", 5)) == 1
+    assert len(again.past_durations("lic", "", "", 5)) == 1
 
 
 def test_a_run_that_was_computed_elsewhere_teaches_no_duration(workspace):
     assert workspace.enqueue(spec(), "c") and workspace.finish("r1", [result()], {}, [])
-    assert workspace.run("r1").status == "finished" and workspace.past_durations("lic", "", 5) == []
+    assert workspace.run("r1").status == "finished" and workspace.past_durations("lic", "", "", 5) == []
     assert not workspace.enqueue(spec(), "c")
 
 

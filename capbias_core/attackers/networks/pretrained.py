@@ -26,16 +26,15 @@ from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus, Training
 from capbias_core.attackers.device import choose_device
-from capbias_core.attackers.networks.stacked import Head, Learner, in_stacks
+from capbias_core.attackers.networks.stacked import Head, StackedAttacker, Together
 from capbias_core.attackers.networks.training import (
     DROP,
     Attributed,
+    Learner,
     NetworkAttacker,
-    cut,
     in_threads,
     initialised,
-    learn,
-    learn_captions,
+    learn_alone,
     logit_count,
     logits_of,
     mlp,
@@ -122,7 +121,8 @@ class EmbeddedCorpus(Corpus):
         return self._vectors
 
 
-class FrozenAttacker(PretrainedAttacker):
+@dataclass(frozen=True)
+class FrozenAttacker(StackedAttacker, PretrainedAttacker):
     """See the module's text; the defaults are DBAC's."""
 
     def corpus(self, captions: Sequence[str]) -> EmbeddedCorpus:
@@ -133,38 +133,21 @@ class FrozenAttacker(PretrainedAttacker):
         encoder = self.encoder()
         return encoder.embed([encoder.read(caption) for caption in captions])
 
-    def train(self, corpus: EmbeddedCorpus, training: Training, n_values: int, tick: Progress) -> FittedFrozen:
-        vectors = corpus.vectors(tick)[torch.from_numpy(corpus.copy_of[training.rows])]
-        kept, aside = set_aside(len(training.rows), training.seed, self.patience)
-        head = self.untrained_head(vectors.shape[1], training, n_values)
-        start_at_frequencies(head, training.labels[kept])
+    def untrained(
+        self, corpus: EmbeddedCorpus, training: Training, kept: np.ndarray, n_values: int
+    ) -> tuple[Head, Tensor, np.ndarray, dict[str, int]]:
+        vectors = corpus.vectors()
+        head = Head(self.untrained_head(vectors.shape[1], training, n_values))
+        return head, vectors, corpus.copy_of[training.rows], {}
 
-        def logits(rows: np.ndarray) -> Tensor:
-            return head(vectors[torch.from_numpy(rows)])
-
-        def batches(rng: np.random.Generator) -> list[np.ndarray]:
-            return cut(rng.permutation(len(kept)), self.batch)
-
-        learn(head, logits, training, (kept, aside), batches, self, tick)
-        return FittedFrozen(self.encoder, head, self.integration_steps)
+    def trained(self, learner: Learner, together: Together | None = None) -> FittedFrozen:
+        return FittedFrozen(self.encoder, learner.network.head, self.integration_steps)
 
     def fit_many(
         self, corpus: EmbeddedCorpus, trainings: Sequence[Training], n_values: int, tick: Progress
     ) -> Iterator:
-        """See `base.Attacker`. On CUDA heads without batch normalisation train in stacks, else in threads."""
-        vectors, device = corpus.vectors(tick), choose_device(self.device)
-        if device.type == "cpu" or self.norm:
-            yield from super().fit_many(corpus, trainings, n_values, tick)
-            return
-        learners = []
-        for training in trainings:
-            head = self.untrained_head(vectors.shape[1], training, n_values)
-            split = set_aside(len(training.rows), training.seed, self.patience)
-            start_at_frequencies(head, training.labels[split[0]])
-            copies = corpus.copy_of[training.rows]
-            learners.append(Learner(Head(head), vectors, copies, training.labels, *split, training.seed))
-        for learner in in_stacks(learners, self, device, self.precision, tick):
-            yield FittedFrozen(self.encoder, learner.network.head, self.integration_steps)
+        corpus.vectors(tick)
+        yield from super().fit_many(corpus, trainings, n_values, tick)
 
 
 class FittedFrozen(FittedPretrained):
@@ -183,15 +166,15 @@ class FineTunedAttacker(PretrainedAttacker):
         return Corpus(captions)
 
     def train(self, corpus: Corpus, training: Training, n_values: int, tick: Progress) -> FittedFineTuned:
-        split = set_aside(len(training.rows), training.seed, self.patience)
+        kept, aside = set_aside(len(training.rows), training.seed, self.patience)
         captions, copies = corpus.at(training.rows)
         encoder = deepcopy(self.encoder())
         network = FineTunedNetwork(encoder, self.untrained_head(encoder.width, training, n_values))
-        start_at_frequencies(network.head, training.labels[split[0]])
-        coded = encoder_ids(encoder, captions)
+        start_at_frequencies(network.head, training.labels[kept])
+        learner = Learner(network, encoder_ids(encoder, captions), copies, training, kept, aside, {})
         with torch.random.fork_rng():
             torch.manual_seed(child_seed(training.seed, FIT, DROP))
-            learn_captions(network, coded, copies, training, split, self, tick)
+            learn_alone(learner, self, tick)
         return FittedFineTuned(lambda: encoder, network.head, self.integration_steps, network)
 
     def fit_many(self, corpus: Corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator:

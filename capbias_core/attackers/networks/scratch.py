@@ -12,7 +12,7 @@ embeddings, and 5 heads divide it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -22,30 +22,27 @@ import torch
 from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus, Training
-from capbias_core.attackers.device import choose_device
-from capbias_core.attackers.networks.stacked import Learner, in_stacks
+from capbias_core.attackers.networks.stacked import StackedAttacker, Together
 from capbias_core.attackers.networks.training import (
     PAD,
     SCORING_BATCH,
     Attributed,
     Dropout,
-    NetworkAttacker,
+    Learner,
+    contributions_of,
     ids_of,
     initialised,
-    learn_captions,
     logit_count,
     logits_of,
     mlp,
     positions,
-    set_aside,
-    start_at_frequencies,
     training_vocabulary,
     with_ids,
 )
 from capbias_core.errors import need
 from capbias_core.language.encoder import of_one_length
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import UNKNOWN_TOKEN, Attention, Progress
+from capbias_core.types import UNKNOWN_TOKEN, Attention, Contributions
 
 ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
 
@@ -129,10 +126,18 @@ class FittedScratch(Attributed):
     vocabulary: dict[str, int]
     network: ScratchNetwork
     integration_steps: int
+    together: Together | None = None  # the networks that trained in one stack with it
 
     def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
+        if self.together and (known := self.together.places(self.network, corpus, rows)):
+            return self.together.logits[known[0]][known[1]]
         captions, copies = corpus.at(rows)
         return logits_of(self.network, with_ids(captions, self.vocabulary))[copies]
+
+    def contributions(self, corpus: Corpus, rows: np.ndarray) -> Contributions:
+        if self.together and (known := self.together.places(self.network, corpus, rows)):
+            return contributions_of(*self.together.attributions[known[0]], known[1])
+        return super().contributions(corpus, rows)
 
     def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """See Attributed. The baseline is a caption of the same length with embeddings of zero. On COCO captions and
@@ -185,7 +190,7 @@ class FittedTransformer(FittedScratch):
 
 
 @dataclass(frozen=True)
-class ScratchAttacker(NetworkAttacker):
+class ScratchAttacker(StackedAttacker):
     """What attackers from scratch share."""
 
     embedding: int = 100
@@ -202,35 +207,17 @@ class ScratchAttacker(NetworkAttacker):
     def corpus(self, captions: Sequence[str]) -> Corpus:
         return Corpus(captions)
 
-    def train(self, corpus: Corpus, training: Training, n_values: int, tick: Progress) -> FittedScratch:
-        """A trained network; its vocabulary is that of the captions it trained on, other words are `<unk>`."""
-        vocabulary, learner = self.learner(corpus, training, n_values)
-        network = learner.network.to(choose_device(self.device))
-        split = learner.kept, learner.aside
-        learn_captions(network, learner.captions, learner.copies, training, split, self, tick)
-        return self.fitted(vocabulary, network, self.integration_steps)
-
-    def learner(self, corpus: Corpus, training: Training, n_values: int) -> tuple[dict[str, int], Learner]:
-        """An untrained network and what it learns from, and its vocabulary."""
-        kept, aside = set_aside(len(training.rows), training.seed, self.patience)
+    def untrained(
+        self, corpus: Corpus, training: Training, kept: np.ndarray, n_values: int
+    ) -> tuple[ScratchNetwork, Tokens, np.ndarray, dict[str, int]]:
+        """The vocabulary is that of the captions to train on; other words are `<unk>`."""
         captions, copies = corpus.at(training.rows)
         vocabulary = training_vocabulary(captions.rows(np.unique(copies[kept])))
         make = partial(self.network, len(vocabulary) + 1, logit_count(training.labels, n_values))
-        network = initialised(make, training.seed)
-        start_at_frequencies(network.head, training.labels[kept])
-        coded = with_ids(captions, vocabulary)
-        return vocabulary, Learner(network, coded, copies, training.labels, kept, aside, training.seed)
+        return initialised(make, training.seed), with_ids(captions, vocabulary), copies, vocabulary
 
-    def fit_many(self, corpus: Corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator:
-        """See `base.Attacker`. On CUDA all train in stacks, on a CPU in threads."""
-        device = choose_device(self.device)
-        if device.type == "cpu":
-            yield from super().fit_many(corpus, trainings, n_values, tick)
-            return
-        vocabularies, learners = zip(*(self.learner(corpus, each, n_values) for each in trainings), strict=True)
-        trained = in_stacks(learners, self, device, self.precision, tick)
-        for vocabulary, learner in zip(vocabularies, trained, strict=True):
-            yield self.fitted(vocabulary, learner.network, self.integration_steps)
+    def trained(self, learner: Learner, together: Together | None = None) -> FittedScratch:
+        return self.fitted(dict(learner.vocabulary), learner.network, self.integration_steps, together)
 
 
 @dataclass(frozen=True)

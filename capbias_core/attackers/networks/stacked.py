@@ -3,61 +3,63 @@
 A small network does not keep a GPU busy, since its kernels take less time than to launch them. Here all networks of a
 run share each kernel: weights are (N, ...), the gates of all words are one product, each step of the recurrence is one
 product and one cell for both directions of all networks, and a CUDA graph for each length replays a whole training step
-without the launches. The backward direction reads each caption from its last word, so no step needs a mask.
+without the launches. The backward direction reads each caption from its last word, so no step needs a mask. Trained
+networks read the captions held out from them in the same way (`Together`). Heads of a frozen encoder are networks too.
 
-Each network starts from the weights, and reads the split, the vocabulary and the order, that its seed has on a CPU
-(learner.py); it ends with the weights of its best epoch. Nothing of it depends on the other networks: the order of
-its captions and the values that dropout removes follow from its seed, its epoch and the place of the batch alone.
-Unlike on a CPU, copies of a caption in one batch have dropout masks of their own, and batches hold captions of similar
-length rather than of one.
+Each network starts from the weights, and reads the split, the vocabulary and the order, that its seed has on a CPU; it
+ends with the weights of its best epoch. Nothing of it depends on the other networks: the order of its captions and the
+values that dropout removes follow from its seed, its epoch and the place of the batch alone. Heads train on the batches
+that they have on a CPU. The others do not: their batches hold captions of similar length rather than of one, and copies
+of a caption in a batch have separate dropout masks.
 """
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import groupby, islice
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.device import BF16, FP32
-from capbias_core.attackers.networks.training import BATCHES_PER_REPORT, DROP, ORDER, PAD, positions
-from capbias_core.errors import CapbiasError
+from capbias_core.attackers.base import Corpus, Training
+from capbias_core.attackers.device import BF16, FP32, choose_device
+from capbias_core.attackers.networks.training import (
+    DROP,
+    ORDER,
+    PAD,
+    SCORING_BATCH,
+    Dropout,
+    Learner,
+    NetworkAttacker,
+    caption_losses,
+    cut,
+    ids_of,
+    learn_alone,
+    positions,
+    run_epochs,
+    set_aside,
+    start_at_frequencies,
+    width_of,
+    with_ids,
+)
+from capbias_core.errors import CapbiasError, need
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import Progress
+from capbias_core.types import Progress, silent
 
-SCORED = 256  # captions of each network at a time, without gradients
 EXACT_LENGTHS = 16  # longer captions are padded to a multiple of STEP, so that few graphs are captured
 STEP = 8
 WARM_UP = 2  # steps before a graph is captured, which are undone
 SHARE_OF_MEMORY = 0.8  # of what is free on the device
-COPIES_OF_WEIGHTS = 8  # weights, gradients, two moments, those of the best epoch, and while a graph is captured
-STATES_OF_A_LAYER = 24  # numbers that training keeps for each word and unit of a layer: gates, their gradients, states
+GRAPH = 2  # times the memory of a step: a graph does not share that of the steps that warm it up
 STRIDE = 20  # bits of the places along an axis
-
-
-@dataclass(frozen=True)
-class Learner:
-    """A network and what it learns from."""
-
-    network: nn.Module  # of scratch.py, or a Head; untrained, and trained in place
-    captions: Tokens | Tensor  # with the ids of the network's vocabulary; of a Head (D, d) vectors on the device
-    copies: np.ndarray  # (n,) which of these each of n captions is
-    labels: np.ndarray  # (n,) integers, or (n, L) booleans of task words
-    kept: np.ndarray  # of the n captions, those to train on
-    aside: np.ndarray  # and those that choose the epoch
-    seed: int
-
-    def batches(self, size: int) -> int:
-        """How many batches an epoch has."""
-        return math.ceil(len(self.kept) / size)
 
 
 class Head(nn.Module):
@@ -103,6 +105,8 @@ class Recurrence(torch.autograd.Function):
             )
             if step:
                 of_state = torch.bmm(gates[step].view(groups, -1, 4 * hidden), back).view(rows, hidden) + grad[step - 1]
+        if not ctx.needs_input_grad[1]:  # of attributions
+            return gates, None
         left = states[:steps].view(steps, groups, -1, hidden).permute(1, 3, 0, 2).reshape(groups, hidden, -1)
         right = gates.view(steps, groups, -1, 4 * hidden).permute(1, 0, 2, 3).reshape(groups, -1, 4 * hidden)
         return gates, torch.bmm(left, right)
@@ -131,47 +135,62 @@ def times(values: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class Stack:
-    """N networks of one kind as one. parameters: those of the networks by name, (N, ...) each; vocabularies of
-    different sizes are padded to the largest."""
+    """N networks of one kind as one. state: their parameters and running statistics by name, (N, ...) each;
+    vocabularies of different sizes are padded to the largest."""
 
     def __init__(self, networks: Sequence[nn.Module], device: torch.device, low: torch.dtype | None = None):
         self.networks, self.device, self.low = networks, device, low
-        self.one = networks[0]  # whose shape all have, but for the number of words
-        self.dropout = next((layer.dropped for layer in self.one.modules() if hasattr(layer, "dropped")), 0)
-        reads_words = hasattr(self.one, "words")
-        words = max(network.words.num_embeddings for network in networks) if reads_words else 0
-        self.parameters: dict[str, Tensor] = {}
-        for name, _ in self.one.named_parameters():
-            values = [dict(network.named_parameters())[name].detach() for network in networks]
+        self.one: Any = networks[0]  # whose shape all have, but for the number of words
+        states, self.words = [network.state_dict() for network in networks], 0
+        if "words.weight" in states[0]:
+            self.words = max(len(state["words.weight"]) for state in states)
+        self.state: dict[str, Tensor] = {}
+        for name in states[0]:
+            values = [state[name] for state in states]
             if name == "words.weight":
-                values = [functional.pad(value, (0, 0, 0, words - len(value))) for value in values]
-            self.parameters[name] = torch.stack(values).to(device).requires_grad_()
-        self.first_word = torch.arange(len(networks), device=device).view(-1, 1, 1) * words
+                values = [functional.pad(value, (0, 0, 0, self.words - len(value))) for value in values]
+            self.state[name] = torch.stack(values).to(device)
+        self.parameters = [self.state[name] for name, _ in self.one.named_parameters()]
+        self.first_word = torch.arange(len(networks), device=device).view(-1, 1, 1) * self.words
 
-    def give_back(self, weights: dict[str, Tensor]) -> None:
-        """Set these weights, (N, ...) by name, in the single networks."""
+    def give_back(self, state: dict[str, Tensor]) -> None:
+        """Set this state, (N, ...) by name, in the single networks."""
         for number, network in enumerate(self.networks):
-            network.to(self.device)
-            with torch.no_grad():
-                for name, parameter in network.named_parameters():
-                    parameter.copy_(weights[name][number][: len(parameter)])
+            for name, value in network.to(self.device).state_dict().items():
+                own = state[name][number]
+                value.copy_(own[: len(value)] if value.dim() else own)
 
     def logits(self, ids: Tensor, lengths: Tensor, noise: Noise | None = None) -> Tensor:
-        """(N, B, T) ids, or (N, B, d) vectors, and (N, B) lengths to (N, B, C) logits. noise: of dropout, None in
-        evaluation."""
-        values = ids
-        if "words.weight" in self.parameters:
-            width = self.parameters["words.weight"].shape[2]
-            states = functional.embedding(ids + self.first_word, self.parameters["words.weight"].view(-1, width))
-            states = states.to(self.low) if self.low else states
+        """(N, B, T) ids, or (N, B, d) vectors, and (N, B) lengths to (N, B, C) logits. noise: of a training step, None
+        in evaluation."""
+        return self.read(self.embedded(ids), lengths, noise)
+
+    def embedded(self, ids: Tensor) -> Tensor:
+        """(N, B, T, E) states of ids; vectors as they are."""
+        if not self.words:
+            return ids
+        return functional.embedding(ids + self.first_word, self.state["words.weight"].flatten(0, 1))
+
+    def read(self, values: Tensor, lengths: Tensor, noise: Noise | None = None) -> Tensor:
+        """`logits` of what `embedded` gives."""
+        if self.words:
             encode = self._recurrent if hasattr(self.one, "unit") else self._transformer
-            values = encode(states, lengths, noise).flatten(2).float()
-        linear = [index for index, layer in enumerate(self.one.head) if isinstance(layer, nn.Linear)]
-        values = dropped(values, noise, self.dropout)
-        for index in linear:
-            values = times(values, self.parameters[f"head.{index}.weight"], self.parameters[f"head.{index}.bias"])
-            if index != linear[-1]:
-                values = functional.leaky_relu(values, self.one.head[index + 1].negative_slope)
+            values = encode(values.to(self.low) if self.low else values, lengths, noise).flatten(2)
+            values = values.float() if self.low else values
+        for number, layer in enumerate(self.one.head):
+            get = lambda name, number=number: self.state[f"head.{number}.{name}"]  # noqa: E731
+            if isinstance(layer, Dropout):
+                values = dropped(values, noise, layer.dropped)
+            elif isinstance(layer, nn.Linear):
+                bias = get("bias")
+                if isinstance([*self.one.head, None][number + 1], nn.BatchNorm1d):
+                    bias = bias.detach() + 0 * bias  # its gradient is 0 but for rounding, which Adam would follow
+                values = times(values, get("weight"), bias)
+            elif isinstance(layer, nn.BatchNorm1d):
+                mean, spread = batch_statistics(values, get("running_mean"), get("running_var"), layer, noise)
+                values = (values - mean) * (spread + layer.eps).rsqrt() * get("weight")[:, None] + get("bias")[:, None]
+            else:
+                values = functional.leaky_relu(values, layer.negative_slope)
         return values
 
     def _recurrent(self, states: Tensor, lengths: Tensor, noise: Noise | None) -> Tensor:
@@ -179,16 +198,14 @@ class Stack:
         n, size, steps, _ = states.shape
         unit, ways, layers = self.one.unit, self.one.ways, len(self.one.layers)
         step = torch.arange(steps, device=self.device)
-        turned = torch.where(
-            step < lengths[..., None], lengths[..., None] - 1 - step, step
-        )  # backward: last word first
+        turned = torch.where(step < lengths[..., None], lengths[..., None] - 1 - step, step)  # the last word first
         turn = lambda values: values.gather(2, turned[..., None].expand(-1, -1, -1, values.shape[-1]))  # noqa: E731
         for layer in range(layers):
-            states = dropped(states, noise, self.dropout)
+            states = dropped(states, noise, self.one.dropout.dropped)
             gates, recurrent = [], []
             for way, ending in enumerate(("", "_reverse")[:ways]):
                 weight, other, bias, second = (
-                    self.parameters[f"layers.{layer}.{kind}_l0{ending}"]
+                    self.state[f"layers.{layer}.{kind}_l0{ending}"]
                     for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
                 )
                 of_way = times(states.reshape(n, size * steps, -1), weight, bias + second).view(n, size, steps, -1)
@@ -212,12 +229,12 @@ class Stack:
         there = torch.arange(steps, device=self.device) < lengths[..., None]  # (N, B, T)
         states = states + positions(states.flatten(0, 1)).to(states.dtype)
         for number, layer in enumerate(self.one.layers):
-            get = lambda name, number=number: self.parameters[f"layers.{number}.{name}"]  # noqa: E731
+            get = lambda name, number=number: self.state[f"layers.{number}.{name}"]  # noqa: E731
             flat = states.reshape(n, size * steps, width)
             parts = times(flat, get("self_attn.in_proj_weight"), get("self_attn.in_proj_bias"))
             heads = layer.self_attn.num_heads
             asks, keys, values = parts.view(n * size, steps, 3, heads, -1).permute(2, 0, 3, 1, 4)
-            mask = there.view(n * size, 1, 1, steps)
+            mask = there.reshape(n * size, 1, 1, steps)
             read = functional.scaled_dot_product_attention(asks, keys, values, attn_mask=mask)
             read = read.transpose(1, 2).reshape(n, size * steps, width)
             flat = flat + times(read, get("self_attn.out_proj.weight"), get("self_attn.out_proj.bias"))
@@ -233,15 +250,31 @@ def normed(values: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
     return functional.layer_norm(values, values.shape[-1:], eps=eps) * weight[:, None] + bias[:, None]
 
 
+def batch_statistics(
+    values: Tensor, running_mean: Tensor, running_var: Tensor, layer: nn.BatchNorm1d, noise: Noise | None
+) -> tuple[Tensor, Tensor]:
+    """(N, 1, F) means and variances of (N, B, F) values: of the batch in training, which moves the running ones."""
+    if noise is None:
+        return running_mean[:, None], running_var[:, None]
+    share = noise.share[..., None].to(values.dtype)  # no caption: 0
+    mean = (values * share).sum(dim=1, keepdim=True)
+    spread = ((values - mean).square() * share).sum(dim=1, keepdim=True)
+    with torch.no_grad():
+        n, momentum = (share > 0).sum(dim=1), layer.momentum or 0.0
+        running_mean.lerp_(mean[:, 0], momentum)
+        running_var.lerp_(spread[:, 0] * n / (n - 1), momentum)
+    return mean, spread
+
+
 # dropout that follows from a network's seed
 
 
 class Noise:
     """Random bytes of each network for one training step. seeds: (N,) int64 on the device. step: () int64 there, the
-    number of the step, which a CUDA graph reads anew in each replay."""
+    number of the step, which a CUDA graph reads anew in each replay. share: (N, B) of each caption in its batch."""
 
-    def __init__(self, seeds: Tensor, step: Tensor):
-        self.keys, self.drawn = mixed(seeds * 0x2545F4914F6CDD1D + step), 0
+    def __init__(self, seeds: Tensor, step: Tensor, share: Tensor):
+        self.keys, self.drawn, self.share = mixed(seeds * 0x2545F4914F6CDD1D + step), 0, share
 
     def bytes(self, shape: torch.Size) -> Tensor:
         """(N, ...) integers from 0 to 255, others each time. A network's depend neither on N nor on the padding: each
@@ -277,48 +310,115 @@ def dropped(values: Tensor, noise: Noise | None, share: int) -> Tensor:
 # training
 
 
-def in_stacks(
-    learners: Sequence[Learner], settings, device: torch.device, precision: str, tick: Progress
-) -> Iterator[Learner]:
-    """The trained networks, in order: in stacks of neighbours with equally many batches, as many as fit the device. If
-    a stack runs out of memory, half as many are tried. Raises CapbiasError if one network alone does not fit."""
-    done, most = 0, len(learners)
-    while done < len(learners):
-        _, alike = next(groupby(learners[done : done + most], lambda learner: learner.batches(settings.batch)))
-        part = list(islice(alike, fitting(learners[done], settings, device)))
-        size = len(part)
+@dataclass(frozen=True)
+class StackedAttacker(NetworkAttacker):
+    """An attacker whose networks train in stacks on CUDA, and in threads on a CPU."""
 
-        def of_part(share: float, text: str, done=done, size=size) -> None:
-            tick((done + share * size) / len(learners), text)
+    def untrained(
+        self, corpus: Any, training: Training, kept: np.ndarray, n_values: int
+    ) -> tuple[Any, Tokens | Tensor, np.ndarray, dict[str, int]]:
+        """network, captions, copies and vocabulary of a `Learner`."""
+        raise NotImplementedError
+
+    def trained(self, learner: Learner, together: Together | None = None) -> Any:
+        """The attacker of a trained network. together: the networks that trained in one stack with it."""
+        raise NotImplementedError
+
+    def learner(self, corpus: Any, training: Training, n_values: int) -> Learner:
+        """An untrained network and what it learns from."""
+        kept, aside = set_aside(len(training.rows), training.seed, self.patience)
+        network, captions, copies, vocabulary = self.untrained(corpus, training, kept, n_values)
+        start_at_frequencies(network.head, training.labels[kept])
+        return Learner(network, captions, copies, training, kept, aside, vocabulary)
+
+    def train(self, corpus: Any, training: Training, n_values: int, tick: Progress) -> Any:
+        learner = self.learner(corpus, training, n_values)
+        learner.network.to(choose_device(self.device))
+        learn_alone(learner, self, tick)
+        return self.trained(learner)
+
+    def fit_many(self, corpus: Any, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator:
+        """See `base.Attacker`."""
+        on_cpu = choose_device(self.device).type == "cpu"
+        fit = super().fit_many if on_cpu else self.fit_in_stacks
+        yield from fit(corpus, trainings, n_values, tick)
+
+    def fit_in_stacks(self, corpus: Any, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator:
+        """`fit_many` as on CUDA, on any device."""
+        device = choose_device(self.device)
+        learners = [self.learner(corpus, training, n_values) for training in trainings]
+        for part in in_stacks(learners, self, device, tick):
+            together = Together(part, corpus, self.integration_steps, device)
+            for learner in part:
+                yield self.trained(learner, together)
+
+
+def in_stacks(
+    learners: Sequence[Learner], settings: NetworkAttacker, device: torch.device, tick: Progress
+) -> Iterator[list[Learner]]:
+    """The learners, trained, in order: in stacks of neighbours with equally many batches, as many as fit the device.
+    Raises CapbiasError if one network alone does not fit."""
+    done, most, memory = 0, len(learners), 0
+    while done < len(learners):
+        _, alike = next(groupby(learners[done:], lambda learner: len(cut(learner.kept, settings.batch))))
+        part = list(alike)
+
+        def train(size: int, part: list[Learner] = part, done: int = done) -> int:
+            of_part = lambda share, text: tick((done + share * size) / len(learners), text)  # noqa: E731
+            learn_together(part[:size], settings, device, of_part)
+            return size
 
         try:
-            learn_together(part, settings, device, precision, of_part)
+            if device.type == "cuda":
+                memory = memory or memory_of_one(learners, settings, device)
+                most = min(most, fitting(memory, device))
+            size = halving(min(most, len(part)), train)
         except torch.OutOfMemoryError:
-            if len(part) == 1:
-                raise CapbiasError(
-                    f"The memory of {device} does not hold one network and a batch of {settings.batch} captions.",
-                    "Free the memory of the GPU, or choose the device cpu.",
-                ) from None
-            most = len(part) // 2
-            continue
+            raise CapbiasError(
+                f"The memory of {device} does not hold one network and a batch of {settings.batch} captions.",
+                "Free the memory of the GPU, or choose the device cpu.",
+            ) from None
         finally:
             torch.cuda.empty_cache()
-        yield from part
-        done += len(part)
+        if size < min(most, len(part)):
+            most = size
+        yield part[:size]
+        done += size
 
 
-def fitting(learner: Learner, settings, device: torch.device) -> int:
-    """How many networks like this one the free memory of the device holds, at least 1."""
-    if device.type != "cuda":
-        return sys.maxsize
-    weights = sum(parameter.numel() for parameter in learner.network.parameters())
-    states = 0
-    if isinstance(learner.captions, Tokens):
-        longest = int(learner.captions.lengths.max(initial=1))
-        width = getattr(learner.network, "ways", 1) * settings.hidden
-        states = settings.batch * longest * (settings.embedding + settings.layers * STATES_OF_A_LAYER * width)
+def halving(size: int, work: Callable[[int], Any]) -> Any:
+    """What `work` gives for a size: for this one, or for half of it as often as memory runs out. Raises
+    torch.OutOfMemoryError if size 1 does not fit."""
+    while True:
+        try:
+            return work(size)
+        except RuntimeError as error:
+            # An error in the capture of a graph may end in another one.
+            if not any(isinstance(each, torch.OutOfMemoryError) for each in (error, error.__context__)):
+                raise
+            if size == 1:
+                raise torch.OutOfMemoryError(str(error)) from None
+        size //= 2  # not in the handler, whose error holds the memory
+        torch.cuda.empty_cache()
+
+
+def memory_of_one(learners: Sequence[Learner], settings: NetworkAttacker, device: torch.device) -> int:
+    """Bytes that one of these networks takes while it trains, measured on a copy and the longest captions."""
+    learner = max(learners, key=lambda learner: learner.lengths.max())
+    longest = learner.kept[np.argsort(learner.lengths)[-settings.batch :]]
+    aside = longest if len(learner.aside) else learner.aside
+    copy = replace(learner, network=deepcopy(learner.network), kept=longest, aside=aside)
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    learn_together([copy], replace(settings, epochs=1), device, silent)
+    return GRAPH * (torch.cuda.max_memory_allocated(device) - before)
+
+
+def fitting(memory: int, device: torch.device) -> int:
+    """How many networks that take so many bytes each fit the free memory of the device, at least 1."""
+    torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info(device)
-    return max(1, int(SHARE_OF_MEMORY * free / (4 * (COPIES_OF_WEIGHTS * weights + states))))
+    return max(1, int(SHARE_OF_MEMORY * free / max(1, memory)))
 
 
 @dataclass(frozen=True)
@@ -327,24 +427,23 @@ class Reads:
 
     ids: Tensor  # (N, n, W), PAD after the end; (N, n) places of vectors
     lengths: Tensor  # (N, n)
+    counts: Tensor  # (N,) how many of the n captions are a network's; the others are copies of its last one
     vectors: Tensor | None = None  # (D, d)
 
     @classmethod
-    def of(cls, learners: Sequence[Learner], which: Callable[[Learner], np.ndarray], device: torch.device) -> Reads:
-        """Rows of captions, equally many of each network (the last one again where there are fewer)."""
-        rows = [learner.copies[which(learner)] for learner in learners]
+    def of(cls, captions: Sequence[Tokens | Tensor], rows: Sequence[np.ndarray], device: torch.device) -> Reads:
+        """captions: of each network. rows: which of these it reads."""
         most = max(map(len, rows))
+        counts = torch.tensor([len(each) for each in rows], device=device)
         rows = [np.concatenate([each, np.repeat(each[-1:], most - len(each))]) for each in rows]
-        if isinstance(vectors := learners[0].captions, Tensor):
+        if isinstance(vectors := captions[0], Tensor):
             places = torch.from_numpy(np.stack(rows)).to(device)
-            return cls(places, torch.ones_like(places), vectors)
-        lengths = np.stack([learner.captions.lengths[each] for learner, each in zip(learners, rows, strict=True)])
-        ids = np.full((*lengths.shape, lengths.max(initial=1)), PAD)
-        for number, (learner, each) in enumerate(zip(learners, rows, strict=True)):
-            steps = np.arange(ids.shape[2])
-            places = learner.captions.start[each][:, None] + np.minimum(steps, lengths[number][:, None] - 1)
-            ids[number] = np.where(steps < lengths[number][:, None], learner.captions.codes[places], PAD)
-        return cls(torch.from_numpy(ids).to(device), torch.from_numpy(lengths).to(device))
+            return cls(places, torch.ones_like(places), counts, vectors)
+        words = [(each, own) for each, own in zip(captions, rows, strict=True) if isinstance(each, Tokens)]
+        lengths = torch.from_numpy(np.stack([each.lengths[own] for each, own in words])).to(device)
+        ids = [ids_of(each, own, device) for each, own in words]
+        width = max(each.shape[1] for each in ids)
+        return cls(torch.stack([functional.pad(each, (0, width - each.shape[1])) for each in ids]), lengths, counts)
 
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """The captions at (N, B) rows with their lengths, as few columns as they need; or their vectors."""
@@ -354,26 +453,37 @@ class Reads:
         longest = int(lengths.max())
         if longest > EXACT_LENGTHS:
             longest = min(self.ids.shape[2], -(-longest // STEP) * STEP)
-        ids = self.ids[:, :, :longest]
-        return ids.gather(1, rows[..., None].expand(-1, -1, longest)), lengths
+        return at(self.ids[:, :, :longest], rows), lengths
+
+    def parts(self, size: int) -> Iterator[tuple[slice, Tensor]]:
+        """All rows, so many of each network at a time: as a slice, and (N, B)."""
+        n, most = self.ids.shape[:2]
+        for start in range(0, most, size):
+            end = min(start + size, most)
+            yield slice(start, end), torch.arange(start, end, device=self.ids.device).expand(n, -1)
+
+
+def at(values: Tensor, rows: Tensor) -> Tensor:
+    """Those of (N, n, ...) values at (N, B) rows."""
+    return values.gather(1, rows if values.dim() == 2 else rows[..., None].expand(-1, -1, values.shape[2]))
 
 
 class Steps:
     """Training steps of a stack; on CUDA each length is captured once as a graph."""
 
-    def __init__(self, stack: Stack, settings, seeds: Tensor):
-        self.stack, self.seeds, self.graphs = stack, seeds, {}
+    def __init__(self, stack: Stack, settings: NetworkAttacker, seeds: Sequence[int]):
+        self.stack, self.graphs, cuda = stack, {}, stack.device.type == "cuda"
+        self.seeds = torch.tensor(np.array(seeds, dtype=np.int64), device=stack.device)
         self.step = torch.zeros((), dtype=torch.int64, device=stack.device)
-        cuda = stack.device.type == "cuda"
+        self.parameters = [parameter.requires_grad_() for parameter in stack.parameters]
         optimizer = getattr(torch.optim, settings.optimizer)
-        self.optimizer = optimizer(
-            stack.parameters.values(), lr=settings.learning_rate, fused=True, **({"capturable": True} if cuda else {})
-        )
+        more = {"capturable": True} if cuda else {}
+        self.optimizer = optimizer(self.parameters, lr=settings.learning_rate, fused=True, **more)
 
-    def __call__(self, ids: Tensor, lengths: Tensor, answers: Tensor, weight: Tensor) -> Tensor:
-        """(N,) losses of a step."""
+    def __call__(self, ids: Tensor, lengths: Tensor, answers: Tensor, share: Tensor) -> Tensor:
+        """(N,) losses of a step. share: (N, B) of each caption in the mean loss of its batch, 0 for none."""
         self.step += 1
-        given = (ids, lengths, answers, weight)
+        given = (ids, lengths, answers, share)
         if not ids.is_cuda:
             return self._train(*given)
         if ids.shape not in self.graphs:
@@ -384,21 +494,21 @@ class Steps:
         graph.replay()
         return losses
 
-    def _train(self, ids: Tensor, lengths: Tensor, answers: Tensor, weight: Tensor) -> Tensor:
-        losses = stacked_losses(self.stack.logits(ids, lengths, Noise(self.seeds, self.step)), answers)
-        losses = (losses * weight).sum(dim=1)
+    def _train(self, ids: Tensor, lengths: Tensor, answers: Tensor, share: Tensor) -> Tensor:
+        logits = self.stack.logits(ids, lengths, Noise(self.seeds, self.step, share))
+        losses = (caption_losses(logits, answers) * share).sum(dim=1)
         losses.sum().backward()
-        with torch.no_grad():
-            if (words := self.stack.parameters.get("words.weight")) is not None:
-                words.grad[:, PAD] = 0  # as nn.Embedding's padding
+        if self.stack.words and (gradient := self.stack.state["words.weight"].grad) is not None:
+            gradient[:, PAD] = 0  # as nn.Embedding's padding
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=False)
         return losses.detach()
 
-    def _captured(self, places: list[Tensor]):
+    def _captured(self, places: list[Tensor]) -> tuple[torch.cuda.CUDAGraph, list[Tensor], Tensor]:
         """A graph of one step. The steps that warm it up are undone."""
-        parameters, state = list(self.stack.parameters.values()), self.optimizer.state
-        before = [(p.detach().clone(), {key: value.clone() for key, value in state[p].items()}) for p in parameters]
+        state, moments = self.stack.state.values(), self.optimizer.state
+        before = [value.detach().clone() for value in state]
+        moments_before = [{key: value.clone() for key, value in moments[each].items()} for each in self.parameters]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -410,104 +520,172 @@ class Steps:
         with torch.cuda.graph(graph, pool=pool):
             losses = self._train(*places)
         with torch.no_grad():
-            for parameter, (value, kept) in zip(parameters, before, strict=True):
-                parameter.copy_(value)
-                if parameter.grad is not None:
-                    parameter.grad.zero_()
-                for key, place in state[parameter].items():
+            for value, kept in zip(state, before, strict=True):
+                value.copy_(kept)
+            for parameter, kept in zip(self.parameters, moments_before, strict=True):
+                for key, place in moments[parameter].items():
                     place.copy_(kept[key]) if kept else place.zero_()
         return graph, places, losses
 
 
-def stacked_losses(logits: Tensor, answers: Tensor) -> Tensor:
-    """(N, B) cross-entropy of each caption. answers: (N, B) integers, or (N, B, L) of 0 or 1 (losses are summed)."""
-    if answers.dim() == 3:
-        return functional.binary_cross_entropy_with_logits(logits, answers.to(logits), reduction="none").sum(dim=2)
-    if logits.shape[2] == 1:
-        return functional.binary_cross_entropy_with_logits(logits[..., 0], answers.to(logits), reduction="none")
-    return functional.cross_entropy(logits.transpose(1, 2), answers.long(), reduction="none")
+def learn_together(
+    learners: Sequence[Learner], settings: NetworkAttacker, device: torch.device, tick: Progress
+) -> None:
+    """Train the networks in place; each then has the weights of its best epoch. They are as before if this raises an
+    error, such as torch.OutOfMemoryError.
 
-
-def learn_together(learners: Sequence[Learner], settings, device: torch.device, precision: str, tick: Progress) -> None:
-    """Train the networks in place; each then has the weights of its best epoch. Raises torch.OutOfMemoryError if they
-    do not fit the device; the networks are as before then.
-
-    settings: of their attacker. All have the same shape, but for their vocabularies, and train on equally many
-    batches.
+    All have the same shape, but for their vocabularies, and train on equally many batches.
     """
-    stack = Stack([learner.network for learner in learners], device, torch.bfloat16 if precision == BF16 else None)
-    kept = Reads.of(learners, lambda learner: learner.kept, device)
-    sizes = torch.tensor([len(learner.kept) for learner in learners], device=device)
-    answers = _answers(learners, lambda learner: learner.kept, device)
-    aside = bool(len(learners[0].aside))
-    scored = Reads.of(learners, lambda learner: learner.aside, device) if aside else None
-    truth = _answers(learners, lambda learner: learner.aside, device) if aside else None
-    asides = torch.tensor([len(learner.aside) for learner in learners], device=device)
-    seeds = [child_seed(learner.seed, FIT, DROP) for learner in learners]
-    steps = Steps(stack, settings, torch.tensor(np.array(seeds, dtype=np.uint64).view(np.int64), device=device))
-    orders = [np.random.default_rng(child_seed(learner.seed, FIT, ORDER)) for learner in learners]
-    most, size = kept.ids.shape[1], settings.batch
-    batches = math.ceil(most / size)
-    lengths = kept.lengths.cpu().numpy()
-    best = {name: value.detach().clone() for name, value in stack.parameters.items()}
-    lowest = torch.full((len(learners),), math.inf, device=device)
-    chosen, going = torch.zeros_like(sizes), torch.ones_like(sizes, dtype=torch.bool)
-    with matmul_precision(precision):
-        for epoch in range(settings.epochs):
-            places = np.zeros((len(learners), batches * size), dtype=np.int64)
-            weight = np.zeros(places.shape, dtype=np.float32)
-            for number, (learner, rng) in enumerate(zip(learners, orders, strict=True)):
-                n = len(learner.kept)
-                order = np.lexsort((rng.random(n), lengths[number, :n]))  # similar lengths together, ties at random
-                places[number, :n], weight[number, :n] = order, 1
-            rows = torch.from_numpy(places.reshape(len(learners), batches, size)).to(device)
-            share = torch.from_numpy(weight.reshape(rows.shape)).to(device)
-            share = share / share.sum(dim=2, keepdim=True).clamp(min=1)
-            visits = np.random.default_rng(child_seed(epoch, FIT, ORDER)).permutation(batches)
-            for done, visit in enumerate(visits, start=1):
-                part = rows[:, visit]
-                losses = steps(*kept.batch(part), _at(answers, part), share[:, visit])
-                if done == batches or done % BATCHES_PER_REPORT == 0:
-                    about = f"epoch {epoch + 1} of {settings.epochs}, loss {losses.mean().item():.2f}"
-                    tick((epoch + done / batches) / settings.epochs, about)
-            if scored is None or truth is None:
-                continue
-            loss = _scored_losses(stack, scored, truth, asides)
-            better = going & (loss < lowest)
-            lowest, chosen = torch.where(better, loss, lowest), torch.where(better, epoch, chosen)
-            for name, value in stack.parameters.items():
-                best[name][better] = value.detach()[better]
-            going &= epoch - chosen < settings.patience
-            if not going.any():
-                break
-    stack.give_back(best if aside else {name: value.detach() for name, value in stack.parameters.items()})
+    low = torch.bfloat16 if settings.precision == BF16 else None
+    stack = Stack([learner.network.eval() for learner in learners], device, low)
+    steps = Steps(stack, settings, [child_seed(learner.training.seed, FIT, DROP) for learner in learners])
+    kept, answers = _given(learners, [learner.kept for learner in learners], device)
+    scored, truth = _given(learners, [learner.aside for learner in learners], device)
+    orders = [np.random.default_rng(child_seed(learner.training.seed, FIT, ORDER)) for learner in learners]
+    best = {name: value.detach().clone() for name, value in stack.state.items()}
+    chooses = bool(len(learners[0].aside))
+
+    def steps_of(epoch: int) -> tuple[int, Iterable[Tensor]]:
+        batches = [
+            epoch_batches(learner, epoch, rng, settings.batch) for learner, rng in zip(learners, orders, strict=True)
+        ]
+        rows, share = (torch.from_numpy(values).to(device) for values in laid_out(batches))
+        taken = (steps(*kept.batch(row), at(answers, row), part) for row, part in zip(rows, share, strict=True))
+        return len(rows), taken
+
+    def losses_aside() -> np.ndarray:
+        total = torch.zeros(len(learners), dtype=torch.float64, device=device)
+        for _, rows in scored.parts(settings.batch):
+            with torch.no_grad():
+                losses = caption_losses(stack.logits(*scored.batch(rows)), at(truth, rows))
+            total += (losses * (rows < scored.counts[:, None])).sum(dim=1)
+        return (total / scored.counts).cpu().numpy()
+
+    def keep(better: np.ndarray) -> None:
+        which = torch.from_numpy(better).to(device)
+        for name, value in stack.state.items():
+            best[name][which] = value.detach()[which]
+
+    with matmul_precision(settings.precision):
+        run_epochs(settings, steps_of, losses_aside if chooses else None, keep, tick)
+    stack.give_back(best if chooses else stack.state)
 
 
-def _answers(learners: Sequence[Learner], which: Callable[[Learner], np.ndarray], device: torch.device) -> Tensor:
-    """(N, n) labels or (N, n, L) of task words, 0 where a network has fewer captions."""
-    labels = [np.asarray(learner.labels)[which(learner)] for learner in learners]
-    most = max(map(len, labels))
-    padded = [np.pad(each, ((0, most - len(each)), *[(0, 0)] * (each.ndim - 1))) for each in labels]
-    return torch.from_numpy(np.stack(padded).astype(np.int64)).to(device)
+def _given(learners: Sequence[Learner], rows: list[np.ndarray], device: torch.device) -> tuple[Reads, Tensor]:
+    """Captions at rows of each training, and their labels (N, n), or (N, n, L) of task words."""
+    most, labels = max(map(len, rows)), []
+    for learner, each in zip(learners, rows, strict=True):
+        own = np.asarray(learner.training.labels)[each].astype(np.int64)
+        labels.append(np.pad(own, ((0, most - len(own)), *[(0, 0)] * (own.ndim - 1))))
+    copies = [learner.copies[each] for learner, each in zip(learners, rows, strict=True)]
+    reads = Reads.of([learner.captions for learner in learners], copies, device)
+    return reads, torch.from_numpy(np.stack(labels)).to(device)
 
 
-def _at(answers: Tensor, rows: Tensor) -> Tensor:
-    return answers.gather(1, rows if answers.dim() == 2 else rows[..., None].expand(-1, -1, answers.shape[2]))
+def epoch_batches(learner: Learner, epoch: int, rng: np.random.Generator, size: int) -> list[np.ndarray]:
+    """Positions in `kept`. All networks visit the batches of their sorted captions in one order, so that those of a
+    step are of similar length; ties are at random."""
+    n = len(learner.kept)
+    if isinstance(learner.captions, Tensor):
+        return cut(rng.permutation(n), size)
+    whole = cut(np.lexsort((rng.random(n), learner.lengths)), size)
+    return [whole[visit] for visit in np.random.default_rng(child_seed(epoch, FIT, ORDER)).permutation(len(whole))]
 
 
-def _scored_losses(stack: Stack, scored: Reads, truth: Tensor, asides: Tensor) -> Tensor:
-    """(N,) mean losses on the captions set aside."""
-    total = torch.zeros(len(asides), device=stack.device)
-    for rows in _parts(scored.ids.shape[1], stack):
-        with torch.no_grad():
-            losses = stacked_losses(stack.logits(*scored.batch(rows)).float(), _at(truth, rows))
-        total += (losses * (rows < asides[:, None])).sum(dim=1)
-    return total / asides
+def laid_out(batches: Sequence[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """(S, N, B) rows of the batches of N networks in S steps, and the share (S, N, B) of each in its batch, 0 for rows
+    that fill smaller batches."""
+    width = max(len(batch) for own in batches for batch in own)
+    rows = np.zeros((len(batches[0]), len(batches), width), dtype=np.int64)
+    share = np.zeros(rows.shape, dtype=np.float32)
+    for number, own in enumerate(batches):
+        for step, batch in enumerate(own):
+            rows[step, number, : len(batch)], share[step, number, : len(batch)] = batch, 1 / len(batch)
+    return rows, share
 
 
-def _parts(n: int, stack: Stack) -> Iterator[Tensor]:
-    for start in range(0, n, SCORED):
-        yield torch.arange(start, min(start + SCORED, n), device=stack.device).expand(len(stack.networks), -1)
+# what trained networks read
+
+
+class Together:
+    """Trained networks of one stack: each reads what its training is to read, all of them at once, on first use."""
+
+    def __init__(self, learners: Sequence[Learner], corpus: Corpus, integration_steps: int, device: torch.device):
+        self.learners, self.corpus, self.integration_steps, self.device = learners, corpus, integration_steps, device
+
+    @cached_property
+    def numbers(self) -> list[np.ndarray]:
+        """For each network the captions of the corpus that it reads."""
+        return [np.unique(self.corpus.copy_of[learner.training.reads]) for learner in self.learners]
+
+    def places(self, network: nn.Module, corpus: Corpus, rows: np.ndarray) -> tuple[int, np.ndarray] | None:
+        """The number of a network, and where these captions are among those that it reads; None if some are not."""
+        number = next(number for number, learner in enumerate(self.learners) if learner.network is network)
+        if corpus is not self.corpus or not np.isin(asked := corpus.copy_of[rows], self.numbers[number]).all():
+            return None
+        return number, np.searchsorted(self.numbers[number], asked)
+
+    @cached_property
+    def logits(self) -> list[np.ndarray]:
+        """For each network (n, C) of the captions that it reads."""
+        return halving(SCORING_BATCH, self._logits)
+
+    @cached_property
+    def attributions(self) -> list[tuple[list[np.ndarray], np.ndarray, np.ndarray]]:
+        """For each network `attribute` of the captions that it reads, by Captum."""
+        need("Attributing words", "captum")
+        return halving(SCORING_BATCH, self._attributions)
+
+    def _reads(self) -> tuple[Stack, Reads, list[np.ndarray], list[Tokens]]:
+        """The networks, their captions from the longest on, the order of these, and the captions as words."""
+        captions = [self.corpus.distinct.rows(numbers) for numbers in self.numbers]
+        coded = [with_ids(each, one.vocabulary) for each, one in zip(captions, self.learners, strict=True)]
+        orders = [np.argsort(-each.lengths, kind="stable") for each in coded]
+        stack = Stack([learner.network for learner in self.learners], self.device)
+        return stack, Reads.of(coded, orders, self.device), orders, captions
+
+    def _logits(self, size: int, of_nothing: bool = False) -> list[np.ndarray]:
+        """of_nothing: of embeddings of zero, in captions of the same lengths."""
+        stack, reads, orders, _ = self._reads()
+        found = [np.empty((len(order), width_of(stack.one.head))) for order in orders]
+        with torch.no_grad(), matmul_precision(FP32):
+            for part, rows in reads.parts(size):
+                ids, lengths = reads.batch(rows)
+                states = stack.embedded(ids)
+                logits = stack.read(torch.zeros_like(states) if of_nothing else states, lengths).double().cpu().numpy()
+                for own, order, values in zip(found, orders, logits, strict=True):
+                    own[order[part]] = values[: len(order[part])]
+        return found
+
+    def _attributions(self, size: int) -> list[tuple[list[np.ndarray], np.ndarray, np.ndarray]]:
+        from captum.attr import IntegratedGradients
+
+        stack, reads, orders, captions = self._reads()
+
+        def logits(states: Tensor, lengths: Tensor) -> Tensor:
+            """(B, N, T, E) and (B, N) to (B, C) sums over the networks: each state has the gradient of its network."""
+            return stack.read(states.transpose(0, 1), lengths.T).sum(dim=0)
+
+        gradients, count = IntegratedGradients(logits), width_of(stack.one.head)
+        words = [[np.zeros((0, count))] * len(order) for order in orders]
+        with matmul_precision(FP32):
+            for part, rows in reads.parts(size):
+                ids, lengths = reads.batch(rows)
+                states, shares = stack.embedded(ids).transpose(0, 1), []
+                for logit in range(count):
+                    values = gradients.attribute(
+                        states,
+                        target=logit,
+                        additional_forward_args=(lengths.T,),
+                        n_steps=self.integration_steps,
+                        internal_batch_size=size,
+                    )
+                    shares.append(values.detach().sum(dim=3).double().cpu().numpy())
+                of_words = np.stack(shares, axis=-1)  # (B, N, T, C)
+                for number, order in enumerate(orders):
+                    for place, caption in enumerate(order[part]):
+                        words[number][caption] = of_words[place, number, : captions[number].lengths[caption]]
+        return list(zip(words, self._logits(size, of_nothing=True), self.logits, strict=True))
 
 
 @contextmanager

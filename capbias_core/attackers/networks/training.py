@@ -2,7 +2,7 @@
 
 An attacker here is an encoder (captions to vectors, trained or frozen) and a head (a vector to logits). Each seed
 trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds do
-not. On CUDA they train in stacks instead (stacked.py). `benchmarks/lstm_against_loop.py` compares with a plain loop.
+not. On CUDA they train in stacks instead (stacked.py). `benchmarks/stacks.py` compares with a plain loop.
 
 A network reads each distinct caption of a batch once, together with the others of its length, so nothing is padded. A
 training batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from copy import deepcopy
 from dataclasses import dataclass
@@ -170,12 +170,13 @@ def logit_count(labels: np.ndarray, n_values: int) -> int:
 
 
 def caption_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """(B,) cross-entropy of each caption from (B, C) logits. labels: (B,), or (B, L) of 0 or 1 (losses are summed)."""
-    if labels.dim() == 2:
-        return functional.binary_cross_entropy_with_logits(logits, labels.to(logits), reduction="none").sum(dim=1)
-    if logits.shape[1] == 1:
-        return functional.binary_cross_entropy_with_logits(logits[:, 0], labels.to(logits), reduction="none")
-    return functional.cross_entropy(logits, labels.long(), reduction="none")
+    """(..., B) cross-entropy of each caption from (..., B, C) logits. labels: (..., B), or (..., B, L) of 0 or 1, whose
+    losses are summed."""
+    if labels.dim() == logits.dim():
+        return functional.binary_cross_entropy_with_logits(logits, labels.to(logits), reduction="none").sum(dim=-1)
+    if logits.shape[-1] == 1:
+        return functional.binary_cross_entropy_with_logits(logits[..., 0], labels.to(logits), reduction="none")
+    return functional.cross_entropy(logits.movedim(-1, 1), labels.long(), reduction="none")
 
 
 def set_aside(n: int, seed: int, patience: int) -> tuple[np.ndarray, np.ndarray]:
@@ -183,6 +184,57 @@ def set_aside(n: int, seed: int, patience: int) -> tuple[np.ndarray, np.ndarray]
     order = np.random.default_rng(child_seed(seed, FIT, SET_ASIDE)).permutation(n)
     aside, kept = np.split(order, [max(1, n // ASIDE) if patience else 0])
     return kept, aside
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A network and what it learns from."""
+
+    network: Any  # untrained, and trained in place; it has a head, and reads ids with `vectors` if captions are words
+    captions: Tokens | Tensor  # D distinct ones with the network's ids; or (D, d) vectors of a frozen encoder
+    copies: np.ndarray  # (n,) which of these each of the training's n captions is
+    training: Training
+    kept: np.ndarray  # positions among the n captions of those to train on
+    aside: np.ndarray  # and of those that choose the epoch
+    vocabulary: Mapping[str, int]  # of captions as words
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Words of the captions to train on, 1 of a vector."""
+        numbers = self.copies[self.kept]
+        return self.captions.lengths[numbers] if isinstance(self.captions, Tokens) else np.ones(len(numbers), int)
+
+
+def run_epochs(
+    settings: NetworkAttacker,
+    steps: Callable[[int], tuple[int, Iterable[Tensor]]],
+    losses_aside: Callable[[], np.ndarray] | None,
+    keep: Callable[[np.ndarray], None],
+    tick: Progress,
+) -> None:
+    """Train N networks until each has gone `patience` epochs without a lower loss, or for all epochs.
+
+    steps: for an epoch how many steps it has, and the losses (N,) of each as it is taken. losses_aside: (N,) after an
+    epoch, on the captions that choose it (None: all epochs are run). keep: hold the weights of these networks, (N,)
+    booleans, as the best so far.
+    """
+    lowest, best_epoch, going = np.array([np.inf]), np.array([0]), np.array([True])
+    for epoch in range(settings.epochs):
+        (count, taken), total = steps(epoch), torch.zeros(())
+        for done, losses in enumerate(taken, start=1):
+            total = total.to(losses.device) + losses.mean()
+            if done == count or done % BATCHES_PER_REPORT == 0:
+                share = (epoch + done / count) / settings.epochs
+                tick(share, f"epoch {epoch + 1} of {settings.epochs}, loss {total.item() / done:.2f}")
+        if losses_aside is None:
+            continue
+        losses = losses_aside()
+        better = going & (losses < lowest)
+        lowest, best_epoch = np.where(better, losses, lowest), np.where(better, epoch, best_epoch)
+        keep(better)
+        going = going & (epoch - best_epoch < settings.patience)
+        if not going.any():
+            break
 
 
 def learn(
@@ -207,32 +259,34 @@ def learn(
         if isinstance(module, Dropout):
             module.rng = drop
     optimizer = getattr(torch.optim, settings.optimizer)(network.parameters(), lr=settings.learning_rate, fused=True)
-    lowest, best_epoch, best_weights = float("inf"), 0, None
+    best_weights = {}
 
     def losses(rows: np.ndarray) -> Tensor:
         return caption_losses(logits(rows), answers[torch.from_numpy(rows)])
 
-    for epoch in range(settings.epochs):
+    def step(rows: np.ndarray) -> Tensor:
+        loss = losses(rows).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    def steps(_epoch: int) -> tuple[int, Iterable[Tensor]]:
         network.train()
-        order, total = batches(rng), torch.zeros((), device=device)
-        for done, batch in enumerate(order, start=1):
-            loss = losses(kept[batch]).mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.detach()
-            if done == len(order) or done % BATCHES_PER_REPORT == 0:
-                share = (epoch + done / len(order)) / settings.epochs
-                tick(share, f"epoch {epoch + 1} of {settings.epochs}, loss {total.item() / done:.2f}")
+        order = batches(rng)
+        return len(order), (step(kept[batch]) for batch in order)
+
+    def losses_aside() -> np.ndarray:
         network.eval()
-        if len(aside):
-            with torch.no_grad():
-                parts = np.split(aside, range(SCORING_BATCH, len(aside), SCORING_BATCH))
-                loss = sum(losses(part).sum().item() for part in parts) / len(aside)
-            if loss < lowest:
-                lowest, best_epoch, best_weights = loss, epoch, deepcopy(network.state_dict())
-            if epoch - best_epoch >= settings.patience:
-                break
+        with torch.no_grad():
+            parts = np.split(aside, range(SCORING_BATCH, len(aside), SCORING_BATCH))
+            return np.array([sum(losses(part).sum().item() for part in parts) / len(aside)])
+
+    def keep(better: np.ndarray) -> None:
+        if better.all():
+            best_weights.update(deepcopy(network.state_dict()))
+
+    run_epochs(settings, steps, losses_aside if len(aside) else None, keep, tick)
     network.eval()
     if best_weights:
         network.load_state_dict(best_weights)
@@ -240,23 +294,22 @@ def learn(
     tick(1.0, "")
 
 
-def learn_captions(
-    network: Any,
-    captions: Tokens,
-    copies: np.ndarray,
-    training: Training,
-    split: tuple[np.ndarray, np.ndarray],
-    settings: NetworkAttacker,
-    tick: Progress,
-) -> None:
-    """`learn` for a network that reads captions with its ids. copies: (n,) the caption of each row."""
+def learn_alone(learner: Learner, settings: NetworkAttacker, tick: Progress) -> None:
+    """`learn` for one learner."""
+    network, captions, copies = learner.network, learner.captions, learner.copies
     device = next(network.parameters()).device
 
     def logits(rows: np.ndarray) -> Tensor:
-        return network.head(read(network.vectors, captions, copies[rows], device))
+        if isinstance(captions, Tokens):
+            return network.head(read(network.vectors, captions, copies[rows], device))
+        return network.head(captions[torch.from_numpy(copies[rows])])
 
-    batches = partial(batches_by_length, captions.lengths[copies[split[0]]], settings.batch)
-    learn(network, logits, training, split, batches, settings, tick)
+    def batches(rng: np.random.Generator) -> list[np.ndarray]:
+        if isinstance(captions, Tokens):
+            return batches_by_length(learner.lengths, settings.batch, rng)
+        return cut(rng.permutation(len(learner.kept)), settings.batch)
+
+    learn(network, logits, learner.training, (learner.kept, learner.aside), batches, settings, tick)
 
 
 def logits_of(network: Any, captions: Tokens) -> np.ndarray:
@@ -356,7 +409,13 @@ class Attributed:
         within `delta`.
         """
         captions, copies = corpus.at(rows)
-        words, baseline, logits = self.attribute(captions)
-        sums = np.array([values.sum(axis=0) for values in words]).reshape(logits.shape)
-        delta = np.abs(baseline + sums - logits).max(axis=1, initial=0)
-        return Contributions([words[copy] for copy in copies], baseline[copies], delta[copies])
+        return contributions_of(*self.attribute(captions), copies)
+
+
+def contributions_of(
+    words: Sequence[np.ndarray], baseline: np.ndarray, logits: np.ndarray, copies: np.ndarray
+) -> Contributions:
+    """What `attribute` gives, for each of these captions."""
+    sums = np.array([values.sum(axis=0) for values in words]).reshape(logits.shape)
+    delta = np.abs(baseline + sums - logits).max(axis=1, initial=0)
+    return Contributions([words[copy] for copy in copies], baseline[copies], delta[copies])
