@@ -98,6 +98,7 @@ class Attacker(Protocol):
         more, L for task words; `contributions(corpus, rows)`, what each word adds to them; and, if its entry has
         `attends`, `attention(corpus, rows)`.
         """
+        ...
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
@@ -235,7 +236,7 @@ def _selected(
     """Which captions are listed. labels: the hash of a table; column, value: what its images have there; '' for all
     images, and for none if a column holds no value. photographs: the hash of their list, to leave out other images.
     rule, _picked: of `_slice`."""
-    chosen = [] if _picked is None else [_picked]
+    chosen: list[Collection[str]] = [] if _picked is None else [_picked]
     if column:
         chosen.append(caption_views.images_with(cached.captions(folder, labels), column, value) if value else set())
     if photographs:

@@ -93,7 +93,8 @@ class Recurrence(torch.autograd.Function):
         return states[1:]
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx, *grads: Tensor):
+        (grad,) = grads
         weights, states, *rest = ctx.saved_tensors
         steps, rows, hidden = grad.shape
         groups, cells, spaces = len(weights), rest[: steps + 1], rest[steps + 1 :]
@@ -200,6 +201,7 @@ class Stack:
         step = torch.arange(steps, device=self.device)
         turned = torch.where(step < lengths[..., None], lengths[..., None] - 1 - step, step)  # the last word first
         turn = lambda values: values.gather(2, turned[..., None].expand(-1, -1, -1, values.shape[-1]))  # noqa: E731
+        read = states
         for layer in range(layers):
             states = dropped(states, noise, self.one.dropout.dropped)
             gates, recurrent = [], []
@@ -220,7 +222,7 @@ class Stack:
             if layer < layers - 1:
                 read = read.permute(1, 2, 3, 0, 4)
                 states = torch.cat([turn(read[:, 1]) if way else read[:, 0] for way in range(ways)], dim=-1)
-        last = (lengths - 1).view(1, n, 1, size, 1).expand(1, n, ways, size, hidden)
+        last = (lengths - 1).view(1, n, 1, size, 1).expand(1, n, ways, size, read.shape[-1])
         return read.gather(0, last)[0].transpose(1, 2)
 
     def _transformer(self, states: Tensor, lengths: Tensor, noise: Noise | None) -> Tensor:
