@@ -239,6 +239,24 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PairFlags(InputFlags):
+    """The flags of a command that reads two captioners of a collection, or scores those of files."""
+
+    attribute: Annotated[str, flag("the attribute (files need it; default: as the page Answer)", "NAME", INPUTS)] = ""
+    references: Annotated[
+        str, flag("human captions (default: of the best answer; files: detected)", "NAME", INPUTS)
+    ] = ""
+    attacker: Annotated[str, flag("the attacker (default: of the best answer; files: ngram)", "NAME", HOW)] = ""
+    seeds: Annotated[int | None, flag("its seeds (default: of the best answer; files: the usual)", "N", HOW)] = None
+
+    def check(self, files: bool) -> None:
+        """Raises CapbiasError for flags of files beside a collection."""
+        self._check_form(files, {})
+        if self.collection and (stray := [name for name in ("captions", "labels") if getattr(self, name)]):
+            raise CapbiasError(f"{', '.join(map(flag_name, stray))} only applies to files.", "Leave it out.")
+
+
 @contextmanager
 def inputs(flags: InputFlags, question: Question, tell=say) -> Iterator[tuple[Workspace, Question]]:
     """A workspace and the question with the names of its inputs: of a collection, or of files, which are kept in
