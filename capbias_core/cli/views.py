@@ -75,6 +75,7 @@ from capbias_core.views.conditions import COLUMNS, condition_rows
 from capbias_core.views.consistency import alignment, proxy_scores
 from capbias_core.views.consistency import consistency as consistency_rows
 from capbias_core.views.known_answer import known_answers, printed_answers
+from capbias_core.views.leaderboard import ASIDE, CAPTIONER
 from capbias_core.views.lengths import CUTS, by_length, cut_of, keep_cuts
 from capbias_core.views.published import PAPERS, beside_measured, beside_table, measured_rows, noted
 from capbias_core.views.registry import VIEWS
@@ -163,6 +164,35 @@ def _read(read: Callable[[Path], Any], path: str) -> Any:
 def by_value(*, flags: Annotated[ScopeFlags, Flags], output: ShownFlag = None) -> int:
     """Leakage by group: LIC_M by labelled value, from finished runs of LIC."""
     return write_shown(flags.answer("by-value"), output)
+
+
+@command(
+    "leaderboard",
+    """\
+  capbias view leaderboard --collection coco
+  capbias view leaderboard --collection coco --sort words --output leaderboard.tex
+
+Each attribute by the comparison that answers best. Captioners that were measured with other settings or on different
+images are marked and not ranked.""",
+    app,
+).default
+def leaderboard(
+    *,
+    collection: CollectionFlag,
+    workspace: WorkspaceFlag = None,
+    sort: Annotated[
+        str,
+        flag(
+            f"an attribute, {', '.join((CAPTIONER, *ASIDE))} (default: the attribute of most captioners)", "NAME", WHAT
+        ),
+    ] = "",
+    output: ShownFlag = None,
+) -> int:
+    """Captioners by attributes: LIC with its interval and verdict, images, caption length and refusals."""
+    with opened(workspace) as store:
+        known_collection(store, collection)
+        shown = VIEWS["leaderboard"].answer(scope(store, collection), sort=sort)
+    return write_shown(shown, output)
 
 
 GATE = {FAILED: RUN_FAILED, UNDECIDED: BAD_INPUT, PASSED: DONE}

@@ -96,9 +96,7 @@ def _key(spec: RunSpec) -> str:
 
 
 def _settings(run: RunRow) -> str:
-    spec = run.spec
-    parts = (spec.attacker, counted(len(spec.seeds), "seed") if spec.attacker else "", spec.coverage.replace("_", " "))
-    return ", ".join(filter(None, parts)) or "other inputs or options"
+    return f"{run.spec.attacker}, {counted(_seeds(run), 'seed')}" if run.spec.attacker else ""
 
 
 class Runs:
@@ -148,8 +146,10 @@ class Runs:
         by_model = self.by_measure.get(name, {})
         if missing := [of for of in self.names if of not in by_model]:
             return f"it is not measured of {listed(missing)}"
-        texts = [f"{of} ({'; '.join(dict.fromkeys(map(_settings, by_model[of])))})" for of in self.names]
-        return f"it is measured with different settings: {listed(texts)}"
+        settings = {of: "; ".join(dict.fromkeys(map(_settings, by_model[of]))) for of in self.names}
+        if len(set(settings.values())) == 1:
+            return "its runs differ in human captions, objects or options"
+        return f"it is measured with different settings: {listed([f'{of} ({by})' for of, by in settings.items()])}"
 
     @property
     def answering(self) -> str:
@@ -232,8 +232,9 @@ def _changes(workspace: Workspace, pair: tuple[RunRow, RunRow], values: int) -> 
 
 
 def title_of(metric: str, direction: str = "") -> str:
-    """A metric's short title with its direction: `CIDEr`, `LIC_M`, `DBAC A→T`."""
-    return measure(METRICS[metric].title.partition(",")[0], direction)
+    """A metric's title with its direction, its name if that is shorter: `CIDEr`, `ratio`, `DBAC A→T`."""
+    title = METRICS[metric].title.partition(",")[0]
+    return measure(title if len(title) <= len(metric) + 1 else metric, direction)
 
 
 def clause(row: dict[str, Any]) -> str:
@@ -306,7 +307,7 @@ def change(scope: Scope, metrics: Sequence[str] = ()) -> Shown:
     settings = ""
     if found.attacker:
         settings = f"{scope.attribute}: {found.attacker}, {counted(found.seeds, 'seed')}"
-        settings += f", human captions {_human(scope)}." if found.references else ", no human captions."
+        settings += f"; human captions: {_human(scope)}." if found.references else "; no human captions."
     notes = (
         f"{INTERVALS} {judged}. Metrics that are not tested carry no claim.",
         _verdicts(scope),
@@ -352,7 +353,7 @@ def change_table(rows: pd.DataFrame, scope: Scope) -> pd.DataFrame:
         if row["tested"] and METRICS[row["metric"]].better == "none":
             claim = row["undecided"] or "neither end is better"
         table.append(
-            {"metric": f"{title_of(row['metric'], row['direction'])}{arrow}"}
+            {"metric": f"{measure(METRICS[row['metric']].title.partition(',')[0], row['direction'])}{arrow}"}
             | numbers
             | {
                 "change": ""

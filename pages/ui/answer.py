@@ -20,6 +20,7 @@ from capbias_core.views import sentence
 from capbias_core.views.captions import caption_runs
 from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
+from capbias_core.views.leaderboard import leads
 from capbias_core.views.published import measured_rows
 from capbias_core.views.results import Comparison, current_runs, like_with_like
 from capbias_core.views.words import STYLE as COLOURS
@@ -67,6 +68,8 @@ def answer_page() -> None:
     if comparisons:
         comparison, table = _chosen(bar, comparisons)
         _answer(bar, comparison, table, comparisons)
+        if leads(comparisons):
+            view.link(st, "pages/2_Scores.py", "Leaderboard", ":material/leaderboard:", tab="Leaderboard")
         if st.button("Load captions", icon=":material/upload:"):
             view.go("pages/1_Data.py")
     elif active_runs(workspace, collection):
