@@ -1,8 +1,8 @@
 """How often does the gate `view change --fail-if worse` fire for twins, and for a captioner that is truly worse?
 
 Twins are two captioners of one process: of each image two human captions, which of them is whose drawn at random; in
-`word` a stereotyped word is added to 30% of the captions of both, drawn apart. The three other human captions are the
-references. In `swapped` the second captioner is sat with 30% of its captions swapped toward the label (made.py). The
+`word` a stereotyped word is added to 30% of the captions of both, drawn apart. Another human caption of each image is
+the reference. In `swapped` the second captioner is sat with 30% of its captions swapped toward the label (made.py). The
 files in DATA are those of made.py.
 
     python -m benchmarks.statistics.gate DATA --images 1200 --sets 100 --seeds 10
@@ -22,7 +22,6 @@ from capbias_core.prepare.text import tokenize
 from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.runs.run import run_in_memory
-from capbias_core.types import silent
 from capbias_core.views.change import change_rows, gate, pair_scope
 from capbias_core.workspace.memory import MemoryWorkspace
 
@@ -43,14 +42,14 @@ def twins(world: World, word: float) -> tuple[Texts, Texts, list[list[str]]]:
             world.own = side
             made.append(world.with_word(word))
         sides = made[0], made[1]
-    return sides[0], sides[1], world.references[1:]
+    return sides[0], sides[1], world.references[1:2]
 
 
 def swapped(world: World) -> tuple[Texts, Texts, list[list[str]]]:
     """sat, and sat with captions swapped toward the label."""
     model = json.loads((world.data / "results" / "sat.json").read_text())
     written = {row["image_id"]: tokenize(row["caption"]) for row in model}
-    return {image: written[image] for image in world.ids}, world.swapped("sat", 0.3), world.references
+    return {image: written[image] for image in world.ids}, world.swapped("sat", 0.3), world.references[:1]
 
 
 MAKERS = {"human": lambda world: twins(world, 0.0), "word": lambda world: twins(world, 0.3), "swapped": swapped}
@@ -76,7 +75,7 @@ def ended(world: World, maker: str, seeds: int) -> list[str]:
         collection="c",
     )
     workspace = MemoryWorkspace()
-    question = resolve(workspace, question, silent)
+    question = resolve(workspace, question, lambda line: None)
     report = measured(workspace, question, run_in_memory)
     assert not report.failed, report.failed
     scope = pair_scope(workspace, "c", "before", "after", "gender")

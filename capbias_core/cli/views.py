@@ -208,8 +208,9 @@ def pair(flags: PairFlags, names: Sequence[str], metrics: Sequence[str]) -> Iter
         flags.check(files=False)
         with opened(flags.workspace) as store:
             known_collection(store, flags.collection)
+            first, second = names
             chosen = (flags.attribute, flags.attacker, flags.seeds, flags.references)
-            yield pair_scope(store, flags.collection, *names, *chosen)
+            yield pair_scope(store, flags.collection, first, second, *chosen)
         return
     given = {"references": flags.references or None, "attacker": [flags.attacker] if flags.attacker else None}
     question = flags.question(tuple(names), metrics=metrics, **given)
@@ -219,7 +220,8 @@ def pair(flags: PairFlags, names: Sequence[str], metrics: Sequence[str]) -> Iter
             raise CapbiasError(f"Expected captions of two captioners, got {len(resolved.captions)}: {found}.")
         for line in measure_question(store, resolved, run_all, say).failed:
             say(f"error: {line}")
-        yield pair_scope(store, resolved.collection, *resolved.captions, resolved.attribute)
+        first, second = resolved.captions
+        yield pair_scope(store, resolved.collection, first, second, resolved.attribute)
 
 
 @command(

@@ -5,6 +5,7 @@ A metric is paired over the images of both (aggregate/change.py). Runs are alike
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Collection, Sequence
@@ -23,10 +24,10 @@ from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, expand_metrics, is_metric, measure_of
 from capbias_core.measures.registry import metric as metric_named
-from capbias_core.prepare.tasks import rows_by_image
+from capbias_core.prepare.tasks import function_words, rows_by_image
 from capbias_core.runs.run import estimates
 from capbias_core.types import Attribute, counted
-from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects, neutral_line
+from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
 from capbias_core.views.results import Comparison, current_runs, first_attribute, known_results, tables_read
 from capbias_core.views.sentence import decimals, lengths_note, limit, listed, measure, with_interval
 from capbias_core.views.tables import BEHIND
@@ -39,7 +40,7 @@ from capbias_core.workspace.store import RunRow, Workspace
 COSTS = ("error", "cider")
 FAILED, UNDECIDED, PASSED = "failed", "undecided", "passed"
 FEWEST = 20  # captions with a word, mean of both captioners, for it to be tested
-WORDS = 20  # in the table and the chart of words
+WORDS, NAMED = 20, 6  # in the table of words, and in its sentence
 COLUMNS = (
     *("metric", "direction", "before", "after", "change", "ci_low", "ci_high", "p", "tested", "claim", "images"),
     *("encoder", "seeds", "undecided"),
@@ -117,32 +118,39 @@ class Runs:
             if same:
                 self.by_measure.setdefault(spec.measure, {}).setdefault(spec.model, []).append(run)
 
+    def alike(self, name: str) -> list[tuple[RunRow, RunRow]]:
+        """All pairs of runs of a measure that differ in the captions alone."""
+        by_model = self.by_measure.get(name, {})
+        first, second = ({_key(run.spec): run for run in reversed(by_model.get(of, []))} for of in self.names)
+        return [(first[key], second[key]) for key in first if key in second]
+
     def pair(self, name: str) -> tuple[RunRow, RunRow] | None:
         """The runs of a measure that are alike, those of the scope's settings or else of most seeds; None if none are.
 
         The attacker and the human captions of the scope hold for all measures that have some."""
-        found, by_model = self.scope.comparison, self.by_measure.get(name, {})
-        first, second = ({_key(run.spec): run for run in reversed(by_model.get(of, []))} for of in self.names)
-        alike = [
-            (first[key], second[key])
-            for key in first
-            if key in second
-            and found.attacker in ("", first[key].spec.attacker or found.attacker)
-            and found.references in ("", first[key].spec.references or found.references)
-            and (found.runs or not found.seeds or not first[key].spec.attacker or _seeds(first[key]) == found.seeds)
-        ]
+        found = self.scope.comparison
+
+        def fits(spec: RunSpec) -> bool:
+            asked = found.seeds if spec.attacker and not found.runs else 0  # by a flag
+            return (
+                found.attacker in ("", spec.attacker or found.attacker)
+                and found.references in ("", spec.references or found.references)
+                and asked in (0, len(spec.seeds))
+            )
 
         def best(pair: tuple[RunRow, RunRow]) -> tuple:
             run = pair[0]
             return bool(run.spec.references), _seeds(run) == found.seeds, _seeds(run), run.finished or 0.0
 
-        return max(alike, key=best, default=None)
+        return max((pair for pair in self.alike(name) if fits(pair[0].spec)), key=best, default=None)
 
     def lacking(self, metric: str) -> str:
         """Why a metric cannot be compared, though it was asked for."""
         name = measure_of(metric).name
         if pair := self.pair(name):
             return next(filter(None, (run.lacking.get(metric, "") for run in pair)), "it has no value for both")
+        if self.alike(name):
+            return "it is not measured with this attacker, number of seeds and human captions"
         by_model = self.by_measure.get(name, {})
         if missing := [of for of in self.names if of not in by_model]:
             return f"it is not measured of {listed(missing)}"
@@ -367,8 +375,10 @@ def change_table(rows: pd.DataFrame, scope: Scope) -> pd.DataFrame:
 
 
 def change_chart(rows: pd.DataFrame):
-    """A dot and its 95% interval for each metric with a better end, tested ones on top, worse to the right."""
-    rows = rows[(rows["tested"] | ~rows["metric"].isin(BEHIND)) & rows["of"].notna()]
+    """A dot and its 95% interval for each metric with a better end, tested ones on top, worse to the right. Of those
+    that are not tested, gaps between groups and what only a verdict needs are left out."""
+    minor = [*BEHIND, *(name for name, metric in METRICS.items() if metric.gap_of)]
+    rows = rows[(rows["tested"] | ~rows["metric"].isin(minor)) & rows["of"].notna()]
     drawn = []
     for row in rows.to_dict("records"):
         change = row["of"]
@@ -397,13 +407,13 @@ def change_chart(rows: pd.DataFrame):
             marker=marker,
             error_x=bars,
         )
-    neutral_line(figure, 0, "no change")
+    figure.add_vline(x=0, line={"dash": "dash", "color": GREY, "width": 1.5})
     return figure.update_layout(
         height=MARGINS + 28 * max(len(frame), 3),
         margin={"l": 10, "r": 20, "t": 34, "b": 46},
         showlegend=False,
         xaxis={
-            "title": {"text": "← better · worse →"},
+            "title": {"text": "← better · no change · worse →"},
             "range": [-1.1, 1.1],
             "showticklabels": False,
             "zeroline": False,
@@ -435,7 +445,10 @@ def change_words(scope: Scope) -> Shown:
     before, after = (_aligned(part, images, words) for part in parts)
     code = labels.loc[images].map({value: number for number, value in enumerate(attribute.values)}).to_numpy(dtype=int)
     captions = np.asarray((before + after).sum(axis=0)).ravel() / 2
-    tested = np.flatnonzero(captions >= FEWEST)
+    functional = _function_words(
+        workspace, [word for word, number in zip(words, captions, strict=True) if number >= FEWEST]
+    )
+    tested = np.flatnonzero((captions >= FEWEST) & ~np.isin(words, list(functional)))
     rows = lean_changes(before[:, tested], after[:, tested], code, attribute)
     rows = rows.assign(
         word=np.array(words, dtype=object)[tested][rows["word"]], captions=captions[tested][rows["word"]]
@@ -443,27 +456,32 @@ def change_words(scope: Scope) -> Shown:
     rows = rows.assign(size=rows["change"].abs(), differs=rows["p"] < ALPHA)
     rows = rows.sort_values(["differs", "size"], ascending=False, kind="stable", ignore_index=True)
     differ = rows[rows["differs"]]
-    n = counted(len(tested), "word")
+    n, two = counted(len(tested), "word"), len(attribute.values) == 2
     if differ.empty:
         sentence = f"Of {n}, none changed significantly in which {scope.attribute} it goes with."
     else:
-        named = [f"{row.word} ({limit(row.before, 1)} to {limit(row.after, 1)})" for row in differ.head(6).itertuples()]
-        sentence = f"Of {n}, {len(differ)} changed significantly in which {scope.attribute} they go with"
-        sentence += f", most of all {listed(named)}."
+        sides = f"{attribute.values[1]} minus {attribute.values[0]}, points" if two else "points"
+        named = [
+            f"{row.word} {limit(row.before, 1)} to {limit(row.after, 1)}{'' if two else f' ({row.toward})'}"
+            for row in differ.head(NAMED).itertuples()
+        ]
+        sentence = f"Of {n}, {differ['word'].nunique()} changed significantly in which {scope.attribute} they go with "
+        more = f" and {len(differ) - NAMED} others" if len(differ) > NAMED else ""
+        sentence += f"({sides}): {', '.join(named)}{more}."
     lean = f"% of captions of {attribute.values[1]} with the word minus % of captions of {attribute.values[0]}"
-    if len(attribute.values) > 2:
+    if not two:
         lean = "% of captions of that value with the word minus % of the other captions"
     notes = (
         f"Lean: {lean}, on the {len(images):,} labelled images of both, every word for {scope.attribute} masked.",
         f"Intervals are 95%, paired over images, each for its word alone. Significant: p < {ALPHA:g}, Holm over the "
-        f"words in at least {FEWEST} captions.",
+        f"words in at least {FEWEST} captions, function words left out.",
     )
     shown = rows[["word", "toward", "before", "after", "change", "ci_low", "ci_high", "p", "captions"]]
     top = rows.head(WORDS)
     table = pd.DataFrame(
         {
             "word": top["word"],
-            **({"toward": top["toward"]} if len(attribute.values) > 2 else {}),
+            **({} if two else {"toward": top["toward"]}),
             f"lean in {first}": [limit(value, 1) for value in top["before"]],
             f"lean in {second}": [limit(value, 1) for value in top["after"]],
             "change": [with_interval(row.change, row.ci_low, row.ci_high) for row in top.itertuples()],
@@ -486,14 +504,20 @@ def lean_changes(before: csr_array, after: csr_array, code: np.ndarray, attribut
         leans = [_mean(side[inside]) - _mean(side[~inside]) for side in (before, after)]
         error = np.sqrt(sum(_variance(difference[part]) for part in (inside, ~inside)))
         change = leans[1] - leans[0]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            p = np.where(error > 0, 2 * ndtr(-np.abs(change) / error), 1.0)
+        differing = np.diff(csr_array(difference != 0).tocsc().indptr)  # images
+        with np.errstate(invalid="ignore", divide="ignore"):  # without any spread p is the sign test's
+            p = np.where(error > 0, 2 * ndtr(-np.abs(change) / error), np.minimum(1.0, 2 * 0.5**differing))
         columns = {"before": leans[0], "after": leans[1], "change": change}
         columns |= {"ci_low": change - NORMAL * error, "ci_high": change + NORMAL * error}
         found = pd.DataFrame({name: 100 * column for name, column in columns.items()})
         rows.append(found.assign(word=np.arange(len(change)), toward=attribute.values[value], p=p))
     table = pd.concat(rows, ignore_index=True)
     return table.assign(p=corrected(table["p"].tolist()) if len(table) else [])
+
+
+def _function_words(workspace: Workspace, words: Sequence[str]) -> set[str]:
+    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+    return set(workspace.derived(f"function words {digest}", lambda: sorted(function_words(words))))
 
 
 def _mean(rows: csr_array) -> np.ndarray:

@@ -26,13 +26,18 @@ OTHER_IMAGES, OTHER_SETTINGS = "other images", "other settings"
 # A collection with more than one measured attribute, or more captioners, opens on it.
 MOST_CAPTIONERS = 6
 CAPTIONER, IMAGES, WORDS, REFUSALS = "captioner", "images", "words", "refusals"
-ASIDE = (IMAGES, WORDS, REFUSALS)  # columns of a captioner, beside those of attributes
+ASIDE = (WORDS, REFUSALS, IMAGES)  # columns of a captioner, beside those of attributes
 COLUMNS = (
     *("captioner", "attribute", "metric", "value", "ci_low", "ci_high", "verdict", "letters", "mark", "encoder"),
     *("seeds", "references", "images", "words", "refusals", "cut", "cut_low", "cut_high"),
 )
 ACROSS = 3  # attributes side by side in the chart
 COLOURS = "Dot and 95% interval. Orange: amplifies. Blue: reduces. Grey: inconclusive. Hollow: not ranked."
+EQUAL_LENGTH = (
+    "At equal length: LIC_cut, with captions cut to the average length of the human ones; of captioners that write "
+    f"over {LONGER - 1:.0%} more words than people."
+)
+ASIDES = "Words: average of a caption. Refusals: share of all captions. Images: training and held out, per attribute."
 COLOUR = {AMPLIFIES: ORANGE_MARK, REDUCES: BLUE_MARK}
 
 
@@ -154,17 +159,12 @@ def leaderboard(scope: Scope, sort: str = "") -> Shown:
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", name)}
     amplifying = rows.loc[(rows["verdict"] == AMPLIFIES), "captioner"]
     notes = (
-        COLOURS,
+        f"{COLOURS}{' Same letter: no significant difference (a is lowest).' if rows['letters'].any() else ''}",
+        " ".join(_settings(rows, attribute) for attribute in attributes),
+        " ".join(filter(None, (_marked(rows, mark) for mark in (OTHER_IMAGES, OTHER_SETTINGS)))),
+        EQUAL_LENGTH if rows["cut"].notna().any() else "",
+        ASIDES,
         NOT_TRAINED if not all(trained.get(model) for model in amplifying) else "",
-        *(_settings(rows, attribute) for attribute in attributes),
-        *(_marked(rows, mark) for mark in (OTHER_IMAGES, OTHER_SETTINGS)),
-        "Same letter within an attribute: no significant difference (a is lowest)." if rows["letters"].any() else "",
-        "At equal length: LIC_cut, captions cut so that they are as long on average as the human ones, of captioners "
-        f"that write more than {LONGER - 1:.0%} more words than people."
-        if rows["cut"].notna().any()
-        else "",
-        "Images: training and held out, one number per attribute. Words: average of a caption. Refusals: share of all "
-        "captions.",
     )
     title = f"Leaderboard of {name}"
     table = leaderboard_table(rows, attributes)
@@ -203,19 +203,23 @@ def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataF
     table = []
     for name, of in rows.groupby("captioner", sort=False):
         by_attribute = {row["attribute"]: row for row in of.to_dict("records")}
-        cells = {CAPTIONER: name}
+        images = [f"{by_attribute[one][IMAGES]:,}" if one in by_attribute else "–" for one in attributes]
+        first = of.iloc[0]
+        aside = {WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%", IMAGES: " / ".join(images)}
+        cells = {CAPTIONER: name} | aside
         for attribute in attributes:
             row = by_attribute.get(attribute)
-            cells[f"{attribute}, {leading[attribute]}"] = _cell(row, leading[attribute]) if row else "not measured"
+            cells[_column(attribute, leading[attribute])] = _cell(row, leading[attribute]) if row else "not measured"
             if attribute in cut:
                 known = row and pd.notna(row["cut"])
                 text = with_interval(row["cut"], row["cut_low"], row["cut_high"]) if row and known else ""
-                cells[f"{attribute}, at equal length"] = text
-        images = [f"{by_attribute[one][IMAGES]:,}" if one in by_attribute else "–" for one in attributes]
-        first = of.iloc[0]
-        aside = {IMAGES: " / ".join(images), WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%"}
-        table.append(cells | aside)
+                cells[_column(attribute, "at equal length")] = text
+        table.append(cells)
     return pd.DataFrame(table)
+
+
+def _column(attribute: str, what: str) -> str:
+    return f"{attribute}: {what}"
 
 
 def _cell(row: dict[str, Any], metric: str) -> str:
