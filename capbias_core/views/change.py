@@ -395,7 +395,7 @@ def change_chart(rows: pd.DataFrame):
     figure = graph_objects().Figure()
     for colour, some in frame.groupby("colour", sort=False):
         bars = error_bars(some["value"], some["low"], some["high"], str(colour), 2.5)
-        marker = {"size": 10, "color": colour}
+        marker = {"size": 10, "color": colour, "line": {"width": 0}}
         figure.add_scatter(
             **{
                 "x": some["value"],

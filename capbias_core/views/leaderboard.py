@@ -197,29 +197,26 @@ def _marked(rows: pd.DataFrame, mark: str) -> str:
 
 
 def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataFrame:
-    """A row per captioner: a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, images, words and refusals."""
-    cut = {of for of in attributes if rows.loc[rows["attribute"] == of, "cut"].notna().any()}
+    """A row per captioner: words, refusals, images, a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, and
+    LIC at equal length if a captioner has it."""
     leading = {of: rows.loc[(rows["attribute"] == of) & (rows["mark"] == ""), "metric"].iloc[0] for of in attributes}
     table = []
     for name, of in rows.groupby("captioner", sort=False):
-        by_attribute = {row["attribute"]: row for row in of.to_dict("records")}
+        by_attribute, first = {row["attribute"]: row for row in of.to_dict("records")}, of.iloc[0]
         images = [f"{by_attribute[one][IMAGES]:,}" if one in by_attribute else "–" for one in attributes]
-        first = of.iloc[0]
-        aside = {WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%", IMAGES: " / ".join(images)}
-        cells = {CAPTIONER: name} | aside
-        for attribute in attributes:
+        cells = {CAPTIONER: name, WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%"}
+        cells[IMAGES] = " / ".join(images)
+        for attribute, metric in leading.items():
             row = by_attribute.get(attribute)
-            cells[_column(attribute, leading[attribute])] = _cell(row, leading[attribute]) if row else "not measured"
-            if attribute in cut:
-                known = row and pd.notna(row["cut"])
-                text = with_interval(row["cut"], row["cut_low"], row["cut_high"]) if row and known else ""
-                cells[_column(attribute, "at equal length")] = text
+            cells[f"{attribute}: {metric}"] = _cell(row, metric) if row else "not measured"
+        if rows["cut"].notna().any():
+            known = of[of["cut"].notna()].to_dict("records")
+            texts = [
+                f"{row['attribute']} {with_interval(row['cut'], row['cut_low'], row['cut_high'])}" for row in known
+            ]
+            cells["at equal length"] = "; ".join(texts)
         table.append(cells)
     return pd.DataFrame(table)
-
-
-def _column(attribute: str, what: str) -> str:
-    return f"{attribute}: {what}"
 
 
 def _cell(row: dict[str, Any], metric: str) -> str:

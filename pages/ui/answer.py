@@ -68,8 +68,6 @@ def answer_page() -> None:
     if comparisons:
         comparison, table = _chosen(bar, comparisons)
         _answer(bar, comparison, table, comparisons)
-        if leads(comparisons):
-            view.link(st, "pages/2_Scores.py", "Leaderboard", ":material/leaderboard:", tab="Leaderboard")
         if st.button("Load captions", icon=":material/upload:"):
             view.go("pages/1_Data.py")
     elif active_runs(workspace, collection):
@@ -178,6 +176,8 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
             start_button(bar, specs, f"Score {', '.join(missing)}", "score_missing")
         figure = partial(interval_chart, alike.compared, metric, attribute, pairs.letters, second)
         chart_downloads(figure, "answer_chart", f"{metric} of each captioner")
+        if leads(comparisons):
+            view.link(st, "pages/2_Scores.py", "Leaderboard", ":material/leaderboard:", tab="Leaderboard")
     run = caption_runs(workspace, bar.collection, attribute.name, comparison.attacker, table).get(model)
     with right:
         guessed = cached.once(

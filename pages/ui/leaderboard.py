@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from capbias_core.views.leaderboard import ASIDE, CAPTIONER, leaderboard, leaderboard_rows, sortings
+from capbias_core.views.leaderboard import leaderboard, leaderboard_rows, sortings
 from capbias_core.views.view import scope
 from pages.ui import cached, view
 from pages.ui.bar import Bar, captions_and_labels
 from pages.ui.base import note
 from pages.ui.shown import draw_shown
-
-TWO_LINES = 46  # pixels
 
 
 def leaderboard_tab(bar: Bar) -> None:
@@ -24,6 +22,4 @@ def leaderboard_tab(bar: Bar) -> None:
     )
     sort = view.selectbox(bar.place, "Sort by", known, key="order", missing="the column", follows=True)
     shown = cached.once(workspace, "leaderboard", lambda: leaderboard(scope(workspace, collection), sort))
-    # Intervals go below their values, so that several attributes fit side by side.
-    columns = [name for name in shown.for_reader if name not in (CAPTIONER, *ASIDE)]
-    draw_shown(shown, "leaderboard", intervals=columns, row_height=TWO_LINES)
+    draw_shown(shown, "leaderboard")
