@@ -170,7 +170,7 @@ def by_value(*, flags: Annotated[ScopeFlags, Flags], output: ShownFlag = None) -
     "leaderboard",
     """\
   capbias view leaderboard --collection coco
-  capbias view leaderboard --collection coco --sort words --output leaderboard.tex
+  capbias view leaderboard --collection coco --sort words --output l.tex
 
 Each attribute by the comparison that answers best. Captioners that were measured with other settings or on different
 images are marked and not ranked.""",
@@ -228,8 +228,10 @@ def pair(flags: PairFlags, names: Sequence[str], metrics: Sequence[str]) -> Iter
     "change",
     """\
   capbias view change nic nic_debiased --collection coco --attribute gender
-  capbias view change nic nic_debiased --collection coco --fail-if worse --metric LIC error
-  capbias view change old.json new.json labels.csv refs.json --attribute gender --fail-if worse
+  capbias view change nic nic_debiased --collection coco --fail-if worse \\
+    --metric LIC error
+  capbias view change old.json new.json labels.csv refs.json \\
+    --attribute gender --fail-if worse
 
 Before and after are the first and the second captioner; runs with other settings are never compared. --fail-if worse
 ends with 1 if a metric of --metric is significantly worse (default: LIC; LIC_M without human captions), with 2 if that

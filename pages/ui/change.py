@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from capbias_core.types import counted
 from capbias_core.views.change import SCALED, change, change_rows, change_words, pair_scope
+from capbias_core.views.results import Comparison
+from capbias_core.views.view import Scope
 from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.labels import table_of, table_with
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, captions_and_labels
 from pages.ui.base import errors, note
@@ -34,7 +38,13 @@ def change_tab(bar: Bar) -> None:
         bar.place, "After", others, default=second, key="after", missing="the captioner", follows=True
     )
     with errors():
-        scope = pair_scope(workspace, collection, before, after, attribute)
+        scope = _scope(
+            bar,
+            [item for item in measured if {before, after} <= {run.spec.model for run in item.runs}],
+            before,
+            after,
+            attribute,
+        )
         rows = cached.once(workspace, "change rows", lambda: change_rows(scope))
         usual = list(dict.fromkeys(rows.loc[rows["tested"], "metric"])) if len(rows) else []
         tested = view.multiselect(
@@ -51,3 +61,28 @@ def change_tab(bar: Bar) -> None:
         note(SCALED)
         st.header("Words that changed most")
         draw_shown(cached.once(workspace, "change words", lambda: change_words(scope)), "change_words")
+
+
+def _scope(bar: Bar, found: list[Comparison], before: str, after: str, attribute: str) -> Scope:
+    """The scope by one of these comparisons of both captioners, which the link names; if there are none, by none."""
+    workspace, collection = bar.workspace, bar.collection
+    if not found:
+        return pair_scope(workspace, collection, before, after, attribute)
+    tables, human = bar.items("attributes"), {item.hash: item.name for item in bar.items("references")}
+    options, choices = {}, {}
+    for item in found:
+        table = table_of(tables, attribute, item.runs[0].spec.labels) or table_with(tables, attribute)
+        made = {"attacker": item.attacker, "table": table.name, "references": human.get(item.references, "")}
+        parts = (
+            item.attacker,
+            item.metric,
+            counted(item.seeds, "seed"),
+            item.alignment,
+            made["references"],
+            table.name,
+        )
+        name = ", ".join(filter(None, parts))
+        if name not in options:  # the better of two with the same title
+            options[name], choices[name] = item, {key: value for key, value in made.items() if value}
+    chosen = options[bar.measured_with(choices, {name: name for name in options})]
+    return Scope(workspace, collection, chosen, (before, after))

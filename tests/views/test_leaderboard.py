@@ -61,7 +61,7 @@ def test_what_is_measured_otherwise_is_marked_and_not_ranked(workspace):
     assert rows.loc["few", "gender"]["mark"] == OTHER_IMAGES and rows.loc["few", "gender"]["letters"] == ""
     assert rows.loc["second", "hair"]["mark"] == OTHER_SETTINGS and rows.loc["second", "hair"]["seeds"] == 3
     assert rows.loc["first", "hair"]["mark"] == ""
-    text = exported(leaderboard(scope(workspace, "c")), "x.txt")
+    text = str(exported(leaderboard(scope(workspace, "c")), "x.txt"))
     assert "(other images)" in text and "(other settings)" in text and "not measured" in text
 
 
