@@ -14,7 +14,10 @@ manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_componen
 APP = Path(__file__).resolve().parents[1] / "app.py"
 TABS = {
     "Data": ("Files", "Labels", "Attributes", "Models and vectors"),
-    "Scores": ("Table", "Where", "Directions", "Encoder sensitivity", "Alignment"),
+    "Scores": (
+        *("Table", "Leaderboard", "Where", "Before and after"),
+        *("Directions", "Encoder sensitivity", "Alignment"),
+    ),
     "Captions": ("Captions", "Words", "Objects", "Guess yourself"),
     "Images": ("Experiment", "One photograph", "Prepare"),
 }

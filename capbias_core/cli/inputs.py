@@ -22,7 +22,7 @@ from capbias_core.load.account import SAMPLES, SETS, WHOLE
 from capbias_core.load.labels import RULES
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Described, Option, Options, Seeded
-from capbias_core.question import Question
+from capbias_core.question import OF_FILES, Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.typed import fields_of
 from capbias_core.whole_files import typed_path
@@ -234,6 +234,24 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
                 "--weights needs --photographs and files, and --objects replaces it.",
                 "Leave one out, or run images detect --collection first.",
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairFlags(InputFlags):
+    """The flags of a command that reads two captioners of a collection, or scores those of files."""
+
+    attribute: Annotated[str, flag("the attribute (files need it; default: as the page Answer)", "NAME", INPUTS)] = ""
+    references: Annotated[
+        str, flag("human captions (default: of the best answer; files: detected)", "NAME", INPUTS)
+    ] = ""
+    attacker: Annotated[str, flag("the attacker (default: of the best answer; files: ngram)", "NAME", HOW)] = ""
+    seeds: Annotated[int | None, flag("its seeds (default: of the best answer; files: the usual)", "N", HOW)] = None
+
+    def check(self) -> None:
+        """Raises CapbiasError for flags of files beside a collection."""
+        of_files = {"captions", "labels", "map", *OF_FILES} & vars(self).keys()
+        if stray := sorted(name for name in of_files if getattr(self, name)):
+            raise CapbiasError(f"{', '.join(map(flag_name, stray))} only applies to files.", "Leave it out.")
 
 
 def opened(folder: str | None, make: bool = False) -> Workspace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,8 @@ import pandas as pd
 from cyclopts import Group
 
 from capbias_core.aggregate import unlabelled
+from capbias_core.aggregate.change import WORSE
+from capbias_core.api import measured as measure_question
 from capbias_core.api import ordered
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attributes import get_attribute, known_attributes
@@ -23,6 +25,7 @@ from capbias_core.cli.inputs import (
     CollectionFlag,
     Flags,
     OutputFlag,
+    PairFlags,
     Positive,
     SeedsFlag,
     Training,
@@ -31,13 +34,24 @@ from capbias_core.cli.inputs import (
     drawn,
     flag,
     given,
+    inputs,
     known_collection,
     measure_choices,
     opened,
     own_folder,
 )
 from capbias_core.cli.run import outcome, run_all
-from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_file, write_output, write_table
+from capbias_core.cli.terminal import (
+    BAD_INPUT,
+    DONE,
+    RUN_FAILED,
+    checked_output,
+    say,
+    ticking,
+    write_file,
+    write_output,
+    write_table,
+)
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.published import published_results, read_human_scores, read_results
@@ -50,15 +64,17 @@ from capbias_core.prepare import Tokens
 from capbias_core.prepare.align import neighbours
 from capbias_core.prepare.java import has_java
 from capbias_core.prepare.text import cut_text
-from capbias_core.question import Question, caption_files
+from capbias_core.question import DEFAULT_METRICS, Question, caption_files
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, plan_conditions
 from capbias_core.runs.plan import Lack, lacking_model, left_out, plan
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, SUPPORT_COLUMNS, counted
+from capbias_core.views.change import FAILED, PASSED, UNDECIDED, Runs, change_rows, chosen_metrics, gate, pair_scope
 from capbias_core.views.conditions import COLUMNS, condition_rows
 from capbias_core.views.consistency import alignment, proxy_scores
 from capbias_core.views.consistency import consistency as consistency_rows
 from capbias_core.views.known_answer import known_answers, printed_answers
+from capbias_core.views.leaderboard import ASIDE, CAPTIONER
 from capbias_core.views.lengths import CUTS, by_length, cut_of, keep_cuts
 from capbias_core.views.published import PAPERS, beside_measured, beside_table, measured_rows, noted
 from capbias_core.views.registry import VIEWS
@@ -66,7 +82,7 @@ from capbias_core.views.results import references_read, tables_read
 from capbias_core.views.tables import row_table, to_csv
 from capbias_core.views.texts import keywords as frequent_words
 from capbias_core.views.texts import keywords_by_models, nearest_objects, text_results
-from capbias_core.views.view import FORMATS, Shown, exported, scope
+from capbias_core.views.view import FORMATS, Scope, Shown, exported, scope
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
@@ -184,6 +200,107 @@ def slices(
             raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
         keep_slice(opened(flags.workspace), flags.collection, Slice.parse(rules[0]), save)
     return write_shown(shown, output)
+
+
+@command(
+    "leaderboard",
+    """\
+  capbias view leaderboard --collection coco
+  capbias view leaderboard --collection coco --sort words --output l.tex
+
+Each attribute by the comparison that answers best. Captioners that were measured with other settings or on different
+images are marked and not ranked.""",
+    app,
+).default
+def leaderboard(
+    *,
+    collection: CollectionFlag,
+    workspace: WorkspaceFlag = None,
+    sort: Annotated[
+        str,
+        flag(
+            f"an attribute, {', '.join((CAPTIONER, *ASIDE))} (default: the attribute of most captioners)", "NAME", WHAT
+        ),
+    ] = "",
+    output: ShownFlag = None,
+) -> int:
+    """Captioners by attributes: LIC with its interval and verdict, images, caption length and refusals."""
+    store = opened(workspace)
+    known_collection(store, collection)
+    return write_shown(VIEWS["leaderboard"].answer(scope(store, collection), sort=sort), output)
+
+
+GATE = {FAILED: RUN_FAILED, UNDECIDED: BAD_INPUT, PASSED: DONE}
+ANY_PAIR = PairFlags()  # as if none of its flags was given
+
+
+def pair(flags: PairFlags, names: Sequence[str], metrics: Sequence[str]) -> Scope:
+    """The scope of two captioners: of a collection, or of files, which are scored by these metrics."""
+    if flags.collection:
+        if len(names) != 2:
+            raise CapbiasError(f"Expected two captioners, got {len(names)}.", "Name the one before and the one after.")
+        flags.check()
+        store = opened(flags.workspace)
+        known_collection(store, flags.collection)
+        first, second = names
+        chosen = (flags.attribute, flags.attacker, flags.seeds, flags.references)
+        return pair_scope(store, flags.collection, first, second, *chosen)
+    given = {"references": flags.references or None, "attacker": [flags.attacker] if flags.attacker else None}
+    store, resolved = inputs(flags, flags.question(tuple(names), metrics=metrics, **given))
+    if len(resolved.captions) != 2:
+        found = ", ".join(resolved.captions)
+        raise CapbiasError(f"Expected captions of two captioners, got {len(resolved.captions)}: {found}.")
+    for line in measure_question(store, resolved, run_all, say).failed:
+        say(f"error: {line}")
+    first, second = resolved.captions
+    return pair_scope(store, resolved.collection, first, second, resolved.attribute)
+
+
+@command(
+    "change",
+    """\
+  capbias view change nic nic_debiased --collection coco --attribute gender
+  capbias view change nic nic_debiased --collection coco --fail-if worse \\
+    --metric LIC error
+  capbias view change old.json new.json labels.csv refs.json \\
+    --attribute gender --fail-if worse
+
+Before and after are the first and the second captioner; runs with other settings are never compared. --fail-if worse
+ends with 1 if a metric of --metric is significantly worse (default: LIC; LIC_M without human captions), with 2 if that
+cannot be decided, such as a metric that was not measured, else with 0. Significant: p below 0.05, corrected by Holm
+over the metrics of --metric.""",
+    app,
+).default
+def change(
+    *names: Annotated[
+        str, flag("two captioners; without --collection, files, whose types are detected", "NAME", INPUTS)
+    ],
+    flags: Annotated[PairFlags, Flags] = ANY_PAIR,
+    metric: Annotated[
+        list[str] | None, flag("metrics to test (default: LIC, and what it may cost)", "NAME", WHAT)
+    ] = None,
+    fail_if: Annotated[str | None, flag("exit code 1 if a tested metric is significantly worse", WORSE, WHAT)] = None,
+    words: Annotated[bool, flag("words that changed most in the value that they go with", group=WHAT)] = False,
+    output: ShownFlag = None,
+) -> int:
+    """Before and after: the change of each metric between two captioners, paired over images; a gate for CI."""
+    if fail_if not in (None, WORSE):
+        raise unknown_name("--fail-if", fail_if, [WORSE])
+    if fail_if and words:
+        raise CapbiasError("--words tests no metric.", "Leave out --words or --fail-if.")
+    tested = chosen_metrics(metric or ())
+    found = pair(flags, names, tested or DEFAULT_METRICS)
+    if words:
+        return write_shown(VIEWS["change-words"].answer(found), output)
+    if fail_if and not tested:
+        tested = [Runs(found).answering]
+    shown = VIEWS["change"].answer(found, metrics=tested)
+    code = write_shown(shown, output)
+    if fail_if:
+        ended, text = gate(change_rows(found, tested))
+        code = GATE[ended]
+        say(text)
+    return code
 
 
 @command(

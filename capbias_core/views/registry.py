@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from capbias_core.views.change import change, change_words
 from capbias_core.views.groups import leakage_by_group
+from capbias_core.views.leaderboard import leaderboard
 from capbias_core.views.slices import slices
 from capbias_core.views.view import Shown
 
@@ -20,6 +22,9 @@ class View:
 
 # name, as the command `view` has it -> the view
 VIEWS = {
+    "leaderboard": View("Which captioners amplify, for which attributes?", leaderboard),
     "by-value": View("Do captions of one group leak more than those of another?", leakage_by_group),
     "slices": View("Where does it amplify?", slices),
+    "change": View("Did bias fall from one captioner to another, and what did it cost?", change),
+    "change-words": View("Which words changed most in the value that they go with?", change_words),
 }

@@ -387,6 +387,9 @@ def chance_warning(row: pd.Series, attribute: Attribute) -> str:
     )
 
 
+NOT_TRAINED = "For a captioner not known to be trained on these human captions, 'amplifies' is a difference from them."
+
+
 def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None = None) -> str:
     """How many captioners have which verdict; '' for one captioner, or for a metric without. rows: of one metric.
 
@@ -402,9 +405,7 @@ def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None 
     text = f"{shown}." if shown and len(rows) > 1 else ""
     amplifying = rows.loc[rows["verdict"] == AMPLIFIES, "model"] if trained else ()
     if any(not (trained or {}).get(model) for model in amplifying):
-        text += (
-            " For a captioner not known to be trained on these human captions, 'amplifies' is a difference from them."
-        )
+        text += f" {NOT_TRAINED}"
     return text.strip()
 
 

@@ -60,17 +60,8 @@ def scope(
         raise unknown_name("attribute", attribute, known)
     if unknown := [name for name in captioners if name not in {item.name for item in items}]:
         raise unknown_name("captioner", unknown[0], [item.name for item in items])
-    human = workspace.item("references", references, collection).hash if references else ""
-    for found in comparisons(workspace, collection, set(captioners) or originals(items)):
-        names = [run.spec.model for run in found.runs]
-        if (
-            found.attribute.name == attribute
-            and attacker in ("", found.attacker)
-            and seeds in (None, found.seeds)
-            and human in ("", found.references)
-            and set(captioners) <= set(names)
-        ):
-            return Scope(workspace, collection, found, tuple(captioners or names))
+    if found := fitting(workspace, collection, attribute, captioners, attacker, seeds, references):
+        return Scope(workspace, collection, found, tuple(captioners or (run.spec.model for run in found.runs)))
     asked = first_request(workspace, collection, attribute)
     lacking = ", ".join(captioners) or "any captioner"
     command = f'capbias score --collection "{collection}" --attribute "{attribute}" --metric lic'
@@ -80,6 +71,30 @@ def scope(
         f"{collection} has no finished run of LIC for {attribute} of {lacking} with these settings.",
         f"Run: {command}" if asked else "Add captions and labels first.",
     )
+
+
+def fitting(
+    workspace: Workspace,
+    collection: str,
+    attribute: str,
+    captioners: Collection[str] = (),
+    attacker: str = "",
+    seeds: int | None = None,
+    references: str = "",
+) -> Comparison | None:
+    """The best comparison of an attribute with these choices, as of `scope`; None if nothing measured fits."""
+    human = workspace.item("references", references, collection).hash if references else ""
+    sets = set(captioners) or originals(workspace.items("captions", collection))
+    for found in comparisons(workspace, collection, sets):
+        if (
+            found.attribute.name == attribute
+            and attacker in ("", found.attacker)
+            and seeds in (None, found.seeds)
+            and human in ("", found.references)
+            and set(captioners) <= {run.spec.model for run in found.runs}
+        ):
+            return found
+    return None
 
 
 @dataclass(frozen=True)

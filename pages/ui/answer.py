@@ -20,6 +20,7 @@ from capbias_core.views import sentence
 from capbias_core.views.captions import caption_runs
 from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
+from capbias_core.views.leaderboard import leads
 from capbias_core.views.published import measured_rows
 from capbias_core.views.results import Comparison, current_runs, like_with_like
 from capbias_core.views.slices import slices_line
@@ -177,6 +178,8 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
             start_button(bar, specs, f"Score {', '.join(missing)}", "score_missing")
         figure = partial(interval_chart, alike.compared, metric, attribute, pairs.letters, second)
         chart_downloads(figure, "answer_chart", f"{metric} of each captioner")
+        if leads(comparisons):
+            view.link(st, "pages/2_Scores.py", "Leaderboard", ":material/leaderboard:", tab="Leaderboard")
     run = caption_runs(workspace, bar.collection, attribute.name, comparison.attacker, table).get(model)
     with right:
         guessed = cached.once(

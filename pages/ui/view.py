@@ -32,13 +32,13 @@ SHARED = (
 )
 # Choices of a collection: another collection has others.
 OF_COLLECTION = {
-    *("against", "alignment", "at", "attacker", "attribute", "caption", "captioner", "column", "cross_table", "draw"),
-    *("group", "image", "listed", "marked_by", "measured_with", "objects", "objects_of", "page", "people"),
-    *("photograph", "photographs", "references", "seeds", "sets", "slice", "slice_columns", "slice_objects"),
-    *("slice_search", "slice_words", "table", "value", "vectors", "word"),
+    *("after", "against", "alignment", "at", "attacker", "attribute", "before", "caption", "captioner"),
+    *("column", "cross_table", "draw", "group", "image", "listed", "marked_by", "measured_with", "objects"),
+    *("objects_of", "page", "people", "photograph", "photographs", "references", "seeds", "sets", "slice"),
+    *("slice_columns", "slice_objects", "slice_search", "slice_words", "table", "value", "vectors", "word"),
 }
 # Choices among what was measured in it: without the collection none of these is an option.
-OF_RESULTS = {"chart", "columns", "encoders", "measure"}
+OF_RESULTS = {"chart", "columns", "encoders", "measure", "order", "tested"}
 # Letters of a text that is taken from the address or a browser. A longer caption can be read, but not edited.
 MOST_LETTERS = 5_000
 # Is not an option of any control.

@@ -1,0 +1,280 @@
+"""The leaderboard of a collection: captioners by attributes, each attribute by its best comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.aggregate.estimate import AMPLIFIES, REDUCES
+from capbias_core.errors import unknown_name
+from capbias_core.measures.lic import LONGER
+from capbias_core.measures.registry import METRICS
+from capbias_core.prepare.refusals import refusals
+from capbias_core.types import counted
+from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
+from capbias_core.views.results import Comparison, comparisons, known_results, like_with_like, ranking
+from capbias_core.views.sentence import NOT_TRAINED, best_text, interval, verdicts_text, with_interval
+from capbias_core.views.view import Scope, Shown
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.store import Workspace
+
+OTHER_IMAGES, OTHER_SETTINGS = "other images", "other settings"
+# A collection with more than one measured attribute, or more captioners, opens on it.
+MOST_CAPTIONERS = 6
+CAPTIONER, IMAGES, WORDS, REFUSALS = "captioner", "images", "words", "refusals"
+ASIDE = (WORDS, REFUSALS, IMAGES)  # columns of a captioner, beside those of attributes
+COLUMNS = (
+    *("captioner", "attribute", "metric", "value", "ci_low", "ci_high", "verdict", "letters", "mark", "encoder"),
+    *("seeds", "references", "images", "words", "refusals", "cut", "cut_low", "cut_high"),
+)
+ACROSS = 3  # attributes side by side in the chart
+COLOURS = "Dot and 95% interval. Orange: amplifies. Blue: reduces. Grey: inconclusive. Hollow: not ranked."
+EQUAL_LENGTH = (
+    "At equal length: LIC_cut, with captions cut to the average length of the human ones; of captioners that write "
+    f"over {LONGER - 1:.0%} more words than people."
+)
+ASIDES = "Words: average of a caption. Refusals: share of all captions. Images: training and held out, per attribute."
+COLOUR = {AMPLIFIES: ORANGE_MARK, REDUCES: BLUE_MARK}
+
+
+def leads(found: Sequence[Comparison]) -> bool:
+    """Whether a collection with these comparisons opens on the leaderboard."""
+    captioners = {run.spec.model for comparison in found for run in comparison.runs}
+    return len({item.attribute.name for item in found}) > 1 or len(captioners) > MOST_CAPTIONERS
+
+
+def leaderboard_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
+    """A row per captioner and attribute that LIC or LIC_M was measured of, in COLUMNS.
+
+    Each attribute has the comparison that answers best; value, interval, verdict and letters are of it, on the images
+    that its captioners share. mark: OTHER_IMAGES or OTHER_SETTINGS of those that are not compared with it; they have no
+    letters. images: training and held out. words: average of a caption. refusals: % of all captions. cut: LIC at equal
+    length, of captioners that write longer captions than people.
+    """
+    sets = originals(workspace.items("captions", collection))
+    found: dict[str, list[Comparison]] = {}
+    for comparison in comparisons(workspace, collection, sets):
+        found.setdefault(comparison.attribute.name, []).append(comparison)
+    rows = []
+    for attribute, of_attribute in sorted(found.items(), key=lambda pair: -len(pair[1][0].runs)):
+        seen: set[str] = set()
+        for comparison in of_attribute:
+            new = [run for run in comparison.runs if run.spec.model not in seen]
+            if new:
+                names = {run.spec.model for run in new}
+                of_best = _compared(workspace, collection, comparison, names, not seen)
+                rows += [row | {"attribute": attribute} for row in of_best]
+                seen |= names
+    about = {name: _captioner(workspace, collection, name) for name in {row["captioner"] for row in rows}}
+    frame = pd.DataFrame([row | about[row["captioner"]] for row in rows], columns=list(COLUMNS))
+    return frame.astype(dict.fromkeys(("value", "ci_low", "ci_high", "cut", "cut_low", "cut_high"), float))
+
+
+def _compared(
+    workspace: Workspace, collection: str, comparison: Comparison, names: set[str], best: bool
+) -> list[dict[str, Any]]:
+    """The rows of some captioners of a comparison. best: whether it is the attribute's best one."""
+    rows = known_results(workspace, comparison.run_ids)
+    of_metric = rows[rows["metric"] == comparison.metric]
+    cuts = rows[rows["metric"] == "LIC_cut"].set_index("model")
+    human = {item.hash: item for item in workspace.items("references", collection)}.get(comparison.references)
+    human_words = _words(workspace, human.hash) if human else 0.0
+    letters: dict[str, str] = {}
+    parts = [("" if best else OTHER_SETTINGS, of_metric)]
+    if best:
+        pairs = ranking(workspace, list(comparison.runs), comparison.metric)
+        alike = like_with_like(workspace, of_metric, pairs)
+        letters, parts = pairs.letters, [("", alike.compared), (OTHER_IMAGES, alike.others)]
+    made = []
+    for mark, part in parts:
+        for row in part[part["model"].isin(names)].to_dict("records"):
+            model, numbers = row["model"], {name: row[name] for name in ("metric", "value", "ci_low", "ci_high")}
+            digest = next(run.spec.captions for run in comparison.runs if run.spec.model == model)
+            longer = model in cuts.index and _words(workspace, digest) > LONGER * human_words
+            cut = cuts.loc[model, ["value", "ci_low", "ci_high"]].tolist() if longer else [np.nan] * 3
+            made.append(
+                numbers
+                | dict(zip(("cut", "cut_low", "cut_high"), cut, strict=True))
+                | {"captioner": model, "verdict": row["verdict"], "letters": "" if mark else letters.get(model, "")}
+                | {"mark": mark, "encoder": comparison.attacker, "seeds": comparison.seeds}
+                | {"references": human.name if human else "", IMAGES: int(row["training"] + row["n"])}
+            )
+    return made
+
+
+def _words(workspace: Workspace, digest: str) -> float:
+    return float(workspace.tokens(digest).lengths.mean())
+
+
+def _captioner(workspace: Workspace, collection: str, name: str) -> dict[str, float]:
+    digest = workspace.item("captions", name, collection).hash
+
+    def compute() -> float:
+        return float(100 * refusals(workspace.frame(digest)["caption"].tolist()).mean())
+
+    return {WORDS: _words(workspace, digest), REFUSALS: workspace.derived(f"share of refusals {digest}", compute)}
+
+
+def sortings(rows: pd.DataFrame) -> list[str]:
+    """What a leaderboard can be sorted by: its attributes, and the columns of captioners."""
+    return [*dict.fromkeys(rows["attribute"]), CAPTIONER, *ASIDE]
+
+
+def sorted_captioners(rows: pd.DataFrame, sort: str) -> list[str]:
+    """Captioners in order: of an attribute the highest value first and those that are not ranked last; names from A;
+    numbers from the largest. Raises CapbiasError for an unknown sorting."""
+    if sort not in sortings(rows):
+        raise unknown_name("sorting", sort, sortings(rows))
+    names = sorted(set(rows["captioner"]), key=str.casefold)
+    if sort == CAPTIONER:
+        return names
+    if sort in ASIDE:
+        largest = rows.groupby("captioner")[sort].max()
+        return sorted(names, key=lambda name: -largest[name])
+    of = rows[rows["attribute"] == sort].set_index("captioner")
+
+    def place(name: str) -> tuple:
+        known = name in of.index
+        return not known, bool(of.at[name, "mark"]) if known else True, -of.at[name, "value"] if known else 0
+
+    return sorted(names, key=place)
+
+
+def leaderboard(scope: Scope, sort: str = "") -> Shown:
+    """Captioners by attributes. scope: names the collection; each attribute has its own best comparison.
+
+    rows: of `leaderboard_rows`. sort: one of `sortings` (default: the first attribute).
+    """
+    workspace, name = scope.workspace, scope.collection
+    rows = leaderboard_rows(workspace, name)
+    attributes = list(dict.fromkeys(rows["attribute"]))
+    order = sorted_captioners(rows, sort or attributes[0])
+    rows = rows.assign(place=rows["captioner"].map(order.index)).sort_values("place", kind="stable", ignore_index=True)
+    rows = rows.drop(columns="place")
+    sentence = " ".join(_sentence(rows, attribute) for attribute in attributes)
+    trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", name)}
+    amplifying = rows.loc[(rows["verdict"] == AMPLIFIES), "captioner"]
+    notes = (
+        f"{COLOURS}{' Same letter: no significant difference (a is lowest).' if rows['letters'].any() else ''}",
+        " ".join(_settings(rows, attribute) for attribute in attributes),
+        " ".join(filter(None, (_marked(rows, mark) for mark in (OTHER_IMAGES, OTHER_SETTINGS)))),
+        EQUAL_LENGTH if rows["cut"].notna().any() else "",
+        ASIDES,
+        NOT_TRAINED if not all(trained.get(model) for model in amplifying) else "",
+    )
+    title = f"Leaderboard of {name}"
+    table = leaderboard_table(rows, attributes)
+    return Shown(title, rows, sentence, tuple(filter(None, notes)), table, lambda: leaderboard_chart(rows, attributes))
+
+
+def _sentence(rows: pd.DataFrame, attribute: str) -> str:
+    """Verdicts of the captioners that are ranked; of LIC_M, which has none, how many were measured."""
+    of = rows[(rows["attribute"] == attribute) & (rows["mark"] == "")]
+    if not of["verdict"].any():
+        return f"{attribute}: {counted(len(of), 'captioner')}, no verdict without human captions."
+    one = f"{of['captioner'].iloc[0]} {of['verdict'].iloc[0]}."
+    return f"{attribute}: {verdicts_text(of) if len(of) > 1 else one}"
+
+
+def _settings(rows: pd.DataFrame, attribute: str) -> str:
+    of = rows[(rows["attribute"] == attribute) & (rows["mark"] == "")].iloc[0]
+    human = f"human captions: {of['references']}" if of["references"] else "no human captions"
+    best = best_text(of["metric"])
+    return f"{attribute}: {of['metric']} ({best}) by {of['encoder']}, {counted(int(of['seeds']), 'seed')}; {human}."
+
+
+def _marked(rows: pd.DataFrame, mark: str) -> str:
+    """Which cells are not ranked, and what they were measured with."""
+    cells = []
+    for row in rows[rows["mark"] == mark].to_dict("records"):
+        with_ = f", {row['encoder']}, {counted(int(row['seeds']), 'seed')}" if mark == OTHER_SETTINGS else ""
+        cells.append(f"{row['captioner']} ({row['attribute']}{with_})")
+    return f"Not ranked, {mark}: {', '.join(cells)}." if cells else ""
+
+
+def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataFrame:
+    """A row per captioner: words, refusals, images, a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, and
+    LIC at equal length if a captioner has it."""
+    leading = {of: rows.loc[(rows["attribute"] == of) & (rows["mark"] == ""), "metric"].iloc[0] for of in attributes}
+    table = []
+    for name, of in rows.groupby("captioner", sort=False):
+        by_attribute, first = {row["attribute"]: row for row in of.to_dict("records")}, of.iloc[0]
+        images = [f"{by_attribute[one][IMAGES]:,}" if one in by_attribute else "–" for one in attributes]
+        cells = {CAPTIONER: name, WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%"}
+        cells[IMAGES] = " / ".join(images)
+        for attribute, metric in leading.items():
+            row = by_attribute.get(attribute)
+            cells[f"{attribute}: {metric}"] = _cell(row, metric) if row else "not measured"
+        if rows["cut"].notna().any():
+            known = of[of["cut"].notna()].to_dict("records")
+            texts = [
+                f"{row['attribute']} {with_interval(row['cut'], row['cut_low'], row['cut_high'])}" for row in known
+            ]
+            cells["at equal length"] = "; ".join(texts)
+        table.append(cells)
+    return pd.DataFrame(table)
+
+
+def _cell(row: dict[str, Any], metric: str) -> str:
+    named = "" if row["metric"] == metric else f"{row['metric']} "
+    numbers = pd.Series(row | {"scale": METRICS[row["metric"]].scale, "spread": np.nan})
+    text = f"{named}{interval(numbers)} {row['verdict']}".strip()
+    tail = f"({row['mark']})" if row["mark"] else f"· {row['letters']}" if row["letters"] else ""
+    return f"{text} {tail}".strip()
+
+
+def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
+    """A panel per attribute: a dot and its 95% interval per captioner, coloured by verdict; hollow if not ranked."""
+    graph_objects()
+    from plotly.subplots import make_subplots
+
+    names = list(dict.fromkeys(rows["captioner"]))
+    across = min(ACROSS, len(attributes))
+    down = -(-len(attributes) // across)
+    height = 28 * max(3, len(names))
+    figure = make_subplots(
+        down,
+        across,
+        shared_yaxes=True,
+        subplot_titles=[escape(name) for name in attributes],
+        horizontal_spacing=0.03,
+        vertical_spacing=70 / (down * (height + 70)) if down > 1 else 0,
+    )
+    for number, attribute in enumerate(attributes):
+        place: dict[str, Any] = {"row": number // across + 1, "col": number % across + 1}
+        of = rows[rows["attribute"] == attribute]
+        leading = of.loc[of["mark"] == "", "metric"].iloc[0]
+        for (verdict, mark), some in of[of["metric"] == leading].groupby(["verdict", "mark"]):
+            colour = COLOUR.get(str(verdict), GREY)
+            cells = [f"{escape(row['captioner'])}: {escape(_cell(row, leading))}" for row in some.to_dict("records")]
+            figure.add_scatter(
+                x=some["value"],
+                y=some["captioner"].map(escape),
+                mode="markers",
+                hoverinfo="text",
+                hovertext=cells,
+                marker={
+                    "size": 10,
+                    "color": colour,
+                    "symbol": "circle-open" if mark else "circle",
+                    "line": {"width": 2},
+                },
+                error_x=error_bars(some["value"], some["ci_low"], some["ci_high"], colour, 1 if mark else 2.5),
+                **place,
+            )
+        neutral = METRICS[leading].neutral(2)
+        if np.isfinite(neutral) and not neutral:
+            figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **place)
+        figure.update_xaxes(title_text=f"{leading} ({best_text(leading)})", zeroline=False, **place)
+    order = [escape(name) for name in reversed(names)]
+    figure.update_yaxes(categoryorder="array", categoryarray=order, automargin=True, tickvals=order)
+    return figure.update_layout(
+        height=MARGINS + down * height + 70 * (down - 1),
+        margin={"l": 10, "r": 20, "t": 34, "b": 46},
+        showlegend=False,
+        dragmode=False,
+    )
