@@ -153,6 +153,51 @@ def done(tmp_path_factory) -> dict:
     return json.loads((folder / "done.json").read_text(encoding="utf-8"))
 
 
+def outside(folder: Path, *words: str) -> subprocess.CompletedProcess:
+    """A command of this checkout, with the parts of a folder."""
+    command = [sys.executable, "-m", "capbias_core", *words]
+    variables = os.environ | {"CAPBIAS_EXTENSIONS": str(folder), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.long
+def test_parts_can_be_outside_the_checkout(tmp_path):
+    guide, demo = sections(), ROOT / "assets/demo"
+    for name in ("A measure", "An attacker", "A caption format"):
+        (block,) = guide[name].code
+        write(tmp_path, block.replace("# capbias_core/", "# ", 1))
+        for file, text in guide[name].files.items():
+            (tmp_path / file).write_text(text, encoding="utf-8")
+    scored = ("--captions", str(demo / "results/amplifier.json"), "--labels", str(demo / "attributes.csv"))
+    scored += ("--attribute", "gender", "--metric", "long", "leakage", "--attacker", "bayes", "--seeds", "2")
+    done = outside(tmp_path, "score", *scored)
+    assert done.returncode == 0, done.stderr
+    table = rows(done.stdout)
+    assert {"long", "long_gap"} < set(table["metric"]) and set(table["encoder"]) == {"", "bayes"}
+    words = ("import", "captions.txt", "--kind", "captions", "--collection", "demo", "--name", "by-hand", "--dry-run")
+    done = outside(tmp_path, *words, "--workspace", str(tmp_path / "home"))
+    assert done.returncode == 0 and re.search(r"Captions\W+2\b", done.stdout), done.stderr
+
+
+@pytest.mark.long
+def test_a_folder_of_parts_that_would_be_ignored_is_an_error(tmp_path):
+    done = outside(tmp_path, "metrics")
+    assert done.returncode == 2 and str(tmp_path) in done.stderr
+    (tmp_path / "measures").mkdir()
+    (tmp_path / "measures" / "lic.py").write_text("")  # would be hidden by the one that ships
+    done = outside(tmp_path, "metrics")
+    assert done.returncode == 2 and "'lic'" in done.stderr
+
+
+@pytest.mark.long
+def test_a_column_that_was_not_counted_is_named(tmp_path):
+    (block,) = sections()["A measure"].code
+    write(tmp_path, block.replace("# capbias_core/", "# ", 1).replace('reads=("long",', 'reads=("lomg",'))
+    demo = ROOT / "assets/demo"
+    words = (str(demo / "results/amplifier.json"), str(demo / "attributes.csv"), "--attribute", "gender")
+    assert "'lomg'" in outside(tmp_path, "score", *words, "--metric", "long").stderr
+
+
 def rows(text: str) -> pd.DataFrame:
     """The rows that `score` writes into a pipe."""
     return pd.read_csv(io.StringIO(text), keep_default_na=False, na_values={"value": [""]})
