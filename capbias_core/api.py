@@ -408,7 +408,7 @@ def measured(workspace: Workspace, question: Question, compute: Compute, tell: T
         if name not in left_out and name not in set(table["metric"]):
             of_measure = [row for row in rows if row.spec.measure == measure_of(name).name]
             why = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
-            lost[name] = " ".join(dict.fromkeys(filter(None, why))) or "its runs gave no value"
+            lost[name] = " ".join(dict.fromkeys(filter(None, why))) or _uncounted(workspace, name, of_measure)
     failed = failures(rows)
     asked_for = {name.casefold() for name in question.metrics}
     told = {  # LIC at equal length, which lic stands for too, needs no warning where lengths are equal
@@ -447,6 +447,14 @@ def measured(workspace: Workspace, question: Question, compute: Compute, tell: T
     if len(pairs.letters) < 2:
         return report
     return replace(report, ranking=pairs, ranked_by=(name, direction), ranked_runs=run_ids)
+
+
+def _uncounted(workspace: Workspace, name: str, rows: Sequence[RunRow]) -> str:
+    """Why finished runs have no value of a metric: columns that it reads and they did not count."""
+    known = [counts for row in rows if row.status == FINISHED for counts in workspace.counts(row.run_id).values()]
+    columns = {column for counts in known for column in counts.columns}
+    lacking = [repr(column) for column in metric_named(name).reads if column not in columns]
+    return f"its runs did not count {', '.join(lacking)}" if columns and lacking else "its runs gave no value"
 
 
 def failures(rows: Sequence[RunRow]) -> list[str]:

@@ -50,11 +50,15 @@ from capbias_core.types import silent
 from capbias_core.workspace.store import Workspace
 
 done = {"runs": [run.run_id for run in Workspace().runs()], "printed": {}, "attackers": [*ATTACKERS]}
-for name, commands in json.loads(sys.argv[1]).items():
+for name, (commands, scripts) in json.loads(sys.argv[1]).items():
     done["printed"][name] = []
     for command in commands:
         with redirect_stdout(StringIO()) as printed:
             assert cli.main(command) == 0, command
+        done["printed"][name].append(printed.getvalue())
+    for script in scripts:
+        with redirect_stdout(StringIO()) as printed:
+            exec(script, {})
         done["printed"][name].append(printed.getvalue())
 
 # Three shapes of labels: two values, three, and which of two task words are there.
@@ -94,7 +98,8 @@ def sections() -> dict[str, SimpleNamespace]:
         blocks = BLOCK.findall(text)
         lines = [line for kind, block in blocks if kind == "sh" for line in block.splitlines()]
         result[name] = SimpleNamespace(
-            code=[block for kind, block in blocks if kind in ("python", "toml")],
+            code=[block for kind, block in blocks if kind in ("python", "toml") and TARGET.match(block)],
+            scripts=[block for kind, block in blocks if kind == "python" and not TARGET.match(block)],
             commands=[shlex.split(line)[1:] for line in lines if line.startswith("capbias ")],
             files=dict(SAVED.findall(text)),
         )
@@ -135,7 +140,7 @@ def done(tmp_path_factory) -> dict:
         assert len({write(folder, block) for block in section.code}) == 1, f"{name} touches one file"
         for file, text in section.files.items():
             (folder / file).write_text(text, encoding="utf-8")
-    commands = {name: section.commands for name, section in guide.items()}
+    commands = {name: (section.commands, section.scripts) for name, section in guide.items()}
     ended = subprocess.run(
         [sys.executable, "-c", FOLLOWED, json.dumps(commands), write(folder, test)],
         cwd=folder,
@@ -146,6 +151,51 @@ def done(tmp_path_factory) -> dict:
     )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
     return json.loads((folder / "done.json").read_text(encoding="utf-8"))
+
+
+def outside(folder: Path, *words: str) -> subprocess.CompletedProcess:
+    """A command of this checkout, with the parts of a folder."""
+    command = [sys.executable, "-m", "capbias_core", *words]
+    variables = os.environ | {"CAPBIAS_EXTENSIONS": str(folder), "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.long
+def test_parts_can_be_outside_the_checkout(tmp_path):
+    guide, demo = sections(), ROOT / "assets/demo"
+    for name in ("A measure", "An attacker", "A caption format"):
+        (block,) = guide[name].code
+        write(tmp_path, block.replace("# capbias_core/", "# ", 1))
+        for file, text in guide[name].files.items():
+            (tmp_path / file).write_text(text, encoding="utf-8")
+    scored = ("--captions", str(demo / "results/amplifier.json"), "--labels", str(demo / "attributes.csv"))
+    scored += ("--attribute", "gender", "--metric", "long", "leakage", "--attacker", "bayes", "--seeds", "2")
+    done = outside(tmp_path, "score", *scored)
+    assert done.returncode == 0, done.stderr
+    table = rows(done.stdout)
+    assert {"long", "long_gap"} < set(table["metric"]) and set(table["encoder"]) == {"", "bayes"}
+    words = ("import", "captions.txt", "--kind", "captions", "--collection", "demo", "--name", "by-hand", "--dry-run")
+    done = outside(tmp_path, *words, "--workspace", str(tmp_path / "home"))
+    assert done.returncode == 0 and re.search(r"Captions\W+2\b", done.stdout), done.stderr
+
+
+@pytest.mark.long
+def test_a_folder_of_parts_that_would_be_ignored_is_an_error(tmp_path):
+    done = outside(tmp_path, "metrics")
+    assert done.returncode == 2 and str(tmp_path) in done.stderr
+    (tmp_path / "measures").mkdir()
+    (tmp_path / "measures" / "lic.py").write_text("")  # would be hidden by the one that ships
+    done = outside(tmp_path, "metrics")
+    assert done.returncode == 2 and "'lic'" in done.stderr
+
+
+@pytest.mark.long
+def test_a_column_that_was_not_counted_is_named(tmp_path):
+    (block,) = sections()["A measure"].code
+    write(tmp_path, block.replace("# capbias_core/", "# ", 1).replace('reads=("long",', 'reads=("lomg",'))
+    demo = ROOT / "assets/demo"
+    words = (str(demo / "results/amplifier.json"), str(demo / "attributes.csv"), "--attribute", "gender")
+    assert "'lomg'" in outside(tmp_path, "score", *words, "--metric", "long").stderr
 
 
 def rows(text: str) -> pd.DataFrame:
@@ -162,12 +212,14 @@ def test_the_table_names_every_section():
 
 @pytest.mark.long
 def test_a_metric_of_columns_needs_no_new_run(done):
-    telling, scoring = done["printed"]["A metric of columns that are there"]
+    telling, scoring, scripted = done["printed"]["A metric of columns that are there"]
     assert "captions that name a value" in telling
     table = rows(scoring)
     assert set(table["metric"]) == {"named"} and table["value"].between(1, 99).all()
     before = table[table["run_id"].isin(done["runs"])]
     assert set(before["model"]) >= {"amplifier", "faithful", "mitigator"}
+    of_files = float(scripted.split()[0])
+    assert of_files == pytest.approx(table.set_index("model").loc["amplifier", "value"], abs=0.01)
 
 
 @pytest.mark.long
@@ -178,10 +230,17 @@ def test_a_measure_gives_rows_and_heeds_its_flag(done):
     labelled = set(labels[labels["gender"].isin(["Female", "Male"])]["image_id"])
     records = json.loads((ROOT / "assets/demo/results/amplifier.json").read_text())
     words = pd.Series([len(row["caption"].split()) for row in records if str(row["image_id"]) in labelled])
-    for text, least in ((usual, 12), (with_flag, 15)):
-        row = rows(text).set_index("model").loc["amplifier"]
-        assert row["value"] == pytest.approx(100 * (words >= least).mean(), abs=0.01)
-        assert row["n"] == len(words)
+    label = labels.set_index("image_id")["gender"]
+    gender = pd.Series([label[str(row["image_id"])] for row in records if str(row["image_id"]) in labelled])
+    for text, least, name in ((usual, 12, "long"), (with_flag, 15, "long_gap")):
+        table = rows(text)
+        table = table[(table["model"] == "amplifier") & (table["metric"] == name)].set_index("group")
+        shares = {value: 100 * (words[gender == value] >= least).mean() for value in ("Female", "Male")}
+        shares[""] = shares["Male"] - shares["Female"] if name == "long_gap" else 100 * (words >= least).mean()
+        expected = shares if name == "long" else {"": shares[""]}
+        assert table["value"].to_dict() == pytest.approx(expected, abs=0.01)
+        assert table.loc["", "n"] == len(words)
+    assert set(rows(usual)["metric"]) == {"long", "long_gap"} and set(rows(with_flag)["metric"]) == {"long_gap"}
     assert done["test"] == 0, "the test that the guide gives passes"
 
 

@@ -57,6 +57,9 @@ class Counts:
         """Numbers of n captions, (n,) or (n, W), summed by image, and how many `captions` there are. image_id: of each
         caption. codes: image ids to labels. sort: images by id, else in the order of the captions."""
         image, images = pd.factorize(image_id, sort=sort)
+        for name, column in columns.items():
+            if len(column) != len(image):
+                raise ValueError(f"the column {name!r} has {len(column):,} numbers for {len(image):,} captions")
         of_image = rows_by_image(image, len(images))
         sums = {name: of_image @ np.asarray(column, dtype=float) for name, column in columns.items()}
         captions = np.bincount(image, minlength=len(images)).astype(float)

@@ -16,6 +16,9 @@ from capbias_core.attackers.device import TF32
 from capbias_core.attackers.neural import frozen_entry
 from capbias_core.errors import CapbiasError, nearest, need, taken_twice
 from capbias_core.language.files import ModelFiles, find_model
+from capbias_core.resources import extension_folders
+
+__path__.extend(extension_folders("attackers"))
 
 
 def _load_entries() -> dict[str, AttackerEntry]:

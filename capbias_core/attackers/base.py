@@ -102,8 +102,10 @@ class Attacker(Protocol):
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
-    """(n, C) logits to (n, K) probabilities: logistic for C = 1, softmax for C = K. Raises ValueError for non-finite
-    logits, which would pass for a guess at random."""
+    """(n, C) logits to (n, K) probabilities: logistic for C = 1, softmax for C = K. Raises ValueError for logits of
+    another shape, and for non-finite ones, which would pass for a guess at random."""
+    if logits.ndim != 2:
+        raise ValueError(f"logits have the shape {logits.shape}, not (n, C)")
     if not np.isfinite(logits).all():
         raise ValueError("non-finite logits")
     if logits.shape[1] == 1:

@@ -62,7 +62,10 @@ def _checked(data: dict, source: str) -> Attribute:
         given = data.get(table, {})
         stray = sorted(set(given) - set(values)) if isinstance(given, dict) else [given]
         if stray:
-            raise CapbiasError(f"{source} has {table} for {stray}, but its values are {', '.join(values)}.")
+            names = ", ".join(map(repr, stray))
+            raise CapbiasError(
+                f"{source} has {table} for {names}, but its values are {', '.join(dict.fromkeys(values))}."
+            )
         return {value: texts(names, f"{table} of {value}") for value, names in given.items()}
 
     if stray := [key for key in data if key not in KEYS]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+import capbias_core.load as package
 from capbias_core.errors import CapbiasError, taken_twice
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.account import (
@@ -64,7 +65,7 @@ BOX_COLUMNS = {"area", "iscrowd", *OF_BOXES.split(), *" ".join(BOX_NAMES.values(
 @cache
 def readers() -> dict[str, Reader]:
     """The readers by name, in the order in which they are asked, from each module of this package with `READERS`."""
-    modules = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
     known = [reader for name in modules for reader in getattr(import_module(f"{__package__}.{name}"), "READERS", ())]
     if twice := [name for name, count in Counter(reader.name for reader in known).items() if count > 1]:
         raise taken_twice("reader", twice[0], ["load/"])

@@ -48,6 +48,11 @@ def check(measures: list[Measure]) -> None:
         if "__dataclass_fields__" not in vars(measure.options):
             message = f"{measure.options.__name__}, the options of {measure.name}, is no dataclass."
             raise CapbiasError(message, "Write @dataclass(frozen=True) above it.")
+        for name in ("metrics", "groups"):
+            if not isinstance(getattr(measure, name), tuple):
+                raise CapbiasError(
+                    f"{name} of the measure {measure.name} is no tuple.", "Write (one,) for a single one."
+                )
         for metric in measure.metrics:
             where = f"{metric.name} in {measure.name}"
             if metric.name.lower() in COLUMNS:

@@ -476,3 +476,5 @@ def test_captions_are_summed_by_image():
         assert by_image == {"a": [1, 4, 0, 1], "b": [2, 8, 2, 1]}
         assert found.size() == 3 and [own.tolist() for own in found.totals] == [3, 12, [2, 2]]
         assert Estimate.read(found.reading(("words", "captions")), share, 1).value == 4
+    with pytest.raises(ValueError, match="'short' has 2"):
+        Counts.of_captions(image_id, lambda ids: np.array([codes[own] for own in ids]), {"short": np.ones(2)})

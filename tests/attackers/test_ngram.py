@@ -125,6 +125,8 @@ def test_entries_and_probabilities():
     assert probabilities(np.array([[0.0], [np.log(3)]])) == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]))
     assert probabilities(np.log([[1.0, 2.0, 5.0]])) == pytest.approx(np.array([[0.125, 0.25, 0.625]]))
     assert probabilities(np.array([[1000.0], [-1000.0]])).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    with pytest.raises(ValueError, match=r"\(2,\)"):
+        probabilities(np.zeros(2))
 
 
 def test_it_is_logistic_regression_on_binary_1_and_2_grams():

@@ -62,6 +62,7 @@ def test_a_taken_name_or_flag_is_said_when_a_command_starts():
         (replace(other, groups=(Group(row.name, "", ("new",)),)), row.name),
         (replace(other, groups=(Group("any", "", ("none",)),)), "none"),
         (replace(other, groups=(Group(own.groups[0].name, "", ("new",)),)), own.groups[0].name),
+        (replace(other, groups=own.groups[0]), "groups"),
         (replace(other, options=taken), about.flag),
         (replace(other, options=Plain), "Plain"),
     ):
