@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.statistics.made import LABELS, MAKERS, World
-from capbias_core.aggregate.ranking import ALPHA
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, load_attacker
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.training import AttackerTrainer
@@ -45,7 +44,7 @@ def compared(captions: dict[int, list[str]], humans: dict[int, list[str]], secon
 
 def report(name: str, table: pd.DataFrame, planted: str = "") -> None:
     """A line: words named of words tested, and those that are named."""
-    named = table[table["p"] < ALPHA].sort_values("p")
+    named = table[(table["low"] > 0) | (table["high"] < 0)].sort_values("difference", ascending=False)
     found = f", planted word {'named' if planted in set(named['word']) else 'missed'}" if planted else ""
     words = ", ".join(f"{row.word} {row.captioner:.2f}/{row.human:.2f}" for row in named.head(12).itertuples())
     print(f"{name}: {len(named)} of {int(table['tested'].sum())} named{found}. {words}", flush=True)

@@ -32,7 +32,19 @@ SHARED = (
 )
 # Choices of a collection: another collection has others.
 OF_COLLECTION = {
-    *("against", "alignment", "at", "attribute", "caption", "captioner", "column", "cross_table", "draw", "group"),
+    *(
+        "against",
+        "alignment",
+        "at",
+        "attribute",
+        "caption",
+        "captioner",
+        "column",
+        "compared",
+        "cross_table",
+        "draw",
+        "group",
+    ),
     *("image", "listed", "marked_by", "measured_with", "objects", "page", "people", "photograph", "photographs"),
     *("references", "sets", "table", "value", "vectors", "word"),
 }
