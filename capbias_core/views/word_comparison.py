@@ -158,11 +158,11 @@ def with_ends(row: Any, side: str) -> str:
 
 
 def against_human(row: Any) -> str:
-    """Whether a word of `word_table` adds more or less than in human captions: `more`, `less`, or '' if the interval of
-    the difference contains 0."""
+    """Whether a word of `word_table` adds more (↑) or less (↓) than in human captions; '' if the interval of the
+    difference contains 0."""
     if row["significant"] != YES:
         return ""
-    return "more" if abs(row["captioner"]) > abs(row["human"]) else "less"
+    return "↑" if abs(row["captioner"]) > abs(row["human"]) else "↓"
 
 
 def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:

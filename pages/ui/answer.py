@@ -221,7 +221,7 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
     )
     st.html(answer_views.word_rows(top, comparison.attribute, "Captions", link))
     bars = f"Bars: what a word adds to the logit on average in the captions of {model}"
-    behind = f"{bars}, with its interval. {GREY_MEANS} More, less: than in human captions. {INTERVALS}"
+    behind = f"{bars}, with its interval. {GREY_MEANS} ↑, ↓: more, less than in human captions. {INTERVALS}"
     note(f"{behind if compared else f'{bars}.'} By {run.spec.attacker}. Click a word to read the captions with it.")
 
 

@@ -46,7 +46,8 @@ def captions_tab(bar: Bar) -> None:
     runs = scored_sets(bar)
     if not runs:
         return
-    mode = view.selectbox(st, "Mode", MODES, key="mode", draw="segmented_control", required=True)
+    drawn = {"draw": "segmented_control", "required": True, "label_visibility": "collapsed"}
+    mode = view.selectbox(st, "Mode", MODES, key="mode", **drawn)
     if mode == COMPARE:
         compare(bar, runs, human_names(bar))
         return

@@ -60,7 +60,7 @@ def words_tab(bar: Bar) -> None:
         note("No word occurs in that many captions.")
     else:
         kind = view.selectbox(st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True)
-        widths = [2, 1] if kind == TABLE else [1, 1]
+        widths = [5, 2] if kind == TABLE else [1, 1]
         left, right = st.container(key="stacks_words").columns(widths, gap="medium")
         content = top[~top["word"].isin(cached.function_words(bar.folder, tuple(top["word"])))]
         strongest = (top if content.empty else content).sort_values("strength")["word"].iloc[-1]
@@ -140,13 +140,11 @@ def _pick_bar(key: str) -> None:
 
 def _table(rows: pd.DataFrame, key: str, name: str, word: str) -> None:
     """Rows of `word_frame`, those whose interval contains 0 in grey."""
-    shown = rows[["word", "toward", "value"]].copy()
+    shown = rows[["word", "toward", "n", "value"]].copy()
     if "human" in rows:
         shown["interval"] = _intervals(rows, "ci_low", "ci_high")
         shown[["human", "difference"]] = rows[["human", "difference"]]
         shown["its interval"] = _intervals(rows, "difference_low", "difference_high")
-        shown["significant"] = rows["significant"]
-    shown[["n", "kind"]] = rows[["n", "kind"]]
     select_row(key, shown.index[shown["word"] == word].tolist())
 
     def pick() -> None:
@@ -161,13 +159,13 @@ def _table(rows: pd.DataFrame, key: str, name: str, word: str) -> None:
         key=key,
         on_select=pick,
         column_config={
-            "value": st.column_config.NumberColumn(format="%.3f", help=f"In the captions of {name}."),
-            "human": st.column_config.NumberColumn(
-                format="%+.3f", help="In human captions of the same images; negative pushes the other way."
-            ),
-            "difference": st.column_config.NumberColumn(format="%+.3f", help="Captioner minus human."),
-            "significant": st.column_config.Column(help="Whether the interval of the difference excludes 0."),
+            "word": st.column_config.Column(pinned=False),  # a pinned one is paler, and grey means something here
             "n": st.column_config.NumberColumn(format="%d", help="Captions with the word."),
+            "value": st.column_config.NumberColumn(format="%.2f", help=f"In the captions of {name}."),
+            "human": st.column_config.NumberColumn(
+                format="%+.2f", help="In human captions of the same images; negative pushes the other way."
+            ),
+            "difference": st.column_config.NumberColumn(format="%+.2f", help="Captioner minus human."),
         },
         alt=f"Words of {name} and what they add",
     )
