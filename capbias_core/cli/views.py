@@ -155,7 +155,7 @@ def by_value(*, flags: Annotated[ScopeFlags, Flags], output: ShownFlag = None) -
     "words",
     """\
   capbias explain --collection coco --captions sat --attribute gender
-  capbias view words --collection coco --captioner sat --top 30 --output words.csv
+  capbias view words --collection coco --captioner sat --output words.csv
 
 One row per captioner and word: what it adds to the logit (value, ci_low, ci_high), the same in human captions of the
 same images (human), and the difference. Intervals are over seeds and images, and hold for all tested words together in
