@@ -19,6 +19,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.registry import METRICS, alike_with_references, is_metric, measure_of, protocol_notes
 from capbias_core.measures.registry import metric as metric_named
+from capbias_core.measures.word_comparison import ENDS
 from capbias_core.question import Question, Source
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.inputs import Tell, resolve
@@ -44,7 +45,11 @@ PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs",
 FINISHED = "finished"
 WAIT_SECONDS = 0.1  # between two looks at runs of other processes
 FEW = 20  # captions: words of fewer stand last
-COMPARED = ("captioner", "human", "difference", "low", "high", "significant")  # columns of words
+COMPARED = (
+    *(name for side, ends in ENDS.items() for name in (side, *ends)),
+    "certain",
+    "significant",
+)  # columns of words
 OF_WORDS = (PER_CAPTION, WORDS_COMPARED)
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
@@ -121,8 +126,10 @@ class Report:
         for.
 
         With human captions also `captioner` and `human`, what it adds for attackers trained on equally many captions of
-        the same images, their `difference` with its 95% interval `low` to `high`, and whether it is `significant`: yes,
-        no, or not tested (Holm over the tested words)."""
+        the same images, with their intervals, such as `captioner_low` to `captioner_high`; their `difference`, from
+        `low` to `high`; and whether the captioner's interval excludes 0 (`certain`), and that of the difference
+        (`significant`): yes, no, or not tested. Intervals are over seeds and images,
+        and hold for all tested words together in 95% of cases (Bonferroni)."""
         return self.compute_words()
 
     @property

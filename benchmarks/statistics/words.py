@@ -6,23 +6,27 @@ added to a share of one value's captions.
 
     python -m benchmarks.statistics.words DATA --attribute gender --images 2450 --draws 5
     python -m benchmarks.statistics.words DATA --captions results/oscar.json results/sat.json
+
+With --samples: in how many random samples of a captioner's images does an interval of a tested word miss?
+
+    python -m benchmarks.statistics.words DATA --captions results/oscar.json --images 1200 --samples 40
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.statistics.made import LABELS, MAKERS, World
-from capbias_core.aggregate.ranking import ALPHA
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, load_attacker
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.training import AttackerTrainer
-from capbias_core.measures.word_comparison import HALF, complete_lists, explain_sides
+from capbias_core.measures.word_comparison import ENDS, HALF, complete_lists, explain_sides
 from capbias_core.prepare import Tokens, balanced_split
 from capbias_core.types import silent
 
@@ -45,10 +49,29 @@ def compared(captions: dict[int, list[str]], humans: dict[int, list[str]], secon
 
 def report(name: str, table: pd.DataFrame, planted: str = "") -> None:
     """A line: words named of words tested, and those that are named."""
-    named = table[table["p"] < ALPHA].sort_values("p")
+    named = table[(table["low"] > 0) | (table["high"] < 0)].sort_values("difference", ascending=False)
     found = f", planted word {'named' if planted in set(named['word']) else 'missed'}" if planted else ""
     words = ", ".join(f"{row.word} {row.captioner:.2f}/{row.human:.2f}" for row in named.head(12).itertuples())
     print(f"{name}: {len(named)} of {int(table['tested'].sum())} named{found}. {words}", flush=True)
+
+
+def coverage(name: str, captions: dict, humans: dict, second: dict, attribute: str, images: int, samples: int) -> None:
+    """A line: the share of samples in which any interval of a tested word misses the mean over samples."""
+    both, tables = sorted(captions.keys() & humans.keys() & second.keys()), []
+    for sample in range(samples):
+        drawn = np.random.default_rng(sample).choice(both, images, replace=False).tolist()
+        table = compared({image: captions[image] for image in drawn}, humans, second, attribute)
+        # Toward the second value, so that a word has one sign in all samples.
+        sign = np.where(table["toward"] == 1, 1, -1)
+        numbers = {name: sign * table[name] for name in chain(ENDS, *ENDS.values())}
+        tables.append(table.assign(**numbers, sample=sample))
+    table, shares = pd.concat(tables, ignore_index=True), []
+    for side, ends in ENDS.items():
+        low, high = table[list(ends)].min(axis=1), table[list(ends)].max(axis=1)
+        truth = table.groupby("word")[side].transform("mean")
+        misses = table["tested"] & ((low > truth) | (high < truth))
+        shares.append(f"{side} {misses.groupby(table['sample']).any().mean():.0%}")
+    print(f"{name}, {samples} samples of {images:,} images: any tested word misses: {', '.join(shares)}", flush=True)
 
 
 def main() -> None:
@@ -59,6 +82,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--makers", nargs="+", default=[name for name in MAKERS if name != "planted_nearest_30"])
     parser.add_argument("--captions", nargs="+", default=[], help="files of a captioner in DATA, instead of made ones")
+    parser.add_argument("--samples", type=int, default=0, help="samples of --images of the captioner's images")
     asked = parser.parse_args()
     for draw in range(1, 1 + (1 if asked.captions else asked.draws)):
         world = World(asked.data, asked.attribute, 100_000 if asked.captions else asked.images, draw)
@@ -66,7 +90,11 @@ def main() -> None:
         for file in asked.captions:
             rows = json.loads((asked.data / file).read_text())
             captions = {row["image_id"]: [row["caption"]] for row in rows}
-            report(file, compared(captions, humans, world.second, asked.attribute))
+            if asked.samples:
+                given = (captions, humans, world.second, asked.attribute)
+                coverage(file, *given, asked.images, asked.samples)
+            else:
+                report(file, compared(captions, humans, world.second, asked.attribute))
         for maker in () if asked.captions else asked.makers:
             captions = {image: [" ".join(words)] for image, words in MAKERS[maker](world).items()}
             report(f"{draw} {maker}", compared(captions, humans, world.second, asked.attribute))

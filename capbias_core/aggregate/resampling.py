@@ -130,13 +130,17 @@ def agree(values: np.ndarray) -> bool:
 
 
 def refit_interval(
-    values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE, span: Span = UNBOUNDED
+    values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE, span: Span = UNBOUNDED, together: int = 1
 ) -> Span | tuple[None, None]:
     """The 95% interval of the mean of one value per seed, as far as span goes. values: (J,). Nothing if a value is not
-    finite, or if all are equal: their spread is then not known."""
+    finite, or if all are equal: their spread is then not known.
+
+    together: of how many intervals this is one that shall hold together in 95% of cases (Bonferroni).
+    """
     if not np.isfinite(values).all() or agree(values):
         return None, None
-    half = stdtrit(len(values) - 1, (1 + LEVEL) / 2) * standard_error(values, test_over_train, times)
+    outside = (1 - LEVEL) / together
+    half = stdtrit(len(values) - 1, 1 - outside / 2) * standard_error(values, test_over_train, times)
     return max(float(values.mean() - half), span[0]), min(float(values.mean() + half), span[1])
 
 

@@ -51,8 +51,8 @@ app = command(
     --image 785 --attacker minilm --attention --layer 4 --head 2
 
 An attacker that did not train on the image scores each caption. The contributions of the words and the intercept sum
-to the logit. With human captions, each word is compared with them: the same images, equally many captions, an interval
-and Holm's correction.""",
+to the logit. With human captions, each word is compared with them: the same images, equally many captions, and
+intervals over seeds and images that hold for all tested words together.""",
 )
 
 

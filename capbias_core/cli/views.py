@@ -79,10 +79,12 @@ from capbias_core.views.lengths import CUTS, by_length, cut_of, keep_cuts
 from capbias_core.views.published import PAPERS, beside_measured, beside_table, measured_rows, noted
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.results import references_read, tables_read
+from capbias_core.views.side_by_side import TOP
 from capbias_core.views.tables import row_table, to_csv
 from capbias_core.views.texts import keywords as frequent_words
 from capbias_core.views.texts import keywords_by_models, nearest_objects, text_results
 from capbias_core.views.view import FORMATS, Scope, Shown, exported, scope
+from capbias_core.views.word_comparison import MOST
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import condition_sets, taken_of_several
 from capbias_core.workspace.ingest import read_frame
@@ -301,6 +303,49 @@ def change(
         code = GATE[ended]
         say(text)
     return code
+
+
+@command(
+    "words",
+    """\
+  capbias explain --collection coco --captions sat --attribute gender
+  capbias view words --collection coco --captioner sat --output words.csv
+
+One row per captioner and word: what it adds to the logit (value, ci_low, ci_high), the same in human captions of the
+same images (human), and the difference. Intervals are over seeds and images, and hold for all tested words together in
+95% of cases (Bonferroni); a word without one was not tested. n: images whose caption has the word.""",
+    app,
+).default
+def words(
+    *,
+    flags: Annotated[ScopeFlags, Flags],
+    top: Annotated[Positive, flag(f"words per captioner (default: {MOST})", "N", ANSWER)] = MOST,
+    output: ShownFlag = None,
+) -> int:
+    """What each word adds, with intervals, beside human captions."""
+    return write_shown(flags.answer("words", top=top), output)
+
+
+@command(
+    "side-by-side",
+    """\
+  capbias explain --collection coco --captions sat --attribute gender
+  capbias explain --collection coco --captions oscar --attribute gender
+  capbias view side-by-side --collection coco --captioner sat oscar --top 20
+
+One row per image and captioner, of the images on which they disagree most. disagreement: largest minus smallest
+probability of the labelled value over the captioners; guess, bias_score: the attacker's guess for the caption and its
+probability; only_here: words that no other caption of the image has.""",
+    app,
+).default
+def side_by_side(
+    *,
+    flags: Annotated[ScopeFlags, Flags],
+    top: Annotated[Positive, flag(f"images (default: {TOP})", "N", ANSWER)] = TOP,
+    output: ShownFlag = None,
+) -> int:
+    """Captions of 2 to 6 captioners on the images on which they disagree most."""
+    return write_shown(flags.answer("side-by-side", top=top), output)
 
 
 @command(

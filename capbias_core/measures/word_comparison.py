@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Needs
-from capbias_core.aggregate.ranking import holm
-from capbias_core.aggregate.resampling import refit_interval, refit_p
+from capbias_core.aggregate.resampling import ROUNDING, refit_interval
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Job, Measure, Outcome
@@ -25,11 +24,17 @@ from capbias_core.types import Split, counted
 from capbias_core.workspace.store import frame_bytes, images_in
 
 # With as many test as training images the corrected resampled variance is that of a jackknife which leaves half out: it
-# holds for what an attacker learned, not only for how well it guesses.
+# holds for what an attacker learned, not only for how well it guesses, and for a side alone too (docs/statistics.md).
 HALF = 0.5
 TESTED = 40  # words, equally many toward each value
 LEAST = 10  # captions with a compared word, the mean of both sides
-COLUMNS = ("word", "toward", "captioner", "human", "difference", "low", "high", "p", "count", "human_count")
+# What has an interval: a word's contribution on each side, and their difference.
+ENDS = {
+    "captioner": ("captioner_low", "captioner_high"),
+    "human": ("human_low", "human_high"),
+    "difference": ("low", "high"),
+}
+COLUMNS = ("word", "toward", *ENDS, "count", "human_count", "tested")
 
 
 def count(job: Job) -> Outcome:
@@ -112,9 +117,10 @@ def compare_words(
     Of each argument the captioner's part, then the human part. added: (S, V, C) sums over explained captions of what
     the words add to the logit. having: (S, V) how many of these captions have the word. total: (V,) of all captions.
     Columns: word; toward (index of the value; of two values that of the larger sum of both sides); captioner, human
-    (means over captions with the word, toward that value; 0 where no caption has it); difference, low, high (95%, with
-    refits); p (Holm over the tested words; missing for others); tested; count, human_count (captions with the word; of
-    several captions per image the mean). Special tokens, and words in fewer than LEAST captions, are left out.
+    (means over captions with the word, toward that value; 0 where no caption has it); difference; tested; the ends of
+    ENDS (with refits, 95% for all tested words together by Bonferroni; missing for words that are not tested, and
+    where all seeds agree); count, human_count (captions with the word; of several captions per image the mean). Special
+    tokens, and words in fewer than LEAST captions, are left out.
 
     Tested are the words with the largest sum of both sides: under no difference it says nothing of the difference.
     """
@@ -125,7 +131,7 @@ def compare_words(
         np.divide(sums[:, kept], size[:, kept, None], where=size[:, kept, None] > 0, out=np.zeros_like(sums[:, kept]))
         for sums, size in zip(added, having, strict=True)
     )  # (S, W, C)
-    rows = []
+    rows, of_seeds = [], []
     for place, column in np.ndindex(captioner.shape[1:]):
         sides = captioner[:, place, column], human[:, place, column]
         toward, sign = column, 1
@@ -133,24 +139,22 @@ def compare_words(
             toward = int(sides[0].mean() + sides[1].mean() > 0)
             sign = 2 * toward - 1
         ours, theirs = (sign * values for values in sides)
-        low, high = refit_interval(ours - theirs, test_over_train)
-        numbers = (
-            ours.mean(),
-            theirs.mean(),
-            (ours - theirs).mean(),
-            low,
-            high,
-            refit_p(ours - theirs, test_over_train),
-        )
+        values = {"captioner": ours, "human": theirs, "difference": ours - theirs}
+        of_seeds.append(values)
+        means = [each.mean() for each in values.values()]
         code = int(kept[place])
-        rows.append((words[code], toward, *numbers, total[0][code], total[1][code]))
-    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"low": float, "high": float, "p": float})
+        rows.append((words[code], toward, *means, total[0][code], total[1][code], False))
+    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"tested": bool})
     strength = table["captioner"] + table["human"]
     ordered = table[strength > 0].assign(strength=strength).sort_values("strength", ascending=False)
     tested = ordered.groupby("toward").head(TESTED // max(2, captioner.shape[2])).index
-    table["tested"] = table.index.isin(tested)
-    table["p"] = table["p"].where(table["tested"])
-    table.loc[table["tested"], "p"] = holm(table.loc[table["tested"], "p"].to_numpy())
+    table.loc[tested, "tested"] = True
+    for name, ends in ENDS.items():
+        table[list(ends)] = np.nan
+        for place, values in enumerate(of_seeds):
+            if table.at[place, "tested"] and abs(values[name]).max() > ROUNDING:  # else the same but for rounding
+                low_high = refit_interval(values[name], test_over_train, together=len(tested))
+                table.loc[place, list(ends)] = low_high
     return table
 
 
@@ -160,6 +164,7 @@ MEASURE = Measure(
     place=92,
     options=Attacked,
     needs=Needs(references="required"),
+    version=2,
     explains=True,
     count=count,
 )

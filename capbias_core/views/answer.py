@@ -22,7 +22,7 @@ from capbias_core.views.charts import BLUE_MARK, GREY, MEASURED, ORANGE_MARK, Sc
 from capbias_core.views.directions import CONSTANT, WAY, beside, directions, stated, ways_measured
 from capbias_core.views.encoders import encoder_note
 from capbias_core.views.results import Comparison, current_runs
-from capbias_core.views.word_comparison import YES, difference_text
+from capbias_core.views.word_comparison import UNTESTED, YES, against_human, with_ends
 from capbias_core.workspace.store import Workspace
 
 NOT_YET = "Not measured yet."
@@ -129,6 +129,7 @@ STYLE = f"""<style>
 .cb-bar .cb-line {{height: 3px; background: {MEASURED}; border-radius: 2px}}
 .cb-bar .cb-dot {{width: 11px; height: 11px; margin-left: -5.5px; background: {MEASURED}; border-radius: 50%}}
 .cb-bar .cb-fill {{height: 1.05rem; border-radius: 2px}}
+.cb-bar .cb-ends {{height: 2px; background: light-dark(#1F2733, #E8ECF2); opacity: .75}}
 .cb-name:focus-within + .cb-bar::after {{content: attr(aria-label); position: absolute; left: 0; top: 1.5rem;
   z-index: 9; padding: .2rem .5rem; font-size: .85rem; background: #1F2733; color: #FFFFFF; border-radius: 4px;
   width: max-content; max-width: 13rem; border: 1px solid #8A94A3}}
@@ -228,14 +229,15 @@ def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: Mappin
 
     table: of `word_comparison.top_words`. page, view: the page that lists them, and its query besides the word.
     Of two values a bar to the left pushes toward the first and one to the right toward the second; of more, every
-    bar goes right and the value stands behind it. Of words compared with human captions, those that do not differ
-    significantly are grey.
+    bar goes right and the value stands behind it. Of words compared with human captions, a line is the
+    interval of what the word adds; those whose interval contains 0, or that were not tested, are grey.
     """
     two, compared, cells = len(attribute.values) == 2, "human" in table, []
     sign = np.where(table["toward"] == 0, -1, 1) if two else np.ones(len(table))
     table = table.assign(shown=sign * table["captioner" if compared else "mean"])
     table = table.sort_values("shown", ascending=False) if two else table
-    largest = float(table["shown"].abs().max()) or 1.0
+    reach = table.filter(["shown", "captioner_low", "captioner_high"]).abs().max(axis=1)
+    largest = float(reach.max()) or 1.0
     for _, row in table.iterrows():
         size = abs(row["shown"]) / largest * (50 if two else 100)
         back = two and row["shown"] < 0
@@ -243,15 +245,25 @@ def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: Mappin
         toward, tail = attribute.values[int(row["toward"])], f"{row['count']:,} captions"
         colour = ORANGE_MARK if back else BLUE_MARK
         text = f"{sentence.number(row['shown'], 2)} on the logit on average, toward {toward}, in {tail}"
+        line = ""
         if compared:
-            tail, colour = difference_text(row), colour if row["significant"] == YES else GREY
-            text += f"; in human captions {sentence.number(row['human'], 2)}; difference {tail}, significant: "
+            tail, colour = with_ends(row, "captioner"), colour if row["certain"] == YES else GREY
+            text = f"{tail} on the logit on average, toward {toward}, in {row['count']:,} captions; in human captions "
+            text += f"{with_ends(row, 'human')}; difference {with_ends(row, 'difference')}, significant: "
             text += row["significant"]
+            if row["certain"] != UNTESTED:
+                first, last = sorted(
+                    (50 if two else 0) + (-1 if back else 1) * row[end] / largest * (50 if two else 100)
+                    for end in ("captioner_low", "captioner_high")
+                )
+                first = max(0.0, first)
+                line = f'<i class="cb-ends" style="left:{first:.2f}%;width:{last - first:.2f}%"></i>'
+            tail += f" {more}" if (more := against_human(row)) else ""
         link = escape(f"{page}?{urlencode({**view, 'word': row['word']})}")
         cells.append(
             f'<span class="cb-name"><a href="{link}" target="_self">{escape(row["word"])}</a></span>'
             f'<div class="cb-bar" role="img" {_said(text)}><i class="cb-fill" style="left:{left:.2f}%;'
-            f'width:{size:.2f}%;background:{colour}"></i></div>'
+            f'width:{size:.2f}%;background:{colour}"></i>{line}</div>'
             f'<span class="cb-small">{escape(tail if two else f"{toward}, {tail}")}</span>'
         )
     ends = "".join(

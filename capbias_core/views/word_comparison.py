@@ -1,34 +1,56 @@
-"""The words of a set: what each adds to the guess, there and in human captions of the same images.
+"""The words of a set: what each adds to the guess, there and in human captions of the same images, with intervals.
 
-A word is named in a sentence only if the two differ significantly (measures/word_comparison.py).
+A word has a colour only if the interval of what it adds excludes 0, and is named in a sentence only if that of the
+difference from human captions does (measures/word_comparison.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import hashlib
+import math
+import shlex
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate.ranking import ALPHA
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.plan import WORDS_COMPARED
+from capbias_core.measures.word_comparison import ENDS
+from capbias_core.prepare import tasks
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED
 from capbias_core.types import Attribute, counted
 from capbias_core.views.captions import SAME, CaptionScores
-from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, graph_objects
+from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
 from capbias_core.views.results import current_runs
-from capbias_core.views.sentence import signed
+from capbias_core.views.sentence import signed, with_interval
 from capbias_core.views.tables import to_text
+from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, images_in
 
 FUNCTION = "function word"
 YES, NO, UNTESTED = "yes", "no", "not tested"
 NAMED = 10  # words in a sentence
-NEGATED = {"captioner": "captioner", "human": "human", "difference": "difference", "low": "high", "high": "low"}
+# What is negated where a word pushes the other way: a lower end becomes an upper one.
+NEGATED = {side: side for side in ENDS}
+NEGATED |= {low: high for low, high in ENDS.values()} | {high: low for low, high in ENDS.values()}
+MOST = 30  # words of the view `words`
+RARE = 10  # captions with a word, of the captioner or of people; words in fewer are not listed
+INTERVALS = (
+    "Intervals cover seeds and images: an attacker of each seed trains on half of the images and explains the other "
+    "half. They hold for all tested words of a captioner together in 95% of cases (Bonferroni)."
+)
+ONE_TRAINING = (
+    "No intervals: these contributions come from one training. The comparison with human captions trains attackers of "
+    "several seeds, and gives intervals over seeds and images."
+)
+MEANING = "Value: average contribution of a word to the logit of captions with it, toward the value it pushes toward."
+GREY_MEANS = "Grey: the interval contains 0, or the word was not tested."
 
 
 def comparison_of(workspace: Workspace, collection: str, scored: RunRow, references: str = "") -> RunRow | None:
@@ -63,9 +85,10 @@ def word_table(corpus: pd.DataFrame, compared: pd.DataFrame | None = None) -> pd
 
     corpus: the table of measures/caption_scores.py. compared: that of measures/word_comparison.py, if the set was
     compared with human captions. Special tokens are left out. Columns: word; toward (index of the value); mean (what
-    the word adds toward it in the set); count; share0.. ; and, of words compared, captioner, human, difference, low,
-    high, p, count_compared, human_count; significant (YES, NO, UNTESTED); strength, by which words are chosen: the mean
-    of both sides, or mean without a comparison.
+    the word adds toward it in the set); count; share0.. ; and, of words compared, captioner, human, difference, the
+    ends of ENDS, count_compared, human_count; certain (YES, NO, UNTESTED: whether the captioner's interval excludes 0);
+    significant (the same of the difference); strength, by which words are chosen: the mean of both sides, or mean
+    without a comparison.
     """
     corpus = corpus[~corpus["word"].str.startswith("<")]
     means = corpus.filter(regex=r"^mean\d+$").to_numpy()
@@ -88,8 +111,11 @@ def word_table(corpus: pd.DataFrame, compared: pd.DataFrame | None = None) -> pd
     table["count"] = table["count"].fillna(0).astype(int)
     strength = (table["captioner"] + table["human"]) / 2
     strength = strength if means.shape[1] > 1 else abs(strength)
-    significant = np.where(table["p"].isna(), UNTESTED, np.where(table["p"] < ALPHA, YES, NO))
-    return table.assign(significant=significant, strength=strength)
+    tested = table.pop("tested").eq(True)
+    for name, side in (("certain", "captioner"), ("significant", "difference")):
+        low, high = (table[end] for end in ENDS[side])
+        table[name] = np.where(~tested, UNTESTED, np.where((low > 0) | (high < 0), YES, NO))
+    return table.assign(strength=strength)
 
 
 def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataFrame:
@@ -104,7 +130,7 @@ def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataF
 def comparison_sentence(table: pd.DataFrame, attribute: Attribute, name: str) -> str:
     """Which words of `word_table` reveal the attribute more, or less, in a captioner's captions than in human captions
     of the same images; only words that differ significantly are named."""
-    tested = table[table["p"].notna()]
+    tested = table[table["significant"] != UNTESTED]
     differ = tested[tested["significant"] == YES].sort_values("strength", ascending=False)
 
     def named(rows: pd.DataFrame) -> str:
@@ -125,18 +151,117 @@ def comparison_sentence(table: pd.DataFrame, attribute: Attribute, name: str) ->
     return " ".join(sentences)
 
 
-def difference_text(row: Any) -> str:
-    """The difference of a row of `word_table` from human captions with its interval, if the word was tested."""
-    if pd.isna(row["p"]):
-        return UNTESTED
-    return f"{signed(row['difference'], 2)} [{signed(row['low'], 2)}, {signed(row['high'], 2)}]"
+def with_ends(row: Any, side: str) -> str:
+    """A number of ENDS of a row of `word_table`, with its interval if the word was tested."""
+    low, high = ENDS[side]
+    return with_interval(row[side], row[low], row[high], 2)
+
+
+def against_human(row: Any) -> str:
+    """Whether a word of `word_table` adds more (↑) or less (↓) than in human captions; '' if the interval of the
+    difference contains 0."""
+    if row["significant"] != YES:
+        return ""
+    return "↑" if abs(row["captioner"]) > abs(row["human"]) else "↓"
+
+
+def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:
+    """The function words among some words; computed once, then kept in the workspace."""
+    words = tuple(words)
+    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+    return set(workspace.derived(f"function words {digest}", lambda: sorted(tasks.function_words(words))))
+
+
+def words(scope: Scope, top: int = MOST) -> Shown:
+    """The words that weigh most for each captioner, with intervals, beside human captions.
+
+    top: how many per captioner, equally many toward each value. rows: those of `word_rows`. Raises CapbiasError, with
+    the command that helps, if the captions of a captioner were not scored one by one.
+    """
+    workspace, attribute, parts, notes, sentences = scope.workspace, scope.comparison.attribute, [], [], []
+    for name in scope.captioners:
+        spec = scope.run(name).spec
+        run = scored_alike(workspace, scope.collection, spec)
+        compared = comparison_of(workspace, scope.collection, run, spec.references)
+        table = words_of_set(workspace, run, compared)
+        parts.append((name, table, top_words(table, RARE, math.ceil(top / len(attribute.values)))))
+        sentences += [comparison_sentence(table, attribute, name)] if "human" in table else []
+        notes += [f"{name}: {line}" for line in (compared.notes if compared else (ONE_TRAINING,))]
+    functional = function_words(workspace, dict.fromkeys(word for _, _, listed in parts for word in listed["word"]))
+    rows = pd.concat([word_frame(listed, attribute, name, functional) for name, _, listed in parts], ignore_index=True)
+    notes = [MEANING, *([INTERVALS] if "human" in rows else []), *notes]
+    chart = None
+    if len(parts) == 1:
+        name, _, listed = parts[0]
+        chart = partial(word_chart, listed, attribute, name, functional)
+    title = f"Words that weigh most for {scope.attribute}: {', '.join(scope.captioners)}"
+    return Shown(title, rows, " ".join(filter(None, sentences)), tuple(notes), word_cells(rows), chart)
+
+
+def scored_alike(workspace: Workspace, collection: str, spec: RunSpec) -> RunRow:
+    """The newest run that scored the captions of a run of LIC one by one, with its labels and attacker. Raises
+    CapbiasError, with the command that does, if there is none."""
+    for run in current_runs(workspace, collection, PER_CAPTION):
+        if all(getattr(run.spec, key) == getattr(spec, key) for key in (*SAME, "attacker")):
+            return run
+    command = ["capbias", "explain", "--collection", collection, "--captions", spec.model]
+    command += ["--attribute", spec.attribute["name"], "--attacker", spec.attacker]
+    raise CapbiasError(
+        f"The words of {spec.model} with {spec.attacker} are not computed yet.", f"Run: {shlex.join(command)}"
+    )
+
+
+def word_frame(table: pd.DataFrame, attribute: Attribute, name: str, functional: Collection[str]) -> pd.DataFrame:
+    """Rows of `word_table` for a file, in their order.
+
+    Columns: captioner; word; kind (FUNCTION or ''); toward (the value that the word pushes toward); value (what it adds
+    to the logit, toward that value); n (captions with the word); and of words compared ci_low, ci_high; certain (YES,
+    NO, UNTESTED: whether that interval excludes 0); human, human_low, human_high, human_n; difference, difference_low,
+    difference_high, significant (whether the interval of the difference excludes 0). Of several captions per image, n
+    and human_n are means of one caption per image.
+    """
+    compared = "human" in table
+    rows = pd.DataFrame(
+        {
+            "captioner": name,
+            "word": table["word"],
+            "kind": [FUNCTION if word in functional else "" for word in table["word"]],
+            "toward": [attribute.values[value] for value in table["toward"]],
+            "value": table["captioner" if compared else "mean"],
+        }
+    )
+    if not compared:
+        return rows.assign(n=table["count"]).reset_index(drop=True)
+    (rows["ci_low"], rows["ci_high"]), rows["n"] = (table[end] for end in ENDS["captioner"]), table["count_compared"]
+    for side in ("human", "difference"):
+        rows[side] = table[side]
+        rows[f"{side}_low"], rows[f"{side}_high"] = (table[end] for end in ENDS[side])
+    rows.insert(list(rows).index("human"), "certain", table["certain"])
+    return rows.assign(human_n=table["human_count"], significant=table["significant"]).reset_index(drop=True)
+
+
+def word_cells(rows: pd.DataFrame) -> pd.DataFrame:
+    """`word_frame` for a reader: numbers with their intervals."""
+    cells = rows[["captioner", "word", "toward"]].copy()
+
+    def numbers(value: str, low: str, high: str) -> list[str]:
+        ends = rows.reindex(columns=[value, low, high]).to_numpy(dtype=float)
+        return [with_interval(each, first, last, 2) for each, first, last in ends]
+
+    cells["value"] = numbers("value", "ci_low", "ci_high")
+    if "human" in rows:
+        cells["certain"] = rows["certain"]
+        cells["human"] = numbers("human", "human_low", "human_high")
+        cells["difference"] = numbers("difference", "difference_low", "difference_high")
+        cells["significant"] = rows["significant"]
+    return cells.assign(n=[f"{number:,.0f}" for number in rows["n"]], kind=rows["kind"])
 
 
 def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional: Collection[str]):
-    """A bar per word for what it adds to the logit; if words were compared, a hatched one for human captions, and grey
-    where the two do not differ significantly.
+    """A dot per word for what it adds to the logit, with its interval, grey if that contains 0; if words were compared,
+    a hollow dot for human captions, and the names of words that differ in bold.
 
-    words: of `top_words`. name: the captioner. functional: words that are marked as function words. Of two values a bar
+    words: of `top_words`. name: the captioner. functional: words that are marked as function words. Of two values a dot
     to the left pushes toward the first.
     """
     two, compared = len(attribute.values) == 2, "human" in words
@@ -144,46 +269,67 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional:
     rows = words.assign(shown=sign * words["captioner" if compared else "mean"], sign=sign)
     rows = rows.sort_values(["sign", "toward", "shown"])
     labels = []
-    for row in rows.itertuples():
-        marks = [FUNCTION] if row.word in functional else []
-        marks += [] if two else [escape(attribute.values[row.toward])]
-        labels.append(escape(row.word) + (f" ({', '.join(marks)})" if marks else ""))
-    common = {"y": list(range(len(rows))), "orientation": "h", "customdata": rows["word"], "hoverinfo": "text"}
-    figure = graph_objects().Figure()
+    for row in rows.to_dict("records"):
+        marks = [FUNCTION] if row["word"] in functional else []
+        marks += [] if two else [escape(attribute.values[row["toward"]])]
+        label = escape(row["word"]) + (f" ({', '.join(marks)})" if marks else "")
+        labels.append(f"<b>{label}</b>" if compared and row["significant"] == YES else label)
+    figure, place = graph_objects().Figure(), np.arange(len(rows))
     colours = np.where(rows["shown"] < 0, ORANGE_MARK, BLUE_MARK) if two else np.full(len(rows), BLUE_MARK)
     hover = [f"{signed(row['shown'], 3)} in {row['count']:,} captions" for _, row in rows.iterrows()]
+
+    def lines(side: str, colours: Sequence[str], of: np.ndarray) -> dict[str, Any]:
+        """One trace for the intervals of a colour: the error bars of a trace have one."""
+        low, high = (rows[end] for end in ENDS[side])
+        ends = pd.DataFrame({"low": rows["sign"] * low, "high": rows["sign"] * high})[of]
+        return error_bars((rows["sign"] * rows[side])[of], ends.min(axis=1), ends.max(axis=1), colours[0], 2)
+
+    common = {"mode": "markers", "hoverinfo": "text", "showlegend": False}
+    apart = 0.0
     if compared:
-        colours = np.where(rows["significant"] == YES, colours, GREY)
+        colours, apart = np.where(rows["certain"] == YES, colours, GREY), 0.17
         hover = [
-            f"{escape(name)} {signed(row['captioner'], 3)} and human {signed(row['human'], 3)} toward "
-            f"{escape(attribute.values[row['toward']])}; difference {difference_text(row)}, significant: "
+            f"{escape(name)} {with_ends(row, 'captioner')} and human {with_ends(row, 'human')} toward "
+            f"{escape(attribute.values[row['toward']])}; difference {with_ends(row, 'difference')}, significant: "
             f"{row['significant']}"
             for _, row in rows.iterrows()
         ]
-        figure.add_bar(
-            **common,
+        everything = np.ones(len(rows), dtype=bool)
+        figure.add_scatter(
+            **common | {"showlegend": True},
             x=rows["sign"] * rows["human"],
-            name="human captions",
-            marker={"color": GREY, "pattern": {"shape": "/", "solidity": 0.35}},
+            y=place - apart,
+            customdata=rows["word"],
             hovertext=hover,
+            name="human captions",
+            marker={"symbol": "circle-open", "size": 9, "color": GREY, "line": {"width": 2}},
+            error_x=lines("human", [GREY], everything),
         )
-    figure.add_bar(
-        **common, x=rows["shown"], name=escape(name), showlegend=False, marker={"color": list(colours)}, hovertext=hover
+    for colour in dict.fromkeys(colours):
+        of = colours == colour
+        figure.add_scatter(
+            **common,
+            x=rows["shown"][of],
+            y=place[of] + apart,
+            customdata=rows["word"][of],
+            hovertext=[text for text, shown in zip(hover, of, strict=True) if shown],
+            name=escape(name),
+            marker={"symbol": "circle", "size": 11, "color": colour},
+            error_x=lines("captioner", [colour], of) if compared else None,
+        )
+    # Its dots have several colours; one stands for them in the legend.
+    title = escape(name) + (" (grey: interval contains 0)" if compared else "")
+    figure.add_scatter(
+        x=[None], y=[None], mode="markers", marker={"size": 11, "color": BLUE_MARK}, name=title, hoverinfo="skip"
     )
-    # Its bars have several colours; the legend tells them from the hatched ones.
-    for title in [escape(name)] if not compared else [f"{escape(name)} (grey: no significant difference)"]:
-        key = {"symbol": "square", "size": 11, "color": GREY if not compared else BLUE_MARK}
-        figure.add_scatter(x=[None], y=[None], mode="markers", marker=key, name=title, hoverinfo="skip")
     figure.add_vline(x=0, line={"color": GREY, "width": 1.5})
     ends = f"← {attribute.values[0]} · added to the logit on average · {attribute.values[1]} →"
     return figure.update_layout(
         height=MARGINS + 27 * max(len(rows), 3),
         margin={"l": 10, "r": 10, "t": 34, "b": 46},
-        barmode="group",
-        bargap=0.25,
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "reversed"},
         xaxis={"title": {"text": escape(ends) if two else "added to the logit of the value on average"}},
-        yaxis={"tickvals": common["y"], "ticktext": labels, "automargin": True},
+        yaxis={"tickvals": list(place), "ticktext": labels, "automargin": True, "range": [-0.8, len(rows) - 0.2]},
         dragmode=False,
     )
 
@@ -191,8 +337,8 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional:
 def strongest_words(scores: CaptionScores, table: pd.DataFrame, smallest_count: int, number: int) -> dict[str, Any]:
     """The words that push most toward each value, `number` each; special tokens left out.
 
-    table: of `word_table`. mean: of two values positive toward the second. captioner, human, difference, ci_low and
-    ci_high of words compared with human captions: toward the value pushes_toward.
+    table: of `word_table`. mean: of two values positive toward the second. captioner, human and difference of words
+    compared with human captions, and their ends: toward the value pushes_toward.
     """
     values = scores.attribute.values
     words = []
@@ -206,8 +352,7 @@ def strongest_words(scores: CaptionScores, table: pd.DataFrame, smallest_count: 
             "share": {other: row[f"share{column}"] if row["count"] else 0.0 for column, other in enumerate(values)},
         }
         if "human" in row:
-            ends = {"ci_low": row["low"], "ci_high": row["high"]}
-            numbers = {name: row[name] for name in ("captioner", "human", "difference")} | ends
+            numbers = {name: row[name] for side, ends in ENDS.items() for name in (side, *ends)}
             item |= {name: None if pd.isna(number) else number for name, number in numbers.items()}
             item["significant"] = row["significant"]
         words.append(item)
@@ -231,16 +376,13 @@ def corpus_text(words: dict[str, Any]) -> str:
     for item in words["words"]:
         row = {"word": item["word"], "pushes toward": item["pushes_toward"]}
         if compared:
-            row |= {name: signed(item[name], 3) for name in ("captioner", "human", "difference")}
-            lacks = item["ci_low"] is None
-            row["interval"] = "" if lacks else f"[{signed(item['ci_low'], 2)}, {signed(item['ci_high'], 2)}]"
-            row["significant"] = item["significant"]
+            row |= {side: with_ends(item, side) for side in ENDS} | {"significant": item["significant"]}
         else:
             row["mean"] = signed(item["mean"], 3)
         row["count"] = f"{item['count']:,}"
         rows.append(row | {f"share of {value}": f"{100 * share:.1f}%" for value, share in item["share"].items()})
     what = (
-        "Captioner, human: what the word adds to the logit, toward its value"
+        f"Captioner, human: what the word adds to the logit, toward its value. {INTERVALS.rstrip('.')}"
         if compared
         else ("Mean: what the word adds to the logit where it occurs")
     )

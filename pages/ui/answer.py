@@ -25,6 +25,7 @@ from capbias_core.views.published import measured_rows
 from capbias_core.views.results import Comparison, current_runs, like_with_like
 from capbias_core.views.slices import slices_line
 from capbias_core.views.view import Scope
+from capbias_core.views.word_comparison import GREY_MEANS, INTERVALS
 from capbias_core.views.words import STYLE as COLOURS
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.content import content_of
@@ -39,7 +40,7 @@ from pages.ui.drawing import chart_downloads
 from pages.ui.one_image import caption_line
 from pages.ui.page import draw_bar
 from pages.ui.runs import active_runs, answer_box, first_runs, nothing_scored, start_button
-from pages.ui.words import DIFFERENCE, compared_words
+from pages.ui.words import compared_words
 
 WORDS_A_SIDE = 6
 HOW = (
@@ -224,9 +225,9 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
         collection=bar.collection, attribute=name, table=table.name, measured_with=run.spec.attacker, captioner=model
     )
     st.html(answer_views.word_rows(top, comparison.attribute, "Captions", link))
-    bars = f"Bars: what a word adds to the logit on average in the captions of {model}."
-    behind = f"{bars} Numbers: {DIFFERENCE[0].lower()}{DIFFERENCE[1:]} " if compared else f"{bars} "
-    note(f"{behind}By {run.spec.attacker}. Click a word to read the captions of {model} with it.")
+    bars = f"Bars: what a word adds to the logit on average in the captions of {model}"
+    behind = f"{bars}, with its interval. {GREY_MEANS} ↑, ↓: more, less than in human captions. {INTERVALS}"
+    note(f"{behind if compared else f'{bars}.'} By {run.spec.attacker}. Click a word to read the captions with it.")
 
 
 @st.fragment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
@@ -11,7 +10,6 @@ import streamlit as st
 
 from capbias_core.aggregate import Ranking
 from capbias_core.attackers.what_if import StoredAttackers
-from capbias_core.prepare import tasks
 from capbias_core.prepare.labels import Trial
 from capbias_core.types import Attribute
 from capbias_core.views import captions as caption_views
@@ -128,8 +126,7 @@ def top_words(folder: str, run_id: str, number: int, compared_id: str = "") -> p
 @st.cache_resource(show_spinner=False, max_entries=SETS)
 def function_words(folder: str, words: tuple[str, ...]) -> set[str]:
     """The function words among some words."""
-    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
-    return set(Workspace(folder).derived(f"function words {digest}", lambda: sorted(tasks.function_words(words))))
+    return word_comparison.function_words(Workspace(folder), words)
 
 
 @st.cache_resource(show_spinner=False, max_entries=SETS)

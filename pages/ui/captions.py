@@ -25,6 +25,7 @@ from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, empty_state
 from pages.ui.base import box, errors, note, plain
+from pages.ui.compare import EVERYONE, compare
 from pages.ui.drawing import FOUR_LINES, draw_table, select_row, selected_row
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
@@ -32,8 +33,8 @@ from pages.ui.runs import active_runs, nothing_scored, start_button
 
 PAGE = 50
 CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 240, 76, 540  # pixels
+READ, COMPARE = MODES = ("Read", "Compare")
 NOBODY = "nobody"
-EVERYONE = "all"
 ATTACKER = "Word contributions are exact for ngram. For networks they are integrated gradients, an approximation."
 KINDS = (
     "A caption reveals the label if the attacker gives it a probability of "
@@ -43,9 +44,15 @@ KINDS = (
 
 
 def captions_tab(bar: Bar) -> None:
-    """Captions of one set beside another's, filtered and sorted; one image of them, with words and what-if."""
+    """Captions of one set beside another's, filtered and sorted; one image of them, with words and what-if. Or several
+    sets side by side."""
     runs = scored_sets(bar)
     if not runs:
+        return
+    drawn = {"draw": "segmented_control", "required": True, "label_visibility": "collapsed"}
+    mode = view.selectbox(st, "Mode", MODES, key="mode", **drawn)
+    if mode == COMPARE:
+        compare(bar, runs, human_names(bar))
         return
     name = bar.captioner(list(runs))
     # Human captions come first, if there are any: reading starts at the difference.

@@ -91,15 +91,16 @@ class Line:
 def read_image(bar: Bar, runs: dict[str, RunRow], name: str, against: str, row: int) -> list[Line]:
     """The caption at a row of the scores of one set, then those of its image in the other set, the closest first."""
     image = cached.scores(bar.folder, runs[name].run_id).table.at[row, "image_id"]
-    first = next(line for line in _lines(bar, name, runs[name], image) if line.row == row)
-    others = _lines(bar, against, runs[against], image) if against in runs else []
+    first = next(line for line in lines_of_image(bar, name, runs[name], image) if line.row == row)
+    others = lines_of_image(bar, against, runs[against], image) if against in runs else []
     if others:
         nearest = closest(first.shown, [line.shown for line in others])
         others = [others[nearest], *others[:nearest], *others[nearest + 1 :]]
     return [first, *others]
 
 
-def _lines(bar: Bar, name: str, run: RunRow, image: str) -> list[Line]:
+def lines_of_image(bar: Bar, name: str, run: RunRow, image: str) -> list[Line]:
+    """The scored captions of an image in one set."""
     scores = cached.scores(bar.folder, run.run_id)
     written = cached.captions(bar.folder, run.spec.captions)["caption"]
     rows = np.flatnonzero(scores.table["image_id"] == image).tolist()
@@ -174,13 +175,14 @@ def _draw(
 ) -> None:
     """method: whether to say how the words got their colours."""
     scores, shares = line.scores, line.scores.probabilities_of(line.row)
-    who, tokens = _who(line, human), line.tokens
+    who, tokens = who_wrote(line, human), line.tokens
     st.html(caption_line(who, tokens, line.words, scores.attribute, shares, line.shown, largest, extra, alone))
     if method:
         _show_attribution(_attribution(scores, line.row))
 
 
-def _who(line: Line, human: set[str]) -> str:
+def who_wrote(line: Line, human: set[str]) -> str:
+    """The name of a set, marked if people wrote it. human: names of human sets."""
     return f"{line.name} (human)" if line.name in human and "human" not in line.name else line.name
 
 
@@ -209,7 +211,7 @@ def more_of_image(
     box = st.expander(f"Other captions of image {image}", key="more_captions", on_change="rerun")
     if box.open:
         with box:
-            rest = [line for name in runs if name != against for line in _lines(bar, name, runs[name], image)]
+            rest = [line for name in runs if name != against for line in lines_of_image(bar, name, runs[name], image)]
             rest = [line for line in rest if (line.name, line.row) != (first.name, first.row)]
             for line in (*lines[2:], *rest):
                 _draw(line, largest, human)
@@ -235,7 +237,7 @@ def _adds_up(lines: list[Line], human: set[str]) -> None:
     columns = box.container(key="stacks_adds_up").columns(len(lines), gap="medium")
     for column, (line, row, names, values, intercept, ends) in zip(columns, parts, strict=True):
         with column:
-            who = _who(line, human)
+            who = who_wrote(line, human)
             note(f"{who}: {line.written}")
             draw_chart(
                 word_views.logit_waterfall(names, values, intercept, ends, largest),

@@ -20,12 +20,17 @@ def draw_shown(shown: Shown, key: str, **selecting: Any) -> Any:
     if shown.chart:
         draw_chart(shown.chart(), key=f"{key}_chart", alt=shown.title)
     drawn = draw_table(shown.for_reader, key=f"{key}_table", **selecting)
+    downloads(shown, key)
+    for line in shown.notes:
+        note(line)
+    return drawn
+
+
+def downloads(shown: Shown, key: str) -> None:
+    """Buttons that save the rows of a view."""
     row = st.container(horizontal=True)
     for ending, label in FILES.items():
         name = f"{key}.{ending}"
         row.download_button(
             label, lambda name=name: exported(shown, name), name, on_click="ignore", key=f"{key}_{ending}"
         )
-    for line in shown.notes:
-        note(line)
-    return drawn

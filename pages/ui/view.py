@@ -33,7 +33,7 @@ SHARED = (
 # Choices of a collection: another collection has others.
 OF_COLLECTION = {
     *("after", "against", "alignment", "at", "attacker", "attribute", "before", "caption", "captioner"),
-    *("column", "cross_table", "draw", "group", "image", "listed", "marked_by", "measured_with", "objects"),
+    *("column", "compared", "cross_table", "draw", "group", "image", "listed", "marked_by", "measured_with", "objects"),
     *("objects_of", "page", "people", "photograph", "photographs", "references", "seeds", "sets", "slice"),
     *("slice_columns", "slice_objects", "slice_search", "slice_words", "table", "value", "vectors", "word"),
 }

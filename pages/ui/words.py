@@ -12,9 +12,22 @@ from capbias_core.prepare import tokenize
 from capbias_core.types import Attribute, counted
 from capbias_core.views import word_comparison
 from capbias_core.views.captions import captions_with
+from capbias_core.views.charts import GREY
 from capbias_core.views.results import attribute_of_run
-from capbias_core.views.sentence import signed
-from capbias_core.views.word_comparison import FUNCTION, top_words, word_chart
+from capbias_core.views.sentence import limit
+from capbias_core.views.view import Shown
+from capbias_core.views.word_comparison import (
+    FUNCTION,
+    GREY_MEANS,
+    INTERVALS,
+    MEANING,
+    ONE_TRAINING,
+    YES,
+    top_words,
+    word_cells,
+    word_chart,
+    word_frame,
+)
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.bar import Bar
@@ -23,14 +36,11 @@ from pages.ui.captions import human_names, scored_sets
 from pages.ui.drawing import draw_chart, draw_table, select_row, selected_row
 from pages.ui.one_image import caption_line
 from pages.ui.runs import start_button
+from pages.ui.shown import downloads
 
 CHART, TABLE = "chart", "table"
 WORDS = 20
 LISTED = 8  # captions with a word, beside the chart
-DIFFERENCE = (
-    "Difference from human captions of the same images, equally many on both sides, with 95% interval; above 0 the "
-    "captioner's word reveals more. Grey: not significant (Holm over the tested words)."
-)
 
 
 def words_tab(bar: Bar) -> None:
@@ -50,7 +60,7 @@ def words_tab(bar: Bar) -> None:
         note("No word occurs in that many captions.")
     else:
         kind = view.selectbox(st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True)
-        widths = [2, 1] if kind == TABLE else [1, 1]
+        widths = [5, 2] if kind == TABLE else [1, 1]
         left, right = st.container(key="stacks_words").columns(widths, gap="medium")
         content = top[~top["word"].isin(cached.function_words(bar.folder, tuple(top["word"])))]
         strongest = (top if content.empty else content).sort_values("strength")["word"].iloc[-1]
@@ -68,8 +78,9 @@ def words_tab(bar: Bar) -> None:
         with left:
             if kind == TABLE:
                 functional = cached.function_words(bar.folder, tuple(words))
-                key = f"words_{run.run_id}_{compared}_{smallest}"
-                _table(_shown(table, attribute, functional), attribute, key, name, word)
+                listed = table.sort_values("strength", ascending=False).drop_duplicates("word")
+                rows = word_frame(listed, attribute, name, functional)
+                _table(rows, f"words_{run.run_id}_{compared}_{smallest}", name, word)
             else:
                 key = f"word_chart_{run.run_id}_{compared}_{len(top)}"
                 draw_chart(
@@ -79,8 +90,11 @@ def words_tab(bar: Bar) -> None:
                     selection_mode="points",
                     alt=f"What the words of {name} that weigh most add{', beside human captions' if compared else ''}",
                 )
+                rows = word_frame(top, attribute, name, cached.function_words(bar.folder, tuple(top["word"])))
+            downloads(Shown(f"Words of {name}", rows, table=word_cells(rows)), f"{name}_words")
+        bold = "Bold: the word adds more, or less, than in human captions." if kind == CHART else ""
+        note(f"{MEANING} {f'{INTERVALS} {GREY_MEANS} {bold}' if compared else ONE_TRAINING}")
         note(
-            f"Average contribution of a word to the logit of captions with it. {DIFFERENCE if compared else ''} "
             f"{FUNCTION}: article, preposition, pronoun, conjunction, auxiliary or numeral. Select a word to see its "
             "captions."
         )
@@ -124,54 +138,42 @@ def _pick_bar(key: str) -> None:
         view.choose("listed", points[0]["customdata"])
 
 
-def _shown(table: pd.DataFrame, attribute: Attribute, functional: set[str]) -> pd.DataFrame:
-    """The strongest row of each word, the strongest word first."""
-    table = table.sort_values("strength", ascending=False).drop_duplicates("word")
-    toward = [attribute.values[value] for value in table["toward"]]
-    shown = pd.DataFrame({"word": table["word"], "pushes toward": toward})
-    if "human" in table:
-        shown["captioner"], shown["human"], shown["difference"] = (
-            table["captioner"],
-            table["human"],
-            table["difference"],
-        )
-        ends = zip(table["low"], table["high"], strict=True)
-        shown["interval"] = ["" if low != low else f"[{signed(low, 2)}, {signed(high, 2)}]" for low, high in ends]
-        shown["significant"] = table["significant"]
-    else:
-        shown["mean"] = table["mean"]
-    shown["count"] = table["count"]
-    shown["kind"] = ["function" if word in functional else "" for word in table["word"]]
-    for number, value in enumerate(attribute.values):
-        shown[f"share of {value}"] = 100 * table[f"share{number}"]
-    return shown.reset_index(drop=True)
-
-
-def _table(shown: pd.DataFrame, attribute: Attribute, key: str, name: str, word: str) -> None:
+def _table(rows: pd.DataFrame, key: str, name: str, word: str) -> None:
+    """Rows of `word_frame`, those whose interval contains 0 in grey."""
+    shown = rows[["word", "toward", "n", "value"]].copy()
+    if "human" in rows:
+        shown["interval"] = _intervals(rows, "ci_low", "ci_high")
+        shown[["human", "difference"]] = rows[["human", "difference"]]
+        shown["its interval"] = _intervals(rows, "difference_low", "difference_high")
     select_row(key, shown.index[shown["word"] == word].tolist())
 
     def pick() -> None:
         if (place := selected_row(key)) is not None:
             view.choose("listed", shown["word"].iloc[place])
 
+    grey = rows["certain"] != YES if "certain" in rows else pd.Series(False, rows.index)
     draw_table(
-        shown,
+        shown.style.apply(lambda row: [f"color: {GREY}" if grey[row.name] else ""] * len(row), axis=1),
         height=560,
         selection_mode="single-row",
         key=key,
         on_select=pick,
         column_config={
-            "mean": st.column_config.NumberColumn(format="%.3f"),
-            "captioner": st.column_config.NumberColumn(format="%.3f", help=f"In the captions of {name}."),
+            "word": st.column_config.Column(pinned=False),  # a pinned one is paler, and grey means something here
+            "n": st.column_config.NumberColumn(format="%d", help="Captions with the word."),
+            "value": st.column_config.NumberColumn(format="%.2f", help=f"In the captions of {name}."),
             "human": st.column_config.NumberColumn(
-                format="%+.3f", help="In human captions of the same images; negative pushes the other way."
+                format="%+.2f", help="In human captions of the same images; negative pushes the other way."
             ),
-            "difference": st.column_config.NumberColumn(format="%+.3f", help="Captioner minus human."),
-            **{f"share of {value}": st.column_config.NumberColumn(format="%.1f%%") for value in attribute.values},
+            "difference": st.column_config.NumberColumn(format="%+.2f", help="Captioner minus human."),
         },
         alt=f"Words of {name} and what they add",
     )
-    note("Share: of the captions of each labelled value.")
+
+
+def _intervals(rows: pd.DataFrame, low: str, high: str) -> list[str]:
+    ends = zip(rows[low], rows[high], strict=True)
+    return ["" if first != first else f"[{limit(first, 2)}, {limit(last, 2)}]" for first, last in ends]
 
 
 @st.cache_data(show_spinner=False, max_entries=256)

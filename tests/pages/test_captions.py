@@ -192,13 +192,31 @@ def test_a_word_shows_its_captions(opened, words_as):
     of_word = re.findall(r'<div style="[^"]*">(.*?)</div></div>', html(page))
     assert len(of_word) == 8 and all(text.count("cb-w ") == 1 and ">umbrella<" in text for text in of_word)
     if words_as == "table":
-        table = next(own.value for own in page.dataframe if "pushes toward" in own.value).set_index("word")
-        assert table.at["umbrella", "pushes toward"] == "Female" and table.at["umbrella", "human"] > 0
-        assert table.at["umbrella", "significant"] == "no" and table.at["umbrella", "interval"].startswith("[")
-        assert table.at["with", "kind"] == "function" and table.at["umbrella", "kind"] == ""
+        table = next(own.value for own in page.dataframe if "toward" in own.value).set_index("word")
+        assert table.at["umbrella", "toward"] == "Female" and table.at["umbrella", "human"] > 0
+        assert table.at["umbrella", "interval"].startswith("[0.") and table.at["umbrella", "its interval"] == ""
         page.button(key="list_word").click().run()
         assert not page.exception and chosen(page, "tab") == "Captions" and chosen(page, "word") == "umbrella"
         assert len(listed(page)) == 50 and listed(page)["caption"].str.contains("umbrella").all()
+
+
+def test_sets_side_by_side(opened):
+    """`first` and `second` differ most where `second` names the other cue: images 2, 3, 12, 13, ..."""
+    page = opened(mode="Compare")
+    (table,) = [own.value for own in page.dataframe]
+    assert set(table["image"][:24]) == set(ids(lambda image: image % 10 in (2, 3)))
+    assert table["disagreement"].is_monotonic_decreasing and table["disagreement"].iloc[0] > 0.2
+    assert page.query_params["compared"] == ["first", "second", "human"]
+    sections = html(page).split("<section>")[1:]
+    assert [re.search("<b>(.*?)</b>", text).group(1) for text in sections] == ["first", "second", "human"]
+    assert "cb-alone" in sections[1] and "First of 2 captions" in sections[2]
+    page = opened(mode="Compare", compared=["second", "first"], group="Male", image="3", q="skateboard")
+    assert len(html(page).split("<section>")) == 3
+    assert set(page.dataframe[0].value["labelled"]) == {"Male"}
+    page.button(key="step_Right").click().run()
+    assert not page.exception and page.text_input(key="image").value != "3"
+    assert "Choose 2 to 6 sets" in html(opened(mode="Compare", compared=["first"]))
+    assert "no scored caption of" in html(opened(mode="Compare", image="nowhere"))
 
 
 def test_an_edit_goes_along_and_a_rewritten_caption_waits_with_its_image(opened):

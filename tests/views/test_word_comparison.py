@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from capbias_core.attributes import get_attribute, plain_attribute
+from capbias_core.measures.word_comparison import ENDS
 from capbias_core.views import word_comparison as view
 from capbias_core.views.answer import word_rows
 from capbias_core.views.charts import BLUE_MARK, GREY, ORANGE_MARK
@@ -18,14 +19,15 @@ CORPUS = pd.DataFrame(
         "count": [99, 50, 40, 30, 90],
     }
 ).assign(share0=0.25, share1=0.5)
-NUMBERS = ["toward", "captioner", "human", "difference", "low", "high", "p", "count", "human_count"]
+NUMBERS = ["toward", *(name for side, ends in ENDS.items() for name in (side, *ends)), "tested", "count", "human_count"]
 # More; not significantly other; the other way in human captions, so toward Female on both sides together; only human.
+NONE = (None, None)
 COMPARED = pd.DataFrame.from_dict(
     {
-        "tie": [1, 0.8, 0.3, 0.5, 0.2, 0.8, 0.01, 20, 18],
-        "dress": [0, 0.7, 0.6, 0.1, -0.1, 0.3, 1.0, 15, 30],
-        "kite": [0, -0.1, 0.5, -0.6, -0.9, -0.3, 0.02, 12, 12],
-        "sofa": [0, 0.0, 0.2, -0.2, -0.3, 0.1, None, 0, 25],
+        "tie": [1, 0.8, 0.4, 1.2, 0.3, 0.1, 0.5, 0.5, 0.2, 0.8, True, 20, 18],
+        "dress": [0, 0.7, 0.5, 0.9, 0.6, 0.3, 0.9, 0.1, -0.1, 0.3, True, 15, 30],
+        "kite": [0, -0.1, -0.4, 0.2, 0.5, 0.1, 0.9, -0.6, -0.9, -0.3, True, 12, 12],
+        "sofa": [0, 0.0, *NONE, 0.2, *NONE, -0.2, *NONE, False, 0, 25],
     },
     orient="index",
     columns=NUMBERS,
@@ -45,13 +47,18 @@ def test_a_word_keeps_its_direction_and_gets_the_numbers_of_the_comparison(table
         **{"dress": "no", "kite": "yes", "sofa": "not tested", "tie": "yes"},
         "to": "not tested",
     }
+    assert found["certain"].to_dict() == {
+        **{"dress": "yes", "kite": "no", "sofa": "not tested", "tie": "yes"},
+        "to": "not tested",
+    }
     kite = found.loc["kite", ["mean", "captioner", "human", "difference", "low", "high"]]
     assert tuple(kite) == (0.1, 0.1, -0.5, 0.6, 0.3, 0.9), "toward Male, as in the captioner's captions"
+    assert tuple(found.loc["kite", ["captioner_low", "captioner_high", "human_low"]]) == (-0.2, 0.4, -0.9)
     assert found.loc["sofa", "count"] == 0 and found["strength"].round(2).dropna().to_dict() == {
         **{"dress": 0.65, "kite": 0.2, "sofa": 0.1, "tie": 0.55}
     }
     alone = view.word_table(CORPUS).set_index("word")
-    assert alone["strength"].to_dict() == {"tie": 0.9, "dress": 1.0, "kite": 0.1, "to": 0.4} and "p" not in alone
+    assert alone["strength"].to_dict() == {"tie": 0.9, "dress": 1.0, "kite": 0.1, "to": 0.4} and "low" not in alone
 
 
 def test_words_that_differ_come_first_and_rare_ones_are_left_out(table):
@@ -77,35 +84,79 @@ def test_only_words_that_differ_significantly_are_named(table):
     none = table.assign(significant=table["significant"].replace("yes", "no"))
     less = table.assign(captioner=table["human"], human=table["captioner"])
     many = pd.concat([table[table["word"] == "tie"]] * 12)
-    said = {"two": table, "none": none, "less": less, "many": many, "no word tested": table.assign(p=None)}
+    said = {
+        "two": table,
+        "none": none,
+        "less": less,
+        "many": many,
+        "no word tested": table.assign(significant="not tested"),
+    }
     for name, rows in said.items():
         sentences.check(f"words compared, {name}", view.comparison_sentence(rows, GENDER, "sat"))
     for word in ("tie", "kite", "dress", "sofa", "to"):
         assert f"{word} (" not in view.comparison_sentence(none, GENDER, "sat")
 
 
-def test_the_chart_is_grey_where_nothing_differs(table):
+def test_the_chart_is_grey_where_the_interval_contains_0(table):
     top = view.top_words(table, 10, 3)
-    people, sat, key = view.word_chart(top, GENDER, "sat", {"sofa"}).data
-    assert list(sat.customdata) == list(people.customdata) == ["dress", "sofa", "kite", "tie"]
-    assert list(sat.x) == [-0.7, 0, 0.1, 0.8] and list(people.x) == [-0.6, -0.2, -0.5, 0.3]
-    assert list(sat.marker.color) == [GREY, GREY, BLUE_MARK, BLUE_MARK]
+    figure = view.word_chart(top, GENDER, "sat", {"sofa"})
+    people, *ours, key = figure.data
+    assert list(people.customdata) == ["dress", "sofa", "kite", "tie"]
+    assert list(people.x) == [-0.6, -0.2, -0.5, 0.3] and list(people.error_x.arrayminus) == pytest.approx(
+        [0.3, 0, 0.4, 0.2]
+    )
+    shown = {
+        word: (x, trace.marker.color, x - less, x + more)
+        for trace in ours
+        for word, x, less, more in zip(
+            trace.customdata, trace.x, trace.error_x.arrayminus, trace.error_x.array, strict=True
+        )
+    }
+    assert shown == {
+        "dress": (-0.7, ORANGE_MARK, pytest.approx(-0.9), pytest.approx(-0.5)),
+        "sofa": (0, GREY, 0, 0),
+        "kite": (0.1, GREY, pytest.approx(-0.2), pytest.approx(0.4)),
+        "tie": (0.8, BLUE_MARK, pytest.approx(0.4), pytest.approx(1.2)),
+    }
+    assert list(figure.layout.yaxis.ticktext) == ["dress", "sofa (function word)", "<b>kite</b>", "<b>tie</b>"]
     assert key.name.startswith("sat") and people.name == "human captions"
     figure = view.word_chart(view.top_words(view.word_table(CORPUS), 10, 3), GENDER, "sat", {"to"})
-    (sat, _) = figure.data
-    assert list(sat.x) == [-1.0, 0.1, 0.4, 0.9] and set(sat.marker.color) == {ORANGE_MARK, BLUE_MARK}
+    *ours, _ = figure.data
+    assert {(word, x) for trace in ours for word, x in zip(trace.customdata, trace.x, strict=True)} == {
+        *[("dress", -1.0), ("kite", 0.1), ("to", 0.4), ("tie", 0.9)]
+    }
+    assert {trace.marker.color for trace in ours} == {ORANGE_MARK, BLUE_MARK}
     assert list(figure.layout.yaxis.ticktext) == ["dress", "kite", "to (function word)", "tie"]
-    hostile = top.assign(word="<b>x</b>")
-    assert "<b>x" not in str(view.word_chart(hostile, GENDER, "<b>x</b>", set()).layout)
+    hostile = top.assign(word="<i>x</i>")
+    assert "<i>x" not in str(view.word_chart(hostile, GENDER, "<i>x</i>", set()).layout)
+
+
+def test_rows_for_a_file_have_each_number_with_its_interval(table):
+    rows = view.word_frame(view.top_words(table, 10, 3), GENDER, "sat", {"sofa"}).set_index("word")
+    assert rows.loc["tie"].to_dict() == {
+        **{"captioner": "sat", "kind": "", "toward": "Male", "value": 0.8, "ci_low": 0.4, "ci_high": 1.2, "n": 20},
+        **{"certain": "yes", "human": 0.3, "human_low": 0.1, "human_high": 0.5, "human_n": 18},
+        **{"difference": 0.5, "difference_low": 0.2, "difference_high": 0.8, "significant": "yes"},
+    }
+    assert rows.loc["sofa", "kind"] == view.FUNCTION and rows["certain"].tolist() == ["yes", "not tested", "yes", "no"]
+    cells = view.word_cells(rows.reset_index()).set_index("word")
+    assert cells.loc["tie", ["value", "difference"]].tolist() == ["0.80 [0.40, 1.20]", "0.50 [0.20, 0.80]"]
+    assert cells.loc["sofa", "value"] == "0.00"
+    alone = view.word_frame(view.word_table(CORPUS), GENDER, "sat", set())
+    assert list(alone) == ["captioner", "word", "kind", "toward", "value", "n"]
+    assert view.word_cells(alone)["value"].tolist() == ["0.90", "1.00", "0.10", "0.40"]
 
 
 def test_the_answer_has_grey_bars_and_says_so(table):
     rows = word_rows(view.top_words(table, 10, 3), GENDER, "Captions", {}).split("cb-name")[1:]
-    colours = {row.split("word=")[1].split('"')[0]: row.split("background:")[1].split('"')[0] for row in rows}
-    assert colours == {"tie": BLUE_MARK, "kite": BLUE_MARK, "dress": GREY, "sofa": GREY}
     by_word = {row.split("word=")[1].split('"')[0]: row for row in rows}
+    colours = {word: row.split("background:")[1].split('"')[0] for word, row in by_word.items()}
+    assert colours == {"tie": BLUE_MARK, "kite": GREY, "dress": ORANGE_MARK, "sofa": GREY}
     assert "significant: no" in by_word["dress"] and "not tested" in by_word["sofa"]
-    assert "+0.50 [+0.20, +0.80]<" in by_word["tie"]
+    assert "0.80 [0.40, 1.20] ↑<" in by_word["tie"] and "0.10 [−0.20, 0.40] ↓<" in by_word["kite"]
+    # Half of the width is 1.2: the line of tie goes from 0.4 to 1.2 to the right, that of dress from 0.5 to 0.9 left.
+    assert 'cb-ends" style="left:66.67%;width:33.33%' in by_word["tie"]
+    assert 'cb-ends" style="left:12.50%;width:16.67%' in by_word["dress"] and "cb-ends" not in by_word["sofa"]
     plain = word_rows(view.top_words(view.word_table(CORPUS), 10, 3), GENDER, "Captions", {})
     assert "50 captions" in plain and GREY not in plain.split("cb-axis")[0]
     three = plain_attribute("mood", ("a", "b", "c"))
