@@ -88,8 +88,10 @@ def overview(
 
 
 def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: int) -> str:
-    """DBAC both ways, by what most seeds measured; by which attacker and seeds, if those are not the answer's."""
+    """DBAC both ways by the answer's attacker, else by what most seeds measured; with attacker and seeds, if those are
+    not the answer's."""
     both = directions(rows, "DBAC")
+    both = alike if len(alike := both[both["encoder"] == attacker]) else both
     if both.empty:
         return NOT_YET
     row = both.set_index(list(WAY), drop=False).loc[[ways_measured(both)[0]]].iloc[0]

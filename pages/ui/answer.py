@@ -31,7 +31,7 @@ from capbias_core.workspace.store import Item, RunRow
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar, attribute_names, empty_state
-from pages.ui.base import box, caveats, masked_left_out, note, plain
+from pages.ui.base import box, caveats, masked_left_out, note, plain, show_messages
 from pages.ui.drawing import chart_downloads
 from pages.ui.one_image import caption_line
 from pages.ui.page import draw_bar
@@ -55,6 +55,7 @@ def answer_page() -> None:
     """Draw everything below the frame."""
     st.html(answer_views.STYLE)
     bar = draw_bar()
+    show_messages()
     workspace, collection = bar.workspace, bar.collection
     if not collection:
         empty_state(
@@ -63,7 +64,11 @@ def answer_page() -> None:
             "gender or race with every such word masked, how certain that is, and which words reveal it.",
         )
         return
-    comparisons = cached.compared(workspace, collection)
+    # What is still being measured comes last: it has only a part of its captioners, or words by no attacker of its own.
+    coming = {(run.spec.attribute.get("name"), run.spec.attacker) for run in active_runs(workspace, collection)}
+    comparisons = sorted(
+        cached.compared(workspace, collection), key=lambda one: (one.attribute.name, one.attacker) in coming
+    )
     if comparisons:
         comparison, table = _chosen(bar, comparisons)
         _answer(bar, comparison, table, comparisons)
@@ -167,7 +172,14 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
                 f"{sentence.lengths_note(words(alike.others))}"
             )
         scored = {run.spec.model for other in comparisons if other.attribute == attribute for run in other.runs}
-        if others := sorted(scored - set(names)):
+        coming = {
+            run.spec.model
+            for run in active_runs(workspace, bar.collection)
+            if (run.spec.attribute.get("name"), run.spec.attacker) == (attribute.name, comparison.attacker)
+        }
+        if waiting := sorted(coming - set(names)):
+            note(f"{', '.join(waiting)}: still being measured.")
+        if others := sorted(scored - set(names) - coming):
             note(f"{', '.join(others)}: not measured with these settings. Choose others under Measured with.")
         missing = [name for name in originals(sets) if name not in scored]
         specs = first_runs(bar, attribute.name) if missing else []

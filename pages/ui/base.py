@@ -27,6 +27,7 @@ TERMS = {
     "Holm": "A correction for testing many differences at once: fewer false alarms",
     "logit": "The score behind the guess: 0 is undecided, the sign is the side, the size is how sure",
 }
+SAVED = "saved_message"  # in the session: what the last action saved
 # Under a choice of captioners of which these are not chosen at first.
 MASKED_TOO = "Masked and shortened sets are listed too."
 
@@ -96,7 +97,7 @@ def plain(text: str) -> str:
 
 
 def delete_button(name: str, consequence: str, delete: Callable[[], object]) -> None:
-    """A button that, once confirmed, deletes what it names. delete: may raise CapbiasError; `show_deletion` reports it.
+    """A button that, once confirmed, deletes what it names. delete: may raise CapbiasError; `show_messages` reports it.
 
     What is deleted is what was drawn, whatever others saved or deleted since.
     """
@@ -113,9 +114,11 @@ def delete_button(name: str, consequence: str, delete: Callable[[], object]) -> 
         st.button("Delete for good", type="primary", key="delete", on_click=work)
 
 
-def show_deletion() -> None:
-    """How the last deletion ended, once; in a container, so that the elements below keep their state."""
+def show_messages() -> None:
+    """What the last action saved or deleted, once; in a container, so that the elements below keep their state."""
     with st.container():
+        if text := view.pop_message(SAVED):
+            st.success(plain(text))
         if name := view.pop_message("deleted"):
             st.success(plain(f"Deleted {name}."))
         if error := view.pop_message("not_deleted"):

@@ -462,7 +462,7 @@ def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str 
 
 def _images_used(bar: Bar, parts: list[ingest.Part]) -> pd.DataFrame:
     """A row per attribute and caption set with how many of its images count: of the sets of the files, and of stored
-    ones if labels or human captions are new. The last column, smallest, is not shown: the images of the rarest value."""
+    ones if labels or human captions are new. The last column, smallest, has the images of the rarest value."""
     kinds = {part.kind for part in parts}
     sets = {name: set(frame["image_id"]) for part in parts if part.kind == CAPTIONS for name, frame in _sets(part)}
     if kinds & {LABELS, REFERENCES}:

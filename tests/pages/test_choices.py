@@ -130,7 +130,7 @@ def test_a_captioner_that_is_not_scored_can_be_scored_from_data(scored):
     frame = scored.frame(scored.item("captions", "second", "c").hash)
     refused = frame.assign(caption=frame["caption"].where(frame.index % 3 > 0, "I cannot describe this"))
     keep(scored, captions={"third": refused})
-    assert opened("Files", collection="c", into="c").button(key="score_now").label == "Score now"
+    assert opened("Files", collection="c").button(key="score_now").label == "Score now"
     score(scored, captioners=("third",), metrics=("lic",))
     for name in ("first", "third"):
         text = html(opened("Answer", captioner=name))
