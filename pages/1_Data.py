@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from pages.ui import view
 from pages.ui.attributes import attributes_tab
 from pages.ui.files import files_tab, models_tab
@@ -12,8 +15,11 @@ TABS = {"Files": files_tab, "Labels": labels_tab, "Attributes": attributes_tab, 
 
 
 def main() -> None:
-    bar = page("Data")
-    TABS[view.tabs(TABS)](bar)
+    bar = page("Data", new=DEFAULT_COLLECTION)
+    tab = view.tabs(TABS)
+    if tab != "Files" and bar.collection not in bar.workspace.collections():
+        bar = replace(bar, collection="")  # it was named, and nothing is saved in it yet
+    TABS[tab](bar)
 
 
 if __name__ == "__main__":  # processes that start import the page, and must not draw it

@@ -88,8 +88,10 @@ def overview(
 
 
 def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: int) -> str:
-    """DBAC both ways, by what most seeds measured; by which attacker and seeds, if those are not the answer's."""
+    """DBAC both ways by the answer's attacker, else by what most seeds measured; with attacker and seeds, if those are
+    not the answer's."""
     both = directions(rows, "DBAC")
+    both = alike if len(alike := both[both["encoder"] == attacker]) else both
     if both.empty:
         return NOT_YET
     row = both.set_index(list(WAY), drop=False).loc[[ways_measured(both)[0]]].iloc[0]
@@ -272,20 +274,6 @@ def word_rows(table: pd.DataFrame, attribute: Attribute, page: str, view: Mappin
     )
     axis = [f'<span></span><div class="cb-axis">{ends}</div><span></span>'] if two else []
     return _grid("minmax(4rem, max-content) 1fr max-content", [*cells, *axis])
-
-
-def collection_rows(table: pd.DataFrame, shown: str) -> str:
-    """HTML: a row a collection and what it has, each a link to its answer.
-
-    table: columns collection, captions, labels, human captions, scored. shown: whose name is set in bold.
-    """
-    cells = [f'<span class="cb-small">{escape(name)}</span>' for name in table]
-    for row in table.to_dict("records"):
-        name = row.pop("collection")
-        text = f"<b>{escape(name)}</b>" if name == shown else escape(name)
-        cells.append(f'<span><a href="?{urlencode({"collection": name})}" target="_self">{text}</a></span>')
-        cells += [f'<span class="cb-wrap">{escape(str(value))}</span>' for value in row.values()]
-    return _grid("max-content minmax(6rem, 2fr) 1fr 1fr fit-content(20%)", cells)
 
 
 def overview_rows(lines: Sequence[Line], view: Mapping[str, str]) -> str:

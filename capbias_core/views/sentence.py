@@ -284,6 +284,7 @@ def answer(
         f"{counted(seeds, 'seed')}{error}, {'with' if seeds == 1 else 'each with'} {training:,} training and {test:,} "
         f"test images; {attacker.title}."
     )
+    preview = f"Preview ({attacker.name}): " if attacker.preview else ""
     leakage = f"SC {interval(scores.loc['SC'], 1)}, LIC_M {interval(scores.loc['LIC_M'], 1)}"
     known = [name for name in ("SC", "SC_D") if name in scores.index]
     correct = {name: round(scores.loc[name, "value"] * 100 / scores.loc[name, "scale"]) for name in known}
@@ -292,7 +293,7 @@ def answer(
     chance = f"chance is {round(100 / len(attribute.values))}"
     if "LIC" not in scores.index:
         return Answer(
-            f"{model}: leakage of {attribute.name} is {interval(metric, 1)} "
+            f"{preview}{model}: leakage of {attribute.name} is {interval(metric, 1)} "
             f"(LIC_M; chance {number(attribute.chance)}).",
             f"{guessed}; {chance}. Only a comparison with human captions of the same images can show amplification.",
             model,
@@ -303,7 +304,7 @@ def answer(
     people = ", ".join(f"{name} {number(scores.loc[name, 'value'])}" for name in ("SC_D", "LIC_D"))
     equal = f"; at equal length {interval(scores.loc['LIC_cut'], 1)}" if "LIC_cut" in scores.index else ""
     return Answer(
-        headline,
+        preview + headline,
         f"{guessed} and from {human}; {chance}.{reason}",
         model,
         f"{with_attacker('LIC', attacker)} {interval(metric, 1)}{equal}. Captioner: {leakage}. People: {people}. "

@@ -363,12 +363,28 @@ def labels_of(workspace: Workspace, attribute: Attribute, where: Mapping) -> pd.
     return labels_for(workspace.frame(where["table"]), attribute, where["column"], where["mapping"]).values
 
 
-def images_by_value(frame: pd.DataFrame, details: Mapping, images: Collection[str]) -> dict[str, int]:
-    """Value of a mapped attribute -> how many of these images have that label."""
-    attribute = attribute_from(details["attribute"])
-    labels = labels_for(frame, attribute, details["column"], details["mapping"]).values
-    counts = labels[labels.index.isin(images)].value_counts()
-    return {value: int(counts.get(value, 0)) for value in attribute.values}
+@dataclass(frozen=True)
+class ImagesUsed:
+    """How many images of a caption set count for an attribute: with a caption and a label, and of these with human
+    captions (None if there are no human captions). by_value: value -> the images that are left, before balancing."""
+
+    labelled: int
+    with_human: int | None
+    by_value: Mapping[str, int]
+
+    @property
+    def balanced(self) -> int:
+        """The images that are left when every value has as many as the rarest."""
+        return len(self.by_value) * min(self.by_value.values())
+
+
+def images_used(labels: Labels, captioned: Collection[str], human: Collection[str] | None) -> ImagesUsed:
+    """What counts of a caption set. captioned: its images. human: those with human captions, None if there are none."""
+    of_set = labels.values[labels.values.index.isin(captioned)]
+    left = of_set if human is None else of_set[of_set.index.isin(human)]
+    counts = left.value_counts()
+    by_value = {value: int(counts.get(value, 0)) for value in labels.attribute.values}
+    return ImagesUsed(len(of_set), None if human is None else len(left), by_value)
 
 
 def labels_for(frame: pd.DataFrame, attribute: Attribute, column: str, mapping: dict) -> Labels:

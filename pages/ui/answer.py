@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -9,6 +10,8 @@ import streamlit as st
 
 from capbias_core.aggregate.comparison import Sensitivity
 from capbias_core.attackers import attacker_entry
+from capbias_core.errors import CapbiasError
+from capbias_core.measures.protocols import PROTOCOLS
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare import tokenize
 from capbias_core.question import Question
@@ -22,7 +25,7 @@ from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
 from capbias_core.views.leaderboard import leads
 from capbias_core.views.published import measured_rows
-from capbias_core.views.results import Comparison, current_runs, like_with_like
+from capbias_core.views.results import Comparison, like_with_like
 from capbias_core.views.slices import slices_line
 from capbias_core.views.view import Scope
 from capbias_core.views.word_comparison import GREY_MEANS, INTERVALS
@@ -35,7 +38,7 @@ from capbias_core.workspace.store import Item, RunRow
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar, attribute_names, empty_state
-from pages.ui.base import box, caveats, masked_left_out, note, plain
+from pages.ui.base import box, caveats, masked_left_out, note, plain, show_messages
 from pages.ui.drawing import chart_downloads
 from pages.ui.one_image import caption_line
 from pages.ui.page import draw_bar
@@ -59,6 +62,7 @@ def answer_page() -> None:
     """Draw everything below the frame."""
     st.html(answer_views.STYLE)
     bar = draw_bar()
+    show_messages()
     workspace, collection = bar.workspace, bar.collection
     if not collection:
         empty_state(
@@ -67,7 +71,11 @@ def answer_page() -> None:
             "gender or race with every such word masked, how certain that is, and which words reveal it.",
         )
         return
-    comparisons = cached.compared(workspace, collection)
+    # What is still being measured comes last: it has only a part of its captioners, or words by no attacker of its own.
+    coming = {(run.spec.attribute.get("name"), run.spec.attacker) for run in active_runs(workspace, collection)}
+    comparisons = sorted(
+        cached.compared(workspace, collection), key=lambda one: (one.attribute.name, one.attacker) in coming
+    )
     if comparisons:
         comparison, table = chosen_comparison(bar, comparisons)
         _answer(bar, comparison, table, comparisons)
@@ -80,9 +88,6 @@ def answer_page() -> None:
         earlier = sum(not is_current(run.spec) for run in finished)
         hidden = f" {earlier:,} results of an earlier version are hidden; run them again." if earlier else ""
         nothing_scored(bar, f"Captions and labels are loaded, but nothing is scored.{hidden}")
-    st.header("What is loaded")
-    loaded = cached.of_collection(workspace, "", "collections", partial(_collections, bar))
-    st.html(answer_views.collection_rows(loaded, collection))
 
 
 def chosen_comparison(bar: Bar, comparisons: list[Comparison]) -> tuple[Comparison, Item]:
@@ -121,15 +126,15 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     model = bar.captioner(names, names[0])
     entry = attacker_entry(comparison.attacker)
     text = cached.once(workspace, "text", lambda: sentence.answer(rows, model, attribute, entry, trained.get(model)))
-    answer_box(bar, text)
+    answer_box(bar, replace(text, details=""))
+    _confirm(bar, comparison, table, comparisons)
     if crossed := answer_views.cross_table(rows, model):
         st.html(crossed)
-    for item in sets:
-        for warning in item.details.get(WARNINGS, ()) if item.name in names else ():
-            note(warning if item.name == model else f"{item.name}: {warning}")
-    for run in comparison.runs:
-        for each in content_of(workspace, run.spec):
-            note(each.text if run.spec.model == model else f"{run.spec.model}: {each.text}")
+    found = [(item.name, tuple(item.details.get(WARNINGS, ()))) for item in sets if item.name in names]
+    found += [(run.spec.model, tuple(each.text for each in content_of(workspace, run.spec))) for run in comparison.runs]
+    for line in sentence.named_notes([(name, texts) for name, texts in found if name == model]):
+        note(line)
+    of_others = sentence.named_notes([(model, ()), *((name, texts) for name, texts in found if name != model)])
     if others := ", ".join(item.name for item in tables_with(tables, attribute.name) if item.name != table.name):
         note(f"Labels: {table.name}. Not used: {others}.")
     read = ", ".join(item.name for item in references if item.hash == comparison.references)
@@ -155,7 +160,8 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         def chart(rows: pd.DataFrame) -> str:
             return answer_views.interval_rows(rows, metric, attribute, pairs.letters, model, second, words(rows))
 
-        verdicts = sentence.verdicts_text(alike.compared, trained)
+        told = not trained.get(model) and "relative to" in text.headline  # what a verdict means, above
+        verdicts = sentence.verdicts_text(alike.compared, {} if told else trained)
         marks = " ".join(
             filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(words(alike.compared))))
         )
@@ -171,7 +177,14 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
                 f"{sentence.lengths_note(words(alike.others))}"
             )
         scored = {run.spec.model for other in comparisons if other.attribute == attribute for run in other.runs}
-        if others := sorted(scored - set(names)):
+        coming = {
+            run.spec.model
+            for run in active_runs(workspace, bar.collection)
+            if (run.spec.attribute.get("name"), run.spec.attacker) == (attribute.name, comparison.attacker)
+        }
+        if waiting := sorted(coming - set(names)):
+            note(f"{', '.join(waiting)}: still being measured.")
+        if others := sorted(scored - set(names) - coming):
             note(f"{', '.join(others)}: not measured with these settings. Choose others under Measured with.")
         missing = [name for name in originals(sets) if name not in scored]
         specs = first_runs(bar, attribute.name) if missing else []
@@ -193,8 +206,16 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     _other_attributes(bar, attribute.name, {other.attribute.name for other in comparisons})
     lines = sentence.named_notes([(run.spec.model, run.notes) for run in comparison.runs])
     of_all = set.intersection(*(set(run.notes) for run in comparison.runs))
-    caveats([attribute.note, masked_left_out(left_out_as_masked(sets)), *(line for line in lines if line in of_all)])
+    caveats(
+        [
+            attribute.note,
+            masked_left_out(left_out_as_masked(sets)),
+            *of_others,
+            *(line for line in lines if line in of_all),
+        ]
+    )
     with st.expander("How is this measured?"):
+        note(text.details)
         note(HOW)
         note(f"{METRICS[metric].title}: {METRICS[metric].explanation} {METRICS[metric].source}.")
         note(
@@ -206,6 +227,28 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
                 note(line)
         of_model = of_metric[of_metric["model"] == model].iloc[0]
         note(f"Settings for {model}: {of_model['method']}. The button Runs shows every setting.")
+
+
+def _confirm(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Comparison]) -> None:
+    """Below the preview: the same by the first encoder of the LIC paper, with its seeds, its cost and the button."""
+    entry, settings = attacker_entry(comparison.attacker), PROTOCOLS["lic"].settings
+    name = settings["attacker"][0]
+    measured = {other.attacker for other in comparisons if other.attribute == comparison.attribute}
+    if not entry.preview or comparison.metric != "LIC" or any(attacker_entry(other).lic_paper for other in measured):
+        return
+    references = next(item for item in bar.items("references") if item.hash == comparison.references)
+    models = tuple(run.spec.model for run in comparison.runs)
+    request = Question(
+        *(bar.collection, models, table.name, comparison.attribute.name, ("lic",), references.name, (name,)),
+        seeds=settings["seeds"],
+    )
+    try:
+        specs = cached.once(bar.workspace, "confirm", lambda: plan(bar.workspace, request))
+    except CapbiasError as error:
+        note(f"{error.message} {error.hint}")
+        return
+    specs = [spec for spec in specs if spec.references]
+    start_button(bar, specs, f"Confirm with the paper's attacker ({name}, {settings['seeds']} seeds)", "confirm")
 
 
 def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRow | None, warning: str) -> None:
@@ -285,33 +328,3 @@ def _other_attributes(bar: Bar, shown: str, measured: set[str]) -> None:
     note(f"The images also have labels for {name}.{'' if specs else ' See Scores.'}")
     if specs:
         start_button(bar, specs, f"Score {name}", "score_other")
-
-
-def _collections(bar: Bar) -> pd.DataFrame:
-    """A row per collection: the data that an answer needs, by name, and scored captioners by attribute."""
-    workspace, rows = bar.workspace, []
-    items = workspace.items()
-    for name in workspace.collections():
-        captions, tables, references = (
-            [item for item in items if (item.collection, item.kind) == (name, kind)]
-            for kind in ("captions", "attributes", "references")
-        )
-        sets = originals(captions)
-        scored: dict[str, set[str]] = {}
-        for run in current_runs(workspace, name, "lic"):
-            if run.spec.model in sets:
-                scored.setdefault(run.spec.attribute["name"], set()).add(run.spec.model)
-        shares = [
-            f"{attribute}: {'all' if len(models) == len(sets) else f'{len(models)} of {len(sets)}'}"
-            for attribute, models in scored.items()
-        ]
-        rows.append(
-            {
-                "collection": name,
-                "captions": ", ".join(item.name for item in captions) or "none",
-                "labels": ", ".join(attribute_names(tables)) or "none",
-                "human captions": ", ".join(item.name for item in references) or "none",
-                "scored": "; ".join(shares) or "not yet",
-            }
-        )
-    return pd.DataFrame(rows)

@@ -10,6 +10,7 @@ from html import escape
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.registry import METRICS
 from capbias_core.types import counted
 from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.store import Item
@@ -25,8 +26,14 @@ TERMS = {
     "variants of DBAC": "Formulas of the same metric: as the paper prints it, as its code computes it, by accuracy",
     "with refits": "Counts the images, and also that an attacker trained on other images would guess differently",
     "Holm": "A correction for testing many differences at once: fewer false alarms",
+    "Preview": "By a quick linear classifier. The paper's is a network, which may give another number",
     "logit": "The score behind the guess: 0 is undecided, the sign is the side, the size is how sure",
 }
+ABBREVIATIONS = [name for name in METRICS if name != name.lower()]  # `error` and the like are words
+KNOWN_TERMS = re.compile(
+    rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted([*TERMS, *ABBREVIATIONS], key=len, reverse=True)))})(?!\w)"
+)
+SAVED = "saved_message"  # in the session: what the last action saved
 # Under a choice of captioners of which these are not chosen at first.
 MASKED_TOO = "Masked and shortened sets are listed too."
 
@@ -47,11 +54,23 @@ def show_error(error: CapbiasError) -> None:
 
 
 def explained(text: str) -> str:
-    """Text as HTML, with a tooltip on the first use of each of TERMS."""
-    text = escape(text)
-    for term, meaning in TERMS.items():
-        text = re.sub(rf"(?<!\w){term}(?!\w)", f'<abbr title="{meaning}">{term}</abbr>', text, count=1)
-    return text
+    """Text as HTML, with a tooltip on the first use of each of TERMS and ABBREVIATIONS."""
+    seen: set[str] = set()
+
+    def mark(match: re.Match) -> str:
+        term = match[0]
+        if term in seen:
+            return term
+        seen.add(term)
+        return f'<abbr title="{escape(defined(term))}">{term}</abbr>'
+
+    return KNOWN_TERMS.sub(mark, escape(text))
+
+
+def defined(term: str) -> str:
+    """What one of TERMS or a metric means; '' for another text."""
+    metric = METRICS.get(term)
+    return TERMS.get(term) or (f"{metric.title}. {metric.explanation}" if metric else "")
 
 
 def box(headline: str, *paragraphs: str) -> None:
@@ -96,7 +115,7 @@ def plain(text: str) -> str:
 
 
 def delete_button(name: str, consequence: str, delete: Callable[[], object]) -> None:
-    """A button that, once confirmed, deletes what it names. delete: may raise CapbiasError; `show_deletion` reports it.
+    """A button that, once confirmed, deletes what it names. delete: may raise CapbiasError; `show_messages` reports it.
 
     What is deleted is what was drawn, whatever others saved or deleted since.
     """
@@ -113,9 +132,11 @@ def delete_button(name: str, consequence: str, delete: Callable[[], object]) -> 
         st.button("Delete for good", type="primary", key="delete", on_click=work)
 
 
-def show_deletion() -> None:
-    """How the last deletion ended, once; in a container, so that the elements below keep their state."""
+def show_messages() -> None:
+    """What the last action saved or deleted, once; in a container, so that the elements below keep their state."""
     with st.container():
+        if text := view.pop_message(SAVED):
+            st.success(plain(text))
         if name := view.pop_message("deleted"):
             st.success(plain(f"Deleted {name}."))
         if error := view.pop_message("not_deleted"):

@@ -13,7 +13,7 @@ import streamlit as st
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.pictures import FORMATS, figure_data, picture, pictures_lack
 from pages.ui import present, view
-from pages.ui.base import note
+from pages.ui.base import defined, note
 
 # The grid fits a column to its first rows only, and cuts the others. Pixels of a letter at its size of type, of a
 # narrow and of a wide one, and beside the text.
@@ -125,6 +125,9 @@ def draw_table(shown, place: Any = st, intervals: Sequence[str] = (), **settings
         for name, width in widths.items()
         if name in pinned or pd.api.types.is_string_dtype(frame[name])
     }
+    for name in frame:
+        if meaning := defined(str(name)):
+            columns[name] = st.column_config.Column(help=meaning) | columns.get(name, configs.get(name) or {})
     return place.dataframe(shown, hide_index=True, column_config=configs | columns, **settings)
 
 

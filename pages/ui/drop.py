@@ -34,7 +34,7 @@ from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import suggested_condition
-from capbias_core.workspace.labels import column_labels, dropped_line, images_by_value, labels_for, mapping_details
+from capbias_core.workspace.labels import column_labels, dropped_line, images_used, labels_for, mapping_details
 from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import checked_name, content_hash
@@ -80,6 +80,7 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
         return ""
     # The button stays above the table, however many files there are; what it needs is known below.
     save = st.container(key="save_bar")
+    pressed = save.container()
     known = known_attributes(attribute_folder(bar.workspace.folder))
     parts = [_details(part, known, described) for part in _table(shown, known, described)]
     if not pictures and not any(part.frame is not None or part.reading.columns for part in parts):
@@ -93,7 +94,7 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
     kinds = [kind_title(part.kind) for part in parts]
     texts = [f"{counted(kinds.count(kind), 'file')} of {kind}" for kind in dict.fromkeys(kinds)]
     texts += [counted(len(pictures), "photograph")] if pictures else []
-    left, right = save.columns([5, 2], vertical_alignment="bottom")
+    left, right = pressed.columns([5, 2], vertical_alignment="center")
     left.markdown(plain(f"Save in {bar.collection}: {', '.join(texts) or 'nothing yet'}."))
     disabled = not (ready and (parts or pictures))
     if not right.button("Save", type="primary", width="stretch", key="save", disabled=disabled):
@@ -459,19 +460,38 @@ def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str 
 # Saving
 
 
-def _images_used(bar: Bar, parts: list[ingest.Part]) -> dict[str, dict[str, int]]:
-    """Attribute -> its values -> images with that label and with a caption, by the files or else the collection."""
-    captioned = frozenset().union(*(part.images for part in parts if part.kind == CAPTIONS))
-    captioned = captioned or _held(bar).images.get(CAPTIONS, frozenset())
+def _images_used(bar: Bar, parts: list[ingest.Part]) -> pd.DataFrame:
+    """A row per attribute and caption set with how many of its images count: of the sets of the files, and of stored
+    ones if labels or human captions are new. The last column, smallest, has the images of the rarest value."""
+    kinds = {part.kind for part in parts}
+    sets = {name: set(frame["image_id"]) for part in parts if part.kind == CAPTIONS for name, frame in _sets(part)}
+    if kinds & {LABELS, REFERENCES}:
+        stored = [item for item in bar.items(CAPTIONS) if item.name not in sets]
+        sets |= {item.name: set(cached.captions(bar.folder, item.hash)["image_id"]) for item in stored}
     mapped = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.file.mapping]
-    if captioned and not mapped:
-        mapped = _stored_labels(bar)
-    used = {}
-    for frame, details in mapped if captioned else ():
+    human = frozenset().union(*(part.images for part in parts if part.kind == REFERENCES))
+    human = human or _held(bar).images.get(REFERENCES)
+    rows, seen = [], set()
+    for frame, details in (mapped or _stored_labels(bar)) if sets else ():
         name = details["attribute"]["name"]
-        title = f"{name} (column {details['column']})" if name in used else name
-        used[title] = images_by_value(frame, details, captioned)
-    return used
+        title = f"{name} (column {details['column']})" if name in seen else name
+        seen.add(name)
+        labels = labels_for(frame, attribute_from(details["attribute"]), details["column"], details["mapping"])
+        for captioner, images in sets.items():
+            used = images_used(labels, images, human)
+            row = {"captioner": captioner, "attribute": title, "images": len(images), "labelled": used.labelled}
+            if used.with_human is not None:
+                row["with human captions"] = used.with_human
+            row["of these"] = ", ".join(f"{value} {count:,}" for value, count in used.by_value.items())
+            rows.append(row | {"after balancing": used.balanced, "smallest": min(used.by_value.values())})
+    return pd.DataFrame(rows)
+
+
+def _sets(part: ingest.Part) -> list[tuple[str, pd.DataFrame]]:
+    """The caption sets of a file by name; none if they cannot be told apart yet."""
+    with errors():
+        return list(ingest.caption_sets(part).items())
+    return []
 
 
 @st.cache_data(show_spinner="Checking the captions", max_entries=256)
@@ -529,22 +549,19 @@ def _ready(bar: Bar, parts: list[ingest.Part], save) -> tuple[bool, bool | None]
     if unknown := [part.file.title for part in parts if part.known == 0]:
         save.warning(f"No image ID of {plain(', '.join(unknown))} matches the other files or the collection.")
         ready &= save.checkbox("Save them although no image ID matches", key=f"sure_{'_'.join(unknown)}")
-    used = {} if unknown else _images_used(bar, parts)
-    texts = []
-    for title, counts in used.items():
-        values = ", ".join(f"{value} {count:,}" for value, count in counts.items())
-        texts.append(f"{title} {sum(counts.values()):,} ({values})")
-    text = f"Images with a label and a caption: {'; '.join(texts)}."
-    few = [part for part in parts if part.known and 2 * part.known < len(part.images)]
-    if any(count < SMALLEST_GROUP for counts in used.values() for count in counts.values()):
-        save.warning(plain(f"{text} Scoring needs {SMALLEST_GROUP} of each value."))
-    else:
-        if few:
-            shares = ", ".join(f"{part.file.title} {part.known:,} of {len(part.images):,}" for part in few)
-            save.info(f"Fewer than half of the images match: {plain(shares)}.")
-        if used:
-            with save:
-                note(text)
+    with save:
+        if not unknown and len(used := _images_used(bar, parts)):
+            few = used[used["smallest"] < SMALLEST_GROUP]
+            if len(few):
+                names = ", ".join(few["captioner"] + " (" + few["attribute"] + ")")
+                needed = "a label and a human caption" if "with human captions" in used else "a label"
+                text = f"Too few images of {names} have {needed}. Scoring needs {SMALLEST_GROUP} of each value."
+                st.warning(plain(text))
+            draw_table(used.drop(columns="smallest"), alt="Images that count, by captioner")
+            note("After balancing: every value has as many images as the rarest one. LIC is measured on these.")
+    if partly := [part for part in parts if part.kind == CAPTIONS and part.known and 2 * part.known < len(part.images)]:
+        shares = ", ".join(f"{part.file.title} {part.known:,} of {len(part.images):,}" for part in partly)
+        save.info(f"Fewer than half of these captions are of images in the other files: {plain(shares)}.")
     for title, refused, text in _contents(bar, parts):
         (save.error if refused else save.warning)(plain(f"{title}: {text}"))
         ready &= not refused

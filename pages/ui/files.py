@@ -25,14 +25,13 @@ from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 from pages.ui import view
 from pages.ui.bar import Bar, demo_button
-from pages.ui.base import delete_button, errors, note, plain, show_deletion, show_error
+from pages.ui.base import SAVED, delete_button, errors, note, plain, show_error, show_messages
 from pages.ui.drawing import draw_table
 from pages.ui.drop import drop_zone, forget
 from pages.ui.runs import score_now, start_cheap
 from pages.ui.sign_in import person, share
 from pages.ui.uploads import held_from, held_paths, server_path, uploaded_path
 
-SAVED = "saved_message"  # in the session: what the last action saved
 CLOSED = f"No folder of this computer is open. Start the app with {ROOTS}=/folder to open one."
 WIDTH_FROM = 160  # pixels; what is cut is shown for the row that is selected
 
@@ -60,42 +59,22 @@ def models_tab(bar: Bar) -> None:
     _weights(bar)
 
 
-def show_messages() -> None:
-    """What the last action did, in a container so that the elements below keep their state."""
-    message = st.empty()
-    if text := view.pop_message(SAVED):
-        message.success(plain(text))
-    show_deletion()
-
-
 def _load(bar: Bar) -> Bar:
-    """What is to be read. Returns the bar with the collection that it goes into."""
+    """What is to be read. Returns the bar with the collection that it goes into: the demo is not changed."""
     st.header("1 · Choose files")
-    left, right = st.container(key="stacks_load").columns([1, 2], gap="large")
-    with left:
-        names = list(dict.fromkeys([*bar.workspace.collections(), DEFAULT_COLLECTION]))
-        into = view.selectbox(
-            st,
-            "Save into the collection",
-            names,
-            default=bar.collection if bar.collection in names and bar.collection != DEMO else DEFAULT_COLLECTION,
-            key="into",
-            accept_new_options=True,
-            help="What belongs together: a table of labels, human captions, and the captions of several models for "
-            "the same images. To start one, type its name and press Enter.",
-        )
-        target = replace(bar, collection=" ".join(into.split()) or DEFAULT_COLLECTION)
-    with right:
-        round_ = st.session_state.setdefault("round", 0)
-        uploads = st.file_uploader(
-            "Drop any number of files: captions of models, human captions, labels, objects, photographs",
-            key=f"file_{round_}",
-            accept_multiple_files=True,
-            help="COCO's JSON of results, captions and instances, CSV, TSV, JSON Lines, Parquet, Excel, what "
-            "lmms-eval, VLMEvalKit and other harnesses write, saved Hugging Face data sets (zipped), pickles of the "
-            "LIC release, a .gz or .zip of them; JPEG and PNG. File types are detected automatically.",
-        )
-        typed = st.text_input("or a path on the server", key=f"path_{round_}") if roots() else ""
+    target = replace(bar, collection=DEFAULT_COLLECTION) if bar.collection == DEMO else bar
+    if bar.collection == DEMO:
+        note(f"The demo stays as it is. Your files are saved in “{DEFAULT_COLLECTION}”, or type another name above.")
+    round_ = st.session_state.setdefault("round", 0)
+    uploads = st.file_uploader(
+        "Drop any number of files: captions of models, human captions, labels, objects, photographs",
+        key=f"file_{round_}",
+        accept_multiple_files=True,
+        help="COCO's JSON of results, captions and instances, CSV, TSV, JSON Lines, Parquet, Excel, what "
+        "lmms-eval, VLMEvalKit and other harnesses write, saved Hugging Face data sets (zipped), pickles of the "
+        "LIC release, a .gz or .zip of them; JPEG and PNG. File types are detected automatically.",
+    )
+    typed = st.text_input("or a path on the server", key=f"path_{round_}") if roots() else ""
     if not uploads and not typed.strip():
         forget()
         make_ready()
@@ -123,17 +102,21 @@ def _load(bar: Bar) -> Bar:
 
 
 def _after_save(bar: Bar, text: str) -> None:
-    """Derive labels if there are none, start what is cheap, and draw the page again with an empty drop zone."""
+    """Derive labels if there are none, start what is cheap, and open Answer if something is measured or can be; else
+    draw the page again with an empty drop zone."""
     view.choose_next("collection", bar.collection)
     st.session_state["round"] += 1
     derived = derive_missing(bar.workspace, bar.collection, get_attribute("gender"))
     labels = f" There were no labels: {derived.line('the human captions')}." if derived else ""
     kinds = {item.kind for item in bar.workspace.items(collection=bar.collection)}
     missing = [KINDS[kind].title for kind in ("captions", "attributes", "references") if kind not in kinds]
-    next_step = " Scoring now." if start_cheap(bar) else ""
+    started = start_cheap(bar)
+    next_step = f" Scoring now: {started}." if started else ""
     if missing:
         next_step = f" Still missing: {'; '.join(missing).lower()}."
     st.session_state[SAVED] = f"{text}{labels}{next_step}"
+    if not missing and (started or bar.collection not in bar.workspace.scored()):
+        view.go("app.py", collection=bar.collection)
     st.rerun()
 
 
@@ -205,8 +188,8 @@ def _weights(bar: Bar) -> None:
 
 
 def _stored(bar: Bar) -> None:
-    st.header("Your data")
-    items = bar.workspace.items()[::-1]  # what was just saved comes first
+    items = bar.workspace.items(collection=bar.collection)[::-1]  # what was just saved comes first
+    st.header(f"In {plain(bar.collection)}")
     if not items:
         note("Nothing yet.")
         demo_button(st.columns(2)[0], bar.engine)
@@ -216,7 +199,6 @@ def _stored(bar: Bar) -> None:
         {
             "name": [item.name for item in items],
             "kind": [KINDS[item.kind].title for item in items],
-            "collection": [item.collection for item in items],
             "rows": [item.rows for item in items],
             "images": [item.images for item in items],
             "results": uses,

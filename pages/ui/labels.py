@@ -16,9 +16,8 @@ from capbias_core.workspace.derived import as_derived, cross, keep_crossed, keep
 from capbias_core.workspace.store import Item
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names
-from pages.ui.base import box, errors, note, plain
+from pages.ui.base import SAVED, box, errors, note, plain, show_messages
 from pages.ui.drawing import draw_table
-from pages.ui.files import SAVED, show_messages
 
 CONFLICTS = {"drop": "leave unlabelled", "majority": "use the majority", PRECEDENCE: "use the first value"}
 

@@ -21,6 +21,10 @@ from pages.ui.frame import frame
 from pages.ui.runs import progress, runs_dialog
 
 DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
+NEW_COLLECTION = (
+    "What belongs together: a table of labels, human captions, and the captions of several models for the same images. "
+    "To start another collection, type its name and press Enter."
+)
 READING = 2.0  # seconds after the first page was asked for; by then it is being read
 
 
@@ -30,14 +34,17 @@ def draw(main: Callable[[], None]) -> None:
         main()
 
 
-def page(title: str) -> Bar:
-    """Draw the frame, and the bar with the collection and the runs. The first call of each page."""
+def page(title: str, new: str = "") -> Bar:
+    """Draw the frame, and the bar with the collection and the runs. The first call of each page; new: of `draw_bar`."""
     frame(title)
-    return draw_bar()
+    return draw_bar(new)
 
 
-def draw_bar() -> Bar:
-    """The bar below the frame. Each page adds the controls that it reads."""
+def draw_bar(new: str = "") -> Bar:
+    """The bar below the frame. Each page adds the controls that it reads.
+
+    new: a collection that need not exist yet; with it, others can be named that do not exist either.
+    """
     engine = _engine()
     workspace = engine.workspace
     with st.container(key="bar", horizontal=True, vertical_alignment="bottom", border=True):
@@ -47,6 +54,9 @@ def draw_bar() -> Bar:
     if share.open:
         share.code(view.address(), language=None, wrap_lines=True)
     collections = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # scored ones first
+    naming = {"accept_new_options": True, "help": NEW_COLLECTION} if new else {}
+    if new:
+        collections[new] = None
     collection = ""
     if collections:
         collection = view.selectbox(
@@ -57,10 +67,11 @@ def draw_bar() -> Bar:
             missing="the collection",
             on_change=view.forget,  # the choices of another collection, such as no captioner, do not fit this one
             args=(view.OF_COLLECTION,),
+            **naming,
         )
     with st.container():  # keeps its position when the progress of runs comes and goes
         progress(engine, collection or None)
-    return Bar(engine, collection, place)
+    return Bar(engine, " ".join(collection.split()), place)
 
 
 def _engine() -> Engine:

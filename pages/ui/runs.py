@@ -98,15 +98,15 @@ def _first_plan(bar: Bar, attribute: str = "") -> tuple[list[RunSpec], CapbiasEr
     return cached.of_collection(bar.workspace, bar.collection, f"first runs {attribute}", work)
 
 
-def start_cheap(bar: Bar) -> bool:
-    """Start the first answer of a collection with human captions by itself, if it takes a moment only. Whether it
-    was started."""
+def start_cheap(bar: Bar) -> str:
+    """Start the first answer of a collection with human captions by itself, if it takes a moment only. What it will
+    take, in words; '' if no run was started."""
     todo = first_runs(bar)
     if todo and any(spec.references for spec in todo) and expected(bar.workspace, todo).seconds <= MOST_SECONDS:
+        price = cost(bar.workspace, todo)
         with errors():  # what is there already can be shown on a full disk too
-            bar.engine.submit(todo, bar.collection)
-            return True
-    return False
+            return price if bar.engine.submit(todo, bar.collection) else ""
+    return ""
 
 
 def score_now(bar: Bar) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.attributes import known_attributes
+from capbias_core.measures.registry import MEASURES
 from capbias_core.types import Result
 from capbias_core.views.captions import caption_runs
 from capbias_core.views.published import measured_rows
@@ -172,11 +173,41 @@ def test_a_captioner_that_is_not_scored_can_be_scored_from_data(scored):
     frame = scored.frame(scored.item("captions", "second", "c").hash)
     refused = frame.assign(caption=frame["caption"].where(frame.index % 3 > 0, "I cannot describe this"))
     keep(scored, captions={"third": refused})
-    assert opened("Files", collection="c", into="c").button(key="score_now").label == "Score now"
+    assert opened("Files", collection="c").button(key="score_now").label == "Score now"
     score(scored, captioners=("third",), metrics=("lic",))
     for name in ("first", "third"):
         text = html(opened("Answer", captioner=name))
         assert "I cannot describe this" in text and "100 of 300" in text, "refusals are named with each answer"
+
+
+def test_the_answer_stays_on_one_comparison_until_the_next_one_is_whole(scored):
+    """A better attacker that has finished one of two captioners does not take the page over."""
+    before = {run.spec.model: run for run in scored.runs() if run.spec.measure == "lic" and run.spec.references}
+    slow = {
+        name: replace(
+            run.spec, options={**run.spec.options, "attacker": "rnn"}, version=MEASURES["lic"].version_with("rnn")
+        )
+        for name, run in before.items()
+    }
+    for spec in slow.values():
+        scored.enqueue(spec, "c")
+
+    def finish(name: str) -> None:
+        run_id = before[name].run_id
+        rows = scored.results([run_id]).assign(encoder="rnn").to_dict("records")
+        arrays = {
+            array: scored.array(run_id, array) for array in scored.arrays(run_id) if not array.startswith("asked")
+        }
+        scored.finish(slow[name].run_id, [Result(**row) for row in rows], arrays, (), before[name].metrics)
+
+    finish("first")
+    page = opened("Answer")
+    usual = page.selectbox(key="measured_with").value
+    assert "ngram" in usual and "Preview</abbr> (ngram)" in html(page)
+    page = opened("Answer", measured_with=usual.replace("ngram", "rnn"))
+    assert "second: still being measured" in html(page) and "Preview</abbr>" not in html(page)
+    finish("second")
+    assert "rnn" in opened("Answer").selectbox(key="measured_with").value
 
 
 # What is read where nobody chose, and what is exported

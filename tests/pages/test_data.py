@@ -33,6 +33,7 @@ LINES = {
     "pair.csv": [f"{image},{'fm'[image % 2]},{'mf'[image % 2]}" for image in IMAGES],
     "strange.csv": [f"{image},a dog and a cat" for image in range(500, 520)],
     "two.csv": [f"{image},a {WHO[image % 2]} sits on {image},a person walks {image}" for image in IMAGES],
+    "few.csv": [f"{image},a {WHO[image % 2]} with a cat" for image in range(10)],
     "elsewhere/first.csv": [f"{image},a dog and a cat" for image in IMAGES],
     "odd.csv": [f"{image},a {WHO[image % 2]} plays {image},where image {image} was" for image in range(10)],
 }
@@ -99,6 +100,11 @@ def select(page, label: str, value: str):
     return run(box.select(value))
 
 
+def images_used(page) -> pd.DataFrame:
+    (table,) = [table.value for table in page.dataframe if "after balancing" in table.value]
+    return table
+
+
 def stored(workspace: Workspace) -> dict[str, str]:
     return {item.name: item.kind for item in workspace.items()}
 
@@ -131,12 +137,25 @@ def test_save_stores_what_the_table_says(dropped, table, workspace, names, chang
     assert tuple(table.rows["Type"]) == types
     if not changes:
         assert set(table.rows["Images matched"]) == {"60 of 60"} and table.rows["Save"].all()
-        assert "gender 60 (Female 30, Male 30)" in html(page)
+        (used,) = images_used(page).to_dict("records")
+        assert (used["captioner"], used["labelled"], used["after balancing"]) == ("first", 60, 60)
     if sets:
         page = run(page.radio[0].set_value(sets))
     page = run(save(page).click())
     assert len(page.success) == 1 and stored(workspace) == items
     assert not list((workspace.folder / "uploads").iterdir())
+
+
+def test_each_captioner_shows_how_many_of_its_images_count(dropped, table):
+    """By itself, not the union over files; a table that covers more than the captions is no reason for a warning."""
+    table.changes = {"human captions.csv": {"Type": HUMAN}}
+    page = dropped("few.csv", "first.csv", "human captions.csv", "labels.csv")
+    used = images_used(page).set_index("captioner")
+    columns = ["images", "labelled", "with human captions", "after balancing"]
+    assert used.loc["first", columns].tolist() == [60] * 4 and used.loc["few", columns].tolist() == [10] * 4
+    assert used.loc["few", "of these"] == "Female 5, Male 5"
+    assert "few (gender)" in " ".join(box.value for box in page.warning), "10 of each value are needed"
+    assert not page.info
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_uploads_that_are_refused_leave_nothing(window, served, tmp_path):
     (tmp_path / "first.csv").write_text("image_id,caption\n" + "".join(f"{n},a dog {n}\n" for n in range(60)))
     error, save = window.locator(".cb-error"), window.get_by_role("button", name="Save", exact=True).first
     for name in ("evil.pkl", "columns.csv"):
-        open_page(window, f"{served.address}/Data?into=refused")
+        open_page(window, f"{served.address}/Data?collection=refused")
         drop(window, tmp_path / name)
         expect(error).to_have_count(1)
         assert "Traceback" not in error.inner_text()
@@ -222,7 +222,7 @@ def test_uploads_that_are_refused_leave_nothing(window, served, tmp_path):
     assert workspace.items() == before and sorted((home / "data").iterdir()) == data and not ran.exists()
     left = [path.name for path in (home / "uploads").rglob("*.*")]
     assert left == ["columns.csv"], "its columns can still be chosen"
-    open_page(window, f"{served.address}/Data?into=refused")
+    open_page(window, f"{served.address}/Data?collection=refused")
     drop(window, *(tmp_path / name for name in ("1.png", "2.png", "broken.json", "first.csv")))
     expect(error.filter(has_text="2.png")).to_have_count(1)
     expect(error.filter(has_text="broken.json")).to_have_count(1)
@@ -252,7 +252,7 @@ def test_from_files_to_the_answer_and_its_words(window, served, tmp_path):
         (tmp_path / name).write_text(json.dumps(rows if each == 1 else {"images": [], "annotations": human}))
     labels = [f"{n},{('Female', 'Male')[n % 2]}" for n in range(60)]
     (tmp_path / "labels.csv").write_text("\n".join(["image_id,gender", *labels]))
-    open_page(window, f"{served.address}/Data?into=mine")
+    open_page(window, f"{served.address}/Data?collection=mine")
     drop(window, *(tmp_path / name for name in (*texts, "labels.csv")))
     assert_harmless(window)
     window.get_by_role("button", name="Save", exact=True).click()
