@@ -108,7 +108,7 @@ def report_html(parts: ReportParts) -> str:
             *(f"<h3>{escape(title)}</h3>{_table(frame)}" for title, frame in parts.sections.items()),
             "<h2>How to reproduce it</h2>",
             f"<p>{escape(parts.reproduce)}</p>",
-            "<pre>capbias reproduce THIS_BUNDLE.zip</pre>",
+            "<pre>capbias reproduce BUNDLE.zip</pre>",
             f'<h3>The plan</h3>\n<pre tabindex="0">{escape(parts.plan)}</pre>',
             "</main>\n</body>\n</html>\n",
         ]

@@ -65,6 +65,28 @@ def write_bundle(
 ) -> bytes:
     """The bundle of finished runs of a collection, as a zip. data: with the inputs themselves; else with their content
     hashes alone. metrics: only these (default: all). Raises CapbiasError if these runs gave no number."""
+    files = _files(workspace, collection, run_ids, data, metrics)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            archive.writestr(name, files[name])
+    return buffer.getvalue()
+
+
+def write_report(workspace: Workspace, collection: str, run_ids: Sequence[str], metrics: Sequence[str] = ()) -> str:
+    """The report of a bundle alone, as one HTML file that needs nothing else. As `write_bundle`."""
+    return str(_files(workspace, collection, run_ids, False, metrics, ALONE)[REPORT])
+
+
+ALONE = (
+    "A bundle of these results (capbias export --format bundle) has what is needed, with the inputs or their hashes."
+)
+
+
+def _files(
+    workspace: Workspace, collection: str, run_ids: Sequence[str], data: bool, metrics: Sequence[str], inputs: str = ""
+) -> dict[str, bytes | str]:
+    """The files of a bundle by name. inputs: what the report says of them (default: whether they are in the bundle)."""
     runs = [run for run in workspace.runs_of(list(run_ids)).values() if run.status == "finished"]
     rows = with_inputs(workspace, collection, workspace.results([run.run_id for run in runs]), runs)
     rows = rows[rows["metric"].isin(list(metrics or METRICS))].reset_index(drop=True)
@@ -125,15 +147,11 @@ def write_bundle(
         pictured = zip(drawn, pictures([figure for _, figure, _ in drawn], "svg"), strict=True)
         charts += [Chart(title, part_svg(svg, title), note) for (title, _, note), svg in pictured]
     rows = with_letters(workspace, rows, found, [run.run_id for run in runs])
-    parts = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned)
+    parts = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned, inputs)
     files["rows.csv"] = to_csv(rows)
     files |= {f"figures/{_slug(chart.title)}.svg": chart.svg for chart in charts}
     files[REPORT] = report_html(parts)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(files):
-            archive.writestr(name, files[name])
-    return buffer.getvalue()
+    return files
 
 
 def _slug(name: str) -> str:
@@ -216,6 +234,7 @@ def _report(
     manifest: dict[str, Any],
     written: str,
     unplanned: Sequence[str],
+    of_inputs: str,
 ) -> ReportParts:
     ids = {run.run_id for run in runs}
     best: dict[str, Comparison] = {}  # of each attribute
@@ -254,7 +273,7 @@ def _report(
         "measures": ", ".join(f"{name} version {own}" for name, own in manifest["measures"].items()),
     }
     with_data = any(own["file"] for own in items)
-    files = (
+    files = of_inputs or (
         "The inputs are in this bundle."
         if with_data
         else (

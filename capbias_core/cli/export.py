@@ -7,7 +7,7 @@ from typing import Annotated
 
 from capbias_core.api import ordered
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
-from capbias_core.bundle.write import write_bundle
+from capbias_core.bundle.write import write_bundle, write_report
 from capbias_core.cli.inputs import (
     ANSWER,
     INPUTS,
@@ -32,15 +32,17 @@ from capbias_core.views.tables import to_csv, to_json
 from capbias_core.workspace.store import Workspace
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
-BUNDLE = "bundle"
+BUNDLE, REPORT = "bundle", "report"
 
 app = command(
     "export",
     """\
   capbias export --collection coco --format latex --metric lic --output lic.tex
   capbias export --collection coco --format bundle --output bundle.zip
+  capbias export --collection coco --format report --output report.html
 
-A bundle is a zip with the rows, the data, the plan, figures and an HTML report; `capbias reproduce bundle.zip`
+A report is one HTML file to send: answer, tables, charts, caveats and methods. A bundle is a zip with the report, the
+rows, the data, the plan and figures; `capbias reproduce bundle.zip`
 recomputes the numbers on another machine.""",
 )
 reproduce_app = command(
@@ -61,13 +63,13 @@ def export(
     collection: CollectionFlag,
     workspace: WorkspaceFlag = None,
     metric: Annotated[list[str] | None, flag("only these (default: all)", "NAME", WHAT)] = None,
-    format: Annotated[str, flag("what to write (default: csv)", "|".join((*FORMATS, BUNDLE)), ANSWER)] = "csv",
+    format: Annotated[str, flag("what to write (default: csv)", "|".join((*FORMATS, REPORT, BUNDLE)), ANSWER)] = "csv",
     without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
     output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
 ) -> int:
-    """Write the results of a collection's finished runs as CSV, LaTeX or JSON, or all of it as a bundle."""
-    if format not in (*FORMATS, BUNDLE):
-        raise unknown_name("--format", format, (*FORMATS, BUNDLE))
+    """Write the results of a collection's finished runs as CSV, LaTeX, JSON, a report or a bundle."""
+    if format not in (known := (*FORMATS, REPORT, BUNDLE)):
+        raise unknown_name("--format", format, known)
     if without_data and format != BUNDLE:
         raise CapbiasError(
             f"--without-data fits --format bundle only, not {format}.", "Leave it out: rows hold no captions."
@@ -78,9 +80,12 @@ def export(
     store = opened(workspace)
     asked = store.asked_for(known_collection(store, collection))
     runs = [run for run in results.current_runs(store, collection) if run.run_id in asked]
+    ids = [run.run_id for run in runs]
     if format == BUNDLE and path:
-        bundle = write_bundle(store, collection, [run.run_id for run in runs], not without_data, wanted)
-        write_file(bundle, path)
+        write_file(write_bundle(store, collection, ids, not without_data, wanted), path)
+        return DONE
+    if format == REPORT:
+        write_output(write_report(store, collection, ids, wanted), path)
         return DONE
     if format == "latex":  # a cell has one number
         human = results.references_read(store, collection)

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from capbias_core.aggregate.comparison import Sensitivity, unlearned_note
 from capbias_core.attackers import ATTACKERS, at_hand, attacker_entry
-from capbias_core.bundle.write import write_bundle
+from capbias_core.bundle.write import write_bundle, write_report
 from capbias_core.kinds import VECTORS
 from capbias_core.measures import registry
 from capbias_core.measures.base import Measure
@@ -481,6 +481,8 @@ def _downloads(bar: Bar, request: Question, rows: pd.DataFrame) -> None:
     place = st.container(horizontal=True)
     place.download_button("CSV", partial(to_csv, in_full), f"{name}.csv", "text/csv", key="csv", on_click="ignore")
     place.download_button("LaTeX", latex, f"{name}.tex", "text/x-tex", key="tex", on_click="ignore")
+    report = partial(write_report, workspace, name, ids)
+    place.download_button("Report", report, f"{name}.html", "text/html", key="report", on_click="ignore")
     with place.popover("Bundle"):
         note(
             "A zip with a report, the rows, the plan, versions and figures. `capbias reproduce` recomputes the numbers "

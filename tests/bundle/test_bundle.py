@@ -169,6 +169,16 @@ def test_the_report_needs_no_server_and_no_network(bundle):
 
 
 @pytest.mark.long
+def test_a_report_alone_is_that_of_the_bundle(bundle, measured, capsys):
+    place = ["--workspace", str(measured[0].folder), "--collection", "small"]
+    assert cli.main(["export", *place, "--format", "report"]) == 0
+    alone, text = capsys.readouterr().out, zipfile.ZipFile(bundle).read("report.html").decode()
+    assert "A bundle of these results" in alone and "A bundle of these results" not in text
+    parts = [page.partition("<h2>Scores")[2].partition("<h2>Charts")[0] for page in (alone, text)]
+    assert parts[0] == parts[1] and "strong" in parts[0]
+
+
+@pytest.mark.long
 def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     archive = zipfile.ZipFile(bundle)
     manifest = json.loads(archive.read("manifest.json"))
