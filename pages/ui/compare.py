@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from capbias_core.prepare.tasks import function_words
 from capbias_core.types import Attribute, counted
 from capbias_core.views import side_by_side as views
 from capbias_core.views import words as word_views
@@ -107,7 +108,8 @@ def _columns(bar: Bar, chosen: dict[str, RunRow], human: set[str], of_image: pd.
     for place, ((line, number), only) in enumerate(zip(first, alone, strict=True)):
         shares = line.scores.probabilities_of(line.row)
         ends, values = toward(attribute, line.words, int(shares.argmax()))
-        words = word_views.coloured_words(line.tokens, values, ends, line.shown, largest, only)
+        plain = function_words(line.tokens)
+        words = word_views.coloured_words(line.tokens, values, ends, line.shown, largest, only, plain=plain)
         below = ""
         if number > 1:
             below = f"First of {number} captions; mean P({of_image['labelled']}) {of_image[f'p{place}']:.2f}."

@@ -210,6 +210,12 @@ def test_sets_side_by_side(opened):
     sections = html(page).split("<section>")[1:]
     assert [re.search("<b>(.*?)</b>", text).group(1) for text in sections] == ["first", "second", "human"]
     assert "cb-alone" in sections[1] and "First of 2 captions" in sections[2]
+    coloured = {
+        word
+        for colour, word in re.findall(r'<span class="cb-w [^"]*" (style="[^"]*")?[^>]*>(\w+)<', html(page))
+        if colour
+    }
+    assert "umbrella" in coloured and not coloured & {"a", "with", "on"}, "function words have no colour"
     page = opened(mode="Compare", compared=["second", "first"], group="Male", image="3", q="skateboard")
     assert len(html(page).split("<section>")) == 3
     assert set(page.dataframe[0].value["labelled"]) == {"Male"}
