@@ -95,7 +95,10 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
         view.link(st, "pages/1_Data.py", "Add data", ":material/upload:")
         return
     metrics = ("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba")
-    request = Question(bar.collection, sets, table.name, attribute, metrics, human.name, seeds=SEEDS)
+    chosen_sets = view.multiselect(st, "Captioners to measure", sets, default=sets, key="to_measure")
+    if not chosen_sets:
+        return
+    request = Question(bar.collection, tuple(chosen_sets), table.name, attribute, metrics, human.name, seeds=SEEDS)
     specs = plan(workspace, request)
     if to_do(workspace, specs)[1]:
         note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: in the tab Table.")

@@ -57,7 +57,7 @@ def caption_line(
     ends, values = toward(attribute, words, int(shares.argmax()))
     text = probabilities_text(attribute.values, shares)
     written = originals if len(originals) == len(tokens) else None
-    who = f"<div><b>{escape(name)}</b> · {escape(text + extra)}</div>"
+    who = f"<div class='cb-guess'><b>{escape(name)}</b> · {escape(text + extra)}</div>"
     return who + word_views.coloured_words(tokens, values, ends, written, largest, alone, only)
 
 
@@ -340,7 +340,7 @@ def _what_if(bar: Bar, line: Line, largest: float) -> None:
     st.session_state["edit_of"] = caption
 
     label = "Edit the caption, or write an edit such as: umbrella -> bat | dog"
-    edited = view.text(st, label, key="edit", default=original)
+    edited = view.text(st, label, key="edit", default=original, quiet=True)
     if not edited.strip():
         note(f"Type a caption, or an edit such as: umbrella -> bat | dog. The original reads: {original}")
         return

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
 
+from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.protocols import protocol_of
@@ -27,6 +29,7 @@ from pages.ui.base import box, caveats, errors, note, plain, show_error
 from pages.ui.drawing import draw_table
 
 POLL_SECONDS = 1.0  # seconds between two looks at the runs under way
+LONG_SECONDS = 600  # from which the cost of fewer seeds is shown too
 MOST_SECONDS = 120  # that a first answer may take to be started by itself
 OPEN = "runs"  # in the address while the dialog is open
 LISTED = 6  # active runs shown one by one
@@ -65,10 +68,20 @@ def start_button(bar: Bar, specs: list[RunSpec], label: str, key: str) -> None:
         text = f"{counted(len(specs), 'run')}: {done} done, {under_way}{len(todo)} to do"
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     with row:
-        note(text + (f"; {cost(bar.workspace, todo)}." if todo else "."))
+        note(text + (f"; {cost(bar.workspace, todo)}{_with_fewer_seeds(bar.workspace, todo)}." if todo else "."))
     if row.button(label, type="primary", disabled=not todo, key=key):
         bar.engine.submit(todo, bar.collection)
         st.rerun()
+
+
+def _with_fewer_seeds(workspace: Workspace, todo: Sequence[RunSpec]) -> str:
+    """What long runs would cost with as few seeds as a verdict needs; '' for short ones."""
+    fewer = [
+        replace(spec, options={**spec.options, "seeds": LEAST_SEEDS}) for spec in todo if spec.options.get("seeds")
+    ]
+    if not fewer or len(fewer[0].seeds) >= len(todo[0].seeds) or expected(workspace, todo).seconds < LONG_SECONDS:
+        return ""
+    return f" ({cost(workspace, fewer)} with {LEAST_SEEDS} seeds, the fewest for a verdict)"
 
 
 def _show_failures(runs: Iterable[RunRow]) -> None:
