@@ -57,7 +57,7 @@ def caption_line(
     ends, values = toward(attribute, words, int(shares.argmax()))
     text = probabilities_text(attribute.values, shares)
     written = originals if len(originals) == len(tokens) else None
-    who = f"<div class='cb-guess'><b>{escape(name)}</b> · {escape(text + extra)}</div>"
+    who = f"<div><b>{escape(name)}</b> · {escape(text + extra)}</div>"
     return who + word_views.coloured_words(tokens, values, ends, written, largest, alone, only)
 
 

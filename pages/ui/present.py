@@ -47,7 +47,7 @@ CSS = """<style>
 .st-key-presented [class*="st-key-strip"] {grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)) !important}
 .st-key-presented :is(.st-key-strip_bare, [class*="st-key-cell_"] .cb-note) {display: none}
 .st-key-presented :is(.cb-name small, b:has(+ .cb-note)) {font-size: 20px}
-.st-key-presented .cb-guess {font-size: 28px}
+.st-key-presented div:has(+ .cb-words) {font-size: 28px}
 .st-key-presented :is([data-testid="stTextInputRootElement"], button) {height: auto !important; min-height: 3.5rem}
 .st-key-presented > :has(.st-key-present_ways) {position: sticky; bottom: -1rem; flex: none;
   padding-bottom: 1rem; background: light-dark(#FFFFFF, #12171E)}

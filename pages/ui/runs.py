@@ -198,8 +198,9 @@ def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
 # The dialog
 
 
-def runs_dialog(engine: Engine) -> None:
-    """The button that opens the dialog, and the dialog if the address has it open."""
+def runs_dialog(engine: Engine, collection: str) -> None:
+    """The button that opens the dialog, and the dialog if the address has it open. collection: whose runs it lists
+    first."""
 
     def close() -> None:
         view.choose(OPEN, False)
@@ -207,11 +208,11 @@ def runs_dialog(engine: Engine) -> None:
 
     st.button("Runs", icon=":material/pending_actions:", key="open_runs", on_click=view.choose, args=(OPEN, True))
     if view.state(OPEN, False):
-        st.dialog("Runs", width="large", on_dismiss=close)(_runs)(engine)
+        st.dialog("Runs", width="large", on_dismiss=close)(_runs)(engine, collection)
 
 
 @errors()
-def _runs(engine: Engine) -> None:
+def _runs(engine: Engine, collection: str) -> None:
     workspace = engine.workspace
     if not workspace.runs():
         note("Nothing has been run yet.")
@@ -228,7 +229,7 @@ def _runs(engine: Engine) -> None:
         if _pressed_for_all(text, f"Re-run all {len(ended)}", "repeat_all"):
             engine.repeat_all()
             st.rerun()
-    _all_runs(engine)
+    _all_runs(engine, collection)
 
 
 @errors()
@@ -270,15 +271,22 @@ def _time_taken(run: RunRow) -> str:
     return f"{total:.1f} s" if total < 90 else f"{total / 60:.1f} min"
 
 
-def _all_runs(engine: Engine) -> None:
-    runs = engine.workspace.runs()
+def _all_runs(engine: Engine, collection: str) -> None:
+    """The runs of the collection, or of all; how each was computed."""
+    runs, every = engine.workspace.runs(collection), engine.workspace.runs()
+    elsewhere = st.query_params.get("run", "") in {run.run_id for run in every} - {run.run_id for run in runs}
+    if len(runs) < len(every) and view.checkbox(st, "Runs of all collections", key="all_runs", default=elsewhere):
+        runs = every
+    if not runs:
+        note(f"Nothing has been run for {collection} yet.")
+        return
     states = [run.status if is_current(run.spec) else f"{run.status}, by an earlier version" for run in runs]
     table = pd.DataFrame(
         {
             "run": [run_text(run.spec) for run in runs],
             "state": states,
             "took": [_time_taken(run) for run in runs],
-            "collection": [run.collection for run in runs],
+            **({"collection": [run.collection for run in runs]} if runs is every else {}),
             "queued at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
             "ID": [run.run_id for run in runs],
         }
