@@ -126,7 +126,8 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     slides = 2 + (1 + entry.rescores if run else 0)  # sentence, chart, words, a caption to try
     support = f'<div class="cb-legend">{explained(text.support)}</div>'
     present.slide(lambda: st.html(support), text.headline, number=1, of=slides)
-    answer_box(bar, replace(text, details=""))
+    details, _, warning = text.details.partition(" ⚠ ")
+    answer_box(bar, replace(text, details=f"⚠ {warning}" if warning else ""))
     _confirm(bar, comparison, table, comparisons)
     if crossed := answer_views.cross_table(rows, model):
         st.html(crossed)
@@ -214,7 +215,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         ]
     )
     with st.expander("How is this measured?"):
-        note(text.details)
+        note(details)
         note(HOW)
         note(f"{METRICS[metric].title}: {METRICS[metric].explanation} {METRICS[metric].source}.")
         note(

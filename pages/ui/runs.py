@@ -274,7 +274,7 @@ def _time_taken(run: RunRow) -> str:
 def _all_runs(engine: Engine, collection: str) -> None:
     """The runs of the collection, or of all; how each was computed."""
     runs, every = engine.workspace.runs(collection), engine.workspace.runs()
-    elsewhere = st.query_params.get("run", "") in {run.run_id for run in every} - {run.run_id for run in runs}
+    elsewhere = view.named("run") in {run.run_id for run in every} - {run.run_id for run in runs}
     if len(runs) < len(every) and view.checkbox(st, "Runs of all collections", key="all_runs", default=elsewhere):
         runs = every
     if not runs:

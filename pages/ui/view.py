@@ -161,6 +161,11 @@ def pop_message(key: str) -> Any:
     return st.session_state.get(key)
 
 
+def named(key: str) -> str:
+    """What the address names by a key, before its control is drawn; '' if nothing."""
+    return st.query_params.get(key, "")
+
+
 def address() -> str:
     """The whole address of this view, as the browser has it."""
     choices = {key: st.query_params.get_all(key) for key in st.query_params}
