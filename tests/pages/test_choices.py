@@ -160,12 +160,12 @@ def test_the_answer_stays_on_one_comparison_until_the_next_one_is_whole(scored):
 
     finish("first")
     page = opened("Answer")
-    usual = page.selectbox(key="measured_with").value
+    usual = str(page.selectbox(key="measured_with").value)
     assert "ngram" in usual and "Preview</abbr> (ngram)" in html(page)
     page = opened("Answer", measured_with=usual.replace("ngram", "rnn"))
     assert "second: still being measured" in html(page) and "Preview</abbr>" not in html(page)
     finish("second")
-    assert "rnn" in opened("Answer").selectbox(key="measured_with").value
+    assert "rnn" in str(opened("Answer").selectbox(key="measured_with").value)
 
 
 def test_a_collection_is_renamed_with_its_runs_and_deleted_whole(scored):
