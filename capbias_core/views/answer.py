@@ -179,11 +179,20 @@ def interval_rows(
             f'<div class="cb-bar" role="img" {_said(text)}>{bar}</div>',
             f'<span class="cb-tail">{escape(sentence.interval(row))}</span><span class="cb-small">{verdict}</span>',
         ]
-    below = f'<span style="left:50%">{sentence.better_text(metric)}</span>'
-    if math.isfinite(neutral):
-        below = f'<span style="left:{scale(neutral):.2f}%">{name} {neutral:g}</span>'
+    below = ""
+    for tick in ticks(scale, neutral):
+        text = f"{name} {tick:g}" if tick == neutral else sentence.number(tick, 0)
+        below += f'<span style="left:{scale(tick):.2f}%">{text}</span>'
     axis = f'<span></span><div class="cb-axis">{below}</div><span class="cb-small">[95% interval]</span><span></span>'
     return _grid("minmax(4rem, max-content) 1fr max-content max-content", [*cells, axis])
+
+
+def ticks(scale: Scale, neutral: float) -> list[float]:
+    """Whole numbers at even steps on an axis, at most four, with the neutral point where there is one."""
+    low, high = scale.low, scale.low + scale.width
+    step = next((step for step in (1, 2, 5, 10, 20, 25, 50) if (high - low) / step <= 4), 100)
+    first = neutral if math.isfinite(neutral) else step * math.ceil(low / step)
+    return [at for n in range(-9, 10) if low <= (at := first + n * step) <= high]
 
 
 def _dot(line: str, dot: str, scale: Scale, value: float, low: float, high: float) -> str:

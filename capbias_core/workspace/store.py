@@ -412,6 +412,36 @@ class Workspace:
         self._tidy([item])
         return runs
 
+    def delete_collection(self, collection: str) -> int:
+        """Delete all items of a collection as `delete` does; returns how many runs. Raises CapbiasError, and deletes
+        nothing, while a run reads one of them, or if somebody else owns one."""
+        items = self.items(collection=collection)
+        for item in items:
+            check_own(item.owner, self.folder, item.name)
+            self._unused_runs(item)
+        return sum(map(self.delete, items))
+
+    def rename_collection(self, collection: str, name: str) -> str:
+        """Give a collection another name, with its runs; returns the name. Raises CapbiasError for a name that is taken
+        or not allowed, while a run of the collection is under way, or if somebody else owns an item."""
+        name = checked_name(name)
+        if any(run.status in ACTIVE for run in self.runs(collection)):
+            raise CapbiasError(f"A run of {collection} is under way.", "Cancel the run first.")
+        for item in self.items(collection=collection):
+            check_own(item.owner, self.folder, item.name)
+        with self._writing() as db:
+            if db.execute("SELECT 1 FROM items WHERE collection=?", (name,)).fetchone():
+                raise CapbiasError(f"There is a collection {name} already.", "Choose another name.")
+            for table in ("items", "runs"):
+                db.execute(f"UPDATE {table} SET collection=? WHERE collection=?", (name, collection))
+            asked = f"{ASKED}{name}", f"{ASKED}{collection}"
+            db.execute("UPDATE OR REPLACE arrays SET name=? WHERE name=?", asked)
+        return name
+
+    def size(self) -> int:
+        """Bytes on the disk, of data and results."""
+        return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file())
+
     def _delete_item(self, db: sqlite3.Connection, item: Item) -> int:
         runs, key = self._unused_runs(item), (item.collection, item.kind, item.name, item.hash, item.created)
         # An item that was stored again has another date.

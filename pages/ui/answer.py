@@ -38,14 +38,14 @@ from capbias_core.workspace.store import Item, RunRow
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar, attribute_names, empty_state
-from pages.ui.base import box, caveats, masked_left_out, note, plain, show_messages
+from pages.ui.base import box, caveats, explained, masked_left_out, note, plain, show_messages
 from pages.ui.drawing import chart_downloads
 from pages.ui.one_image import caption_line
 from pages.ui.page import draw_bar
 from pages.ui.runs import active_runs, answer_box, first_runs, nothing_scored, start_button
 from pages.ui.words import compared_words
 
-WORDS_A_SIDE = 6
+WORDS_A_SIDE, PRESENTED_A_SIDE = 6, 4
 HOW = (
     "Words that name the attribute are masked. An attacker (a text classifier) learns to guess each image's label from "
     "the masked captions of most images (nine tenths, if nothing else is asked for), with equally many images of every "
@@ -126,7 +126,12 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     model = bar.captioner(names, names[0])
     entry = attacker_entry(comparison.attacker)
     text = cached.once(workspace, "text", lambda: sentence.answer(rows, model, attribute, entry, trained.get(model)))
-    answer_box(bar, replace(text, details=""))
+    run = caption_runs(workspace, bar.collection, attribute.name, comparison.attacker, table).get(model)
+    slides = 2 + (1 + entry.rescores if run else 0)  # sentence, chart, words, a caption to try
+    support = f'<div class="cb-legend">{explained(text.support)}</div>'
+    present.slide(lambda: st.html(support), text.headline, number=1, of=slides)
+    details, _, warning = text.details.partition(" ⚠ ")
+    answer_box(bar, replace(text, details=f"⚠ {warning}" if warning else ""))
     _confirm(bar, comparison, table, comparisons)
     if crossed := answer_views.cross_table(rows, model):
         st.html(crossed)
@@ -166,7 +171,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
             filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(words(alike.compared))))
         )
         drawn = cached.once(workspace, "intervals", lambda: chart(alike.compared))
-        present.rows(drawn, text.headline, f"{title}. {marks} {verdicts}")
+        present.slide(lambda: st.html(drawn), f"{title}.", f"{marks} {verdicts}", 2, slides)
         st.html(drawn)
         note(f"{verdicts} {metric}: {sentence.best_text(metric, len(attribute.values))}. {alike.shared_text} {marks}")
         if len(alike.others):
@@ -194,13 +199,14 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         chart_downloads(figure, "answer_chart", f"{metric} of each captioner")
         if leads(comparisons):
             view.link(st, "pages/2_Scores.py", "Leaderboard", ":material/leaderboard:", tab="Leaderboard")
-    run = caption_runs(workspace, bar.collection, attribute.name, comparison.attacker, table).get(model)
     with right:
         guessed = cached.once(
             workspace, "guessed", lambda: answer_views.guessing_row(workspace, bar.collection, comparison, model)
         )
-        _words(bar, comparison, table, model, run, sentence.chance_warning(guessed, attribute))
-    if run:
+        _words(bar, comparison, table, model, run, slides, sentence.chance_warning(guessed, attribute))
+    if run and entry.rescores:
+        present.slide(partial(_try_a_caption, bar, run), "Try a caption", number=4, of=slides)
+        st.header("Try a caption")
         _try_a_caption(bar, run)
     _overview(bar, comparison, table, model, sensitivity)
     _other_attributes(bar, attribute.name, {other.attribute.name for other in comparisons})
@@ -215,7 +221,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         ]
     )
     with st.expander("How is this measured?"):
-        note(text.details)
+        note(details)
         note(HOW)
         note(f"{METRICS[metric].title}: {METRICS[metric].explanation} {METRICS[metric].source}.")
         note(
@@ -251,8 +257,11 @@ def _confirm(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Co
     start_button(bar, specs, f"Confirm with the paper's attacker ({name}, {settings['seeds']} seeds)", "confirm")
 
 
-def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRow | None, warning: str) -> None:
-    """run: the scores of each caption. warning: why no word is shown to reveal anything, '' if some are."""
+def _words(
+    bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRow | None, slides: int, warning: str
+) -> None:
+    """run: the scores of each caption. slides: how many the page presents. warning: why no word is shown to reveal
+    anything, '' if some are."""
     name = comparison.attribute.name
     st.header(f"Words that weigh most for {name}")
     if warning:
@@ -267,7 +276,11 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
     link = view.query(
         collection=bar.collection, attribute=name, table=table.name, measured_with=run.spec.attacker, captioner=model
     )
-    st.html(answer_views.word_rows(top, comparison.attribute, "Captions", link))
+    rows = answer_views.word_rows(top, comparison.attribute, "Captions", link)
+    few = cached.top_words(bar.folder, run.run_id, PRESENTED_A_SIDE, compared)
+    large = answer_views.word_rows(few, comparison.attribute, "Captions", link)
+    present.slide(lambda: st.html(large), f"Words of {model} that weigh most for {name}", warning, 3, slides)
+    st.html(rows)
     bars = f"Bars: what a word adds to the logit on average in the captions of {model}"
     behind = f"{bars}, with its interval. {GREY_MEANS} ↑, ↓: more, less than in human captions. {INTERVALS}"
     note(f"{behind if compared else f'{bars}.'} By {run.spec.attacker}. Click a word to read the captions with it.")
@@ -275,18 +288,13 @@ def _words(bar: Bar, comparison: Comparison, table: Item, model: str, run: RunRo
 
 @st.fragment
 def _try_a_caption(bar: Bar, run: RunRow) -> None:
-    """The attacker's guess for any caption, and what each word adds; nothing for attackers that cannot guess at once.
-
-    run: the scores of each caption. The text starts as the caption of which the attacker is surest.
-    """
-    if not attacker_entry(run.spec.attacker).rescores:
-        return
-    st.header("Try a caption")
+    """The attacker's guess for any caption, and what each word adds. run: the scores of each caption, by an attacker
+    that can guess at once. The text starts as the caption of which it is surest."""
     scores = cached.scores(bar.folder, run.run_id)
     surest = scores.table.loc[scores.table["confidence"].idxmax()]
     written = cached.captions(bar.folder, run.spec.captions)["caption"].iloc[surest["kept_at"]]
     st.html(COLOURS)
-    text = view.text(st, "Caption", key="try", default=written, label_visibility="collapsed")
+    text = view.text(st, "Caption", key="try", default=written, quiet=True, label_visibility="collapsed")
     if not text.strip():
         return
     models = cached.attackers(bar.folder, run.run_id, int(surest["caption_index"]))

@@ -114,7 +114,7 @@ def plain(text: str) -> str:
     return re.sub(MARKS, r"\\\g<0>", ADDRESS.sub("\u200b", text))
 
 
-def delete_button(name: str, consequence: str, delete: Callable[[], object]) -> None:
+def delete_button(name: str, consequence: str, delete: Callable[[], object], key: str = "delete") -> None:
     """A button that, once confirmed, deletes what it names. delete: may raise CapbiasError; `show_messages` reports it.
 
     What is deleted is what was drawn, whatever others saved or deleted since.
@@ -129,7 +129,7 @@ def delete_button(name: str, consequence: str, delete: Callable[[], object]) -> 
 
     with st.popover(plain(f"Delete {name}"), icon=":material/delete:"):
         note(consequence)
-        st.button("Delete for good", type="primary", key="delete", on_click=work)
+        st.button("Delete for good", type="primary", key=key, on_click=work)
 
 
 def show_messages() -> None:

@@ -94,8 +94,11 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
         view.link(st, "pages/1_Data.py", "Add data", ":material/upload:")
         return
     metrics = ("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba")
-    objects = bar.objects(table)
-    request = Question(bar.collection, sets, table.name, attribute, metrics, human.name, seeds=SEEDS, objects=objects)
+    chosen_sets = view.multiselect(st, "Captioners to measure", sets, default=sets, key="to_measure")
+    if not chosen_sets:
+        return
+    objects, chosen = bar.objects(table), tuple(chosen_sets)
+    request = Question(bar.collection, chosen, table.name, attribute, metrics, human.name, seeds=SEEDS, objects=objects)
     specs = plan(workspace, request)
     if to_do(workspace, specs)[1]:
         note(f"DBAC (attacker ngram, {SEEDS} seeds), DBA and BA. Other metrics and attackers: in the tab Table.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from capbias_core.prepare.split import SMALLEST_GROUP
 from capbias_core.types import CONDITIONS, Attribute, counted
 from capbias_core.views.conditions import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
+from capbias_core.views.sentence import listed
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.labels import column_labels, dropped_line, images_used, labels_for, mapping_details
@@ -48,6 +50,8 @@ TYPES = {kind: KINDS[kind].title.capitalize() for kind in (CAPTIONS, REFERENCES,
 SECOND = {REFERENCES: "Human captions too", SEGMENTS: "Outlines too"}
 TRAINED = {"yes": True, "no": False, "not known": None}
 SET_TITLES = {SAMPLES: "samples of one set", EACH: "a set each", BY_PROMPT: "a set per prompt"}
+PARTS, SEVERAL = "parts of one captioner's captions", "captions of different captioners"
+PART_OF = re.compile(r"[\s_.-]*(part|half|chunk|shard|split)?[\s_.-]*\d*$", re.IGNORECASE)  # `nic` of nic_part1
 DROP = "drop these images"
 NOT_MAPPED = "not a protected attribute"
 LONG_CHECK = 25  # letters that fit into a line of the column Check
@@ -87,7 +91,10 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
         discard()  # nothing can be chosen to read these
     asked = [part.file.title for part in parts if part.reading.question and part.wanted]
     parts = [part for part in parts if part.frame is not None and part.wanted]
+    keys = {part.key for part in parts}
+    parts, joined = _joined(parts, save)
     ready, trained = _ready(bar, parts, save)
+    ready &= joined
     if asked:
         save.warning(f"Answer the questions below: {plain(', '.join(asked))}.")
         ready = False
@@ -110,7 +117,7 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
             names.append(
                 counted(item.rows, "photograph") + (f" (left out: {'; '.join(refused.values())})" if refused else "")
             )
-        left_out = [part.file.title for part in shown if not any(other.key == part.key for other in parts)]
+        left_out = [part.file.title for part in shown if part.key not in keys]
         forget()
         ignored = f" Not saved: {', '.join(left_out)}." if left_out else ""
         return f"Saved in {bar.collection}: {', '.join(names)}.{ignored}"
@@ -458,6 +465,40 @@ def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str 
 
 
 # Saving
+
+
+def _joined(parts: list[ingest.Part], save) -> tuple[list[ingest.Part], bool]:
+    """Caption files without an image in common are one captioner in parts, or several: the user says which. The parts,
+    those of one captioner as one, and whether all was answered."""
+    groups: list[list[ingest.Part]] = []
+    for part in parts:
+        if part.kind == CAPTIONS and part.images and not (part.reading.table and part.reading.table.sets):
+            fitting = (group for group in groups if all(part.images.isdisjoint(other.images) for other in group))
+            if (group := next(fitting, None)) is not None:
+                group.append(part)
+            else:
+                groups.append([part])
+    answered = True
+    for group in (group for group in groups if len(group) > 1):
+        titles, key = listed([part.file.title for part in group]), "_".join(part.file.title for part in group)
+        left, right = save.columns(2)
+        question = plain(f"{titles} have no image in common. They are")
+        answer = left.selectbox(question, [PARTS, SEVERAL], None, placeholder="Choose", key=f"joined_{key}")
+        answered &= answer is not None
+        if answer != PARTS:
+            continue
+        names = [part.file.item_name for part in group]
+        suggested = PART_OF.sub("", commonprefix(names)) or names[0]
+        name = right.text_input("Name of the captioner", suggested, key=f"joined_name_{key}")
+        first, tables = group[0], [part.reading.table for part in group if part.reading.table]
+        account = tuple(line for table in tables for line in table.account)
+        frame = pd.concat([table.frame for table in tables], ignore_index=True)
+        table = replace(tables[0], frame=frame, account=account, warnings=tuple(w for t in tables for w in t.warnings))
+        with errors():
+            file = replace(first.file, name=checked_name(name), captioner=checked_name(name))
+            whole = replace(first, file=file, reading=replace(first.reading, table=table))
+            parts = [whole if part is first else part for part in parts if part is first or part not in group]
+    return parts, answered
 
 
 def _images_used(bar: Bar, parts: list[ingest.Part]) -> pd.DataFrame:

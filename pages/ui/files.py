@@ -23,7 +23,7 @@ from capbias_core.workspace.objects import WEIGHTS
 from capbias_core.workspace.people import may_change
 from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
-from pages.ui import view
+from pages.ui import cached, view
 from pages.ui.bar import Bar, demo_button
 from pages.ui.base import SAVED, delete_button, errors, note, plain, show_error, show_messages
 from pages.ui.drawing import draw_table
@@ -45,6 +45,7 @@ def files_tab(bar: Bar) -> None:
     _photographs(target)
     st.divider()
     _stored(bar)
+    _manage(bar)
     if person():
         _share()
 
@@ -233,6 +234,38 @@ def _stored(bar: Bar) -> None:
         stay = " Results of the same content under another name stay." if used > dependent else ""
         text = f"Removes {item.name} from {item.collection}{runs}. Your file is not deleted.{stay}"
         delete_button(item.name, text, partial(bar.workspace.delete, item))
+
+
+def _manage(bar: Bar) -> None:
+    """Disk used, and what changes a whole collection: another name, or its end."""
+    workspace, name = bar.workspace, bar.collection
+    items = workspace.items(collection=name)
+    if not items:
+        return
+    used = cached.of_collection(workspace, name, "size", workspace.size)
+    own = sum(item.bytes for item in items)
+    note(f"Disk: the files of {name} take {own / 1e6:,.1f} MB; the workspace, with all results, {used / 1e6:,.1f} MB.")
+
+    def rename() -> None:
+        try:
+            renamed = workspace.rename_collection(name, st.session_state["new_name"])
+            view.choose("collection", renamed)
+            st.session_state[SAVED] = f"{name} is now called {renamed}."
+        except CapbiasError as error:
+            st.session_state["not_deleted"] = error
+
+    if name == DEMO or not all(may_change(item.owner, workspace.folder) for item in items):
+        return
+    with st.container(horizontal=True):
+        with st.popover("Rename the collection", icon=":material/edit:"):
+            st.text_input("New name", name, key="new_name")
+            st.button("Rename", type="primary", key="rename", on_click=rename)
+        runs = len(workspace.runs(name))
+        text = (
+            f"Removes {counted(len(items), 'item')} and the results of {counted(runs, 'run')} that nothing else uses. "
+        )
+        text += "Your files are not deleted."
+        delete_button(f"the collection {name}", text, partial(workspace.delete_collection, name), "delete_collection")
 
 
 def _share() -> None:

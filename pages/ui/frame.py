@@ -30,23 +30,28 @@ def _navigation() -> tuple[tuple[str, str, str], ...]:
 
 
 CSS = """<style>
-.block-container {padding: 3rem clamp(1rem, 3vw, 5rem) 6rem; max-width: 1500px}
-h1 {font-size: 2.1rem !important; padding-bottom: .4rem !important}
+.block-container {padding: .9rem clamp(1rem, 3vw, 5rem) 6rem; max-width: 1800px}
+/* The heading stands in the row of Streamlit's menu, which lies above it. */
+[data-testid="stHeader"] {background: transparent; pointer-events: none}
+[data-testid="stHeader"] :is(button, a, [role="button"]) {pointer-events: auto}
+h1 {font-size: 1.6rem !important; padding: 0 0 .5rem clamp(0px, calc(48rem - 100vw), 2.5rem) !important}
+[data-testid="stMain"] [data-testid="stVerticalBlock"] {gap: .7rem}
+.st-key-bar {padding: .4rem .8rem .6rem !important}
 [data-testid="stMain"] h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 .5rem !important}
 @media (min-width: 768px) and (max-width: 1000px) {
-  [data-testid="stSidebar"][data-collapsed="false"] {width: 13rem !important}
+  [data-testid="stSidebar"][data-collapsed="false"] {width: 11rem !important; min-width: 11rem !important}
 }
 @media (max-width: 1000px) {
   [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
   [class*="st-key-stacks"] [data-testid="stColumn"] {min-width: 100%}
 }
 .cb-answer {border-left: 5px solid #3B82D0; padding: .55rem 1rem; margin: .1rem 0 .8rem}
-.cb-answer b {font-size: 1.35rem; line-height: 1.35; font-weight: 650}
-.cb-answer p {margin: .35rem 0 0; opacity: .9; max-width: 75ch}
+.cb-answer b {font-size: 1.5rem; line-height: 1.3; font-weight: 650}
+.cb-answer p {margin: .35rem 0 0; font-size: 1.1rem; max-width: 100ch}
 .cb-error {border: 1px solid #D9701F; border-left-width: 5px; border-radius: 6px; padding: .6rem 1rem; margin: .4rem 0;
   overflow-wrap: anywhere}
 .cb-error b {display: inline-block; min-width: 5.2rem}
-.cb-note {font-size: .88rem; opacity: .8; max-width: 90ch; margin: .2rem 0}
+.cb-note {font-size: .82rem; opacity: .85; max-width: 120ch; margin: .1rem 0}
 :is(a, button, summary, main, canvas, [tabindex], [role="radio"]):focus-visible {
   outline: 2px solid #3B82D0 !important; outline-offset: 2px}
 :is(main, canvas):focus-visible {outline-offset: -2px}

@@ -12,7 +12,7 @@ from capbias_core.spreadsheets import csv_text
 from capbias_core.types import counted
 from capbias_core.views.captions import draw_captions, score_guesses, written_captions
 from capbias_core.workspace.store import RunRow
-from pages.ui import cached, view
+from pages.ui import cached, present, view
 from pages.ui.bar import Bar
 from pages.ui.base import box, note, plain
 from pages.ui.captions import scored_sets
@@ -53,28 +53,31 @@ def guess_tab(bar: Bar) -> None:
         guesses[at:] = codes  # a second click that comes before the page is drawn again changes nothing
 
     st.html(CSS)
-    note(f"Caption {at + 1} of {len(captions)}")
-    with st.container(key="guess_caption"):
-        box(captions["masked"].iloc[at])
-    note(f"Which {attribute.name} label does the image of this caption have?")
-    with st.container(key="guess_values", horizontal=True):
-        for code, value in enumerate(values):
-            st.button(
-                plain(value),
-                key=f"guess_{at}_{code}",
-                shortcut=str(code + 1) if code < 9 else None,
-                width="stretch",
-                on_click=save,
-                args=(at, [code]),
-            )
-    st.button(
-        "Undo last guess",
-        key=f"undo_{at}",
-        shortcut="Backspace",
-        disabled=not guesses,
-        on_click=save,
-        args=(at - 1, []),
-    )
+    question = f"Which {attribute.name} label does the image of this caption have?"
+    with present.whole(question):
+        note(f"Caption {at + 1} of {len(captions)}")
+        with st.container(key="guess_caption"):
+            box(captions["masked"].iloc[at])
+        if not present.on():  # else it is the headline
+            note(question)
+        with st.container(key="guess_values", horizontal=True):
+            for code, value in enumerate(values):
+                st.button(
+                    plain(value),
+                    key=f"guess_{at}_{code}",
+                    shortcut=str(code + 1) if code < 9 else None,
+                    width="stretch",
+                    on_click=save,
+                    args=(at, [code]),
+                )
+        st.button(
+            "Undo last guess",
+            key=f"undo_{at}",
+            shortcut="Backspace",
+            disabled=not guesses,
+            on_click=save,
+            args=(at - 1, []),
+        )
     hidden = f"{attribute.mask_token} hides words that name the label. " if attribute.masked_words else ""
     binary = "binary and " if len(values) == 2 else ""
     note(f"{hidden}Labels are {binary}assigned by others; chance is {1 / len(values):.0%}.")

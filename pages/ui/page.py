@@ -49,7 +49,7 @@ def draw_bar(new: str = "") -> Bar:
     workspace = engine.workspace
     with st.container(key="bar", horizontal=True, vertical_alignment="bottom", border=True):
         place = st.container(key="bar_choices", horizontal=True, vertical_alignment="bottom")
-        runs_dialog(engine)
+        runs_place = st.container(width="content")
     share = st.sidebar.popover("Share", icon=":material/link:", key="share_link", on_change="rerun")
     if share.open:
         share.code(view.address(), language=None, wrap_lines=True)
@@ -69,6 +69,8 @@ def draw_bar(new: str = "") -> Bar:
             args=(view.OF_COLLECTION,),
             **naming,
         )
+    with runs_place:
+        runs_dialog(engine, collection)
     with st.container():  # keeps its position when the progress of runs comes and goes
         progress(engine, collection or None)
     return Bar(engine, " ".join(collection.split()), place)

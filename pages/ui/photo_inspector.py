@@ -27,7 +27,7 @@ from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import PEOPLE, people_sources
 from capbias_core.workspace.store import RUN, Item, Workspace
-from pages.ui import cached, view
+from pages.ui import cached, present, view
 from pages.ui.bar import Bar
 from pages.ui.base import errors, note, plain
 from pages.ui.one_image import caption_line
@@ -83,7 +83,7 @@ def photo_inspector(bar: Bar, sets: dict[str, Item], attribute: str, table: Item
         behind = st.selectbox("Preview mask", [NOTHING, *hidden], key="hidden") if hidden else NOTHING
     with left:
         _layers(image, pixels, marks, behind, hidden.get(behind))
-    with strip:
+    with present.whole(f"Photograph {image}", strip):
         pictures = photo_views.variants(pixels, hidden)
         things = [thing] if thing else []
         texts = {

@@ -1,18 +1,20 @@
 """Present mode: one chart or one caption fills the screen, for people who sit far away.
 
 It is on if the address has `present=1`; p turns it on and off, Escape off. A page gives its main chart or caption to a
-function here, which draws it alone if it is presented, and ends the page.
+function here, which draws it alone if it is presented, and ends the page. Answer has several slides: sentence, chart,
+words and a caption to try.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from capbias_core.aggregate import Ranking
 from capbias_core.prepare import tokenize
@@ -39,8 +41,14 @@ CSS = """<style>
 .st-key-presented h1 {font-size: clamp(26px, 2.2vw, 40px) !important; line-height: 1.3; padding: 0 !important}
 .st-key-presented [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {flex: 1 1 0 !important;
   height: auto !important; min-height: 22rem}
-.st-key-presented .cb-rows, .st-key-presented .cb-axis, .st-key-presented .cb-rows .cb-small,
-.st-key-presented .cb-legend {font-size: 28px}
+.st-key-presented :is(.cb-rows, .cb-axis, .cb-small, .cb-legend, .cb-words, .cb-note, .cb-answer b, .cb-answer p,
+  .cb-said, input, button p) {font-size: 28px !important; max-width: none}
+.st-key-presented .cb-rows {row-gap: .15rem}
+.st-key-presented [class*="st-key-strip"] {grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)) !important}
+.st-key-presented :is(.st-key-strip_bare, [class*="st-key-cell_"] .cb-note) {display: none}
+.st-key-presented :is(.cb-name small, b:has(+ .cb-note)) {font-size: 20px}
+.st-key-presented div:has(+ .cb-words) {font-size: 28px}
+.st-key-presented :is([data-testid="stTextInputRootElement"], button) {height: auto !important; min-height: 3.5rem}
 .st-key-presented > :has(.st-key-present_ways) {position: sticky; bottom: -1rem; flex: none;
   padding-bottom: 1rem; background: light-dark(#FFFFFF, #12171E)}
 .st-key-presented img {max-height: 60vh; width: auto !important; max-width: 100%}
@@ -56,28 +64,40 @@ def on() -> bool:
     return view.state("present", False)
 
 
-def chart(figure, key: str, alt: str, headline: str, legend: str = "", number: int = 1, of: int = 1) -> None:
-    """A chart of a page on the whole screen, if the page is presented and this chart is the chosen one.
+def slide(draw: Callable[[], object], headline: str, legend: str = "", number: int = 1, of: int = 1) -> None:
+    """What `draw` draws on the whole screen, if the page is presented and this slide is the chosen one.
 
-    headline: the text above it. legend: what marks mean. number, of: its number among the charts that the page
-    presents, and how many there are; the arrow keys go through them.
+    headline: the text above it. legend: what marks mean. number, of: its number among the slides of the page, drawn in
+    this order, and how many there are; the arrow keys go through them.
     """
     if not (_presenting() if number == 1 else on()) or number != min(view.state(NUMBER, 1), of):
         return
     before, after = ({NUMBER: to} if 1 <= to <= of else {} for to in (number - 1, number + 1))
     with _screen(headline, (before, after) if of > 1 else None):
-        st.plotly_chart(enlarged(figure, LARGER), key=key, height="stretch", config={"displayModeBar": False}, alt=alt)
+        draw()
         _legend(legend)
     view.stop()
 
 
-def rows(html: str, headline: str, legend: str = "") -> None:
-    """`chart` for one that is drawn as rows of text."""
+def chart(figure, key: str, alt: str, headline: str, legend: str = "", number: int = 1, of: int = 1) -> None:
+    """`slide` for a chart of a page."""
+
+    def draw() -> None:
+        large = enlarged(figure, LARGER)
+        st.plotly_chart(large, key=key, height="stretch", config={"displayModeBar": False}, alt=alt)
+
+    slide(draw, headline, legend, number, of)
+
+
+@contextmanager
+def whole(headline: str, place: DeltaGenerator | None = None) -> Iterator[None]:
+    """What is drawn within, on the page, in this place; on the whole screen alone if the page is presented."""
     if not _presenting():
+        with place or st.container():
+            yield
         return
     with _screen(headline):
-        st.html(html)
-        _legend(legend)
+        yield
     view.stop()
 
 

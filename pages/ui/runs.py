@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
 
+from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import RunSpec
 from capbias_core.measures.protocols import protocol_of
@@ -27,6 +29,7 @@ from pages.ui.base import box, caveats, errors, note, plain, show_error
 from pages.ui.drawing import draw_table
 
 POLL_SECONDS = 1.0  # seconds between two looks at the runs under way
+LONG_SECONDS = 600  # from which the cost of fewer seeds is shown too
 MOST_SECONDS = 120  # that a first answer may take to be started by itself
 OPEN = "runs"  # in the address while the dialog is open
 LISTED = 6  # active runs shown one by one
@@ -64,10 +67,20 @@ def start_button(bar: Bar, specs: list[RunSpec], label: str, key: str) -> None:
         text = f"{counted(len(specs), 'run')}: {done} done, {under_way}{len(todo)} to do"
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     with row:
-        note(text + (f"; {cost(bar.workspace, todo)}." if todo else "."))
+        note(text + (f"; {cost(bar.workspace, todo)}{_with_fewer_seeds(bar.workspace, todo)}." if todo else "."))
     if row.button(label, type="primary", disabled=not todo, key=key):
         bar.engine.submit(todo, bar.collection)
         st.rerun()
+
+
+def _with_fewer_seeds(workspace: Workspace, todo: Sequence[RunSpec]) -> str:
+    """What long runs would cost with as few seeds as a verdict needs; '' for short ones."""
+    fewer = [
+        replace(spec, options={**spec.options, "seeds": LEAST_SEEDS}) for spec in todo if spec.options.get("seeds")
+    ]
+    if not fewer or len(fewer[0].seeds) >= len(todo[0].seeds) or expected(workspace, todo).seconds < LONG_SECONDS:
+        return ""
+    return f" ({cost(workspace, fewer)} with {LEAST_SEEDS} seeds, the fewest for a verdict)"
 
 
 def _show_failures(runs: Iterable[RunRow]) -> None:
@@ -186,8 +199,9 @@ def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
 # The dialog
 
 
-def runs_dialog(engine: Engine) -> None:
-    """The button that opens the dialog, and the dialog if the address has it open."""
+def runs_dialog(engine: Engine, collection: str) -> None:
+    """The button that opens the dialog, and the dialog if the address has it open. collection: whose runs it lists
+    first."""
 
     def close() -> None:
         view.choose(OPEN, False)
@@ -195,11 +209,11 @@ def runs_dialog(engine: Engine) -> None:
 
     st.button("Runs", icon=":material/pending_actions:", key="open_runs", on_click=view.choose, args=(OPEN, True))
     if view.state(OPEN, False):
-        st.dialog("Runs", width="large", on_dismiss=close)(_runs)(engine)
+        st.dialog("Runs", width="large", on_dismiss=close)(_runs)(engine, collection)
 
 
 @errors()
-def _runs(engine: Engine) -> None:
+def _runs(engine: Engine, collection: str) -> None:
     workspace = engine.workspace
     if not workspace.runs():
         note("Nothing has been run yet.")
@@ -216,7 +230,7 @@ def _runs(engine: Engine) -> None:
         if _pressed_for_all(text, f"Re-run all {len(ended)}", "repeat_all"):
             engine.repeat_all()
             st.rerun()
-    _all_runs(engine)
+    _all_runs(engine, collection)
 
 
 @errors()
@@ -258,15 +272,22 @@ def _time_taken(run: RunRow) -> str:
     return f"{total:.1f} s" if total < 90 else f"{total / 60:.1f} min"
 
 
-def _all_runs(engine: Engine) -> None:
-    runs = engine.workspace.runs()
+def _all_runs(engine: Engine, collection: str) -> None:
+    """The runs of the collection, or of all; how each was computed."""
+    runs, every = engine.workspace.runs(collection), engine.workspace.runs()
+    elsewhere = view.named("run") in {run.run_id for run in every} - {run.run_id for run in runs}
+    if len(runs) < len(every) and view.checkbox(st, "Runs of all collections", key="all_runs", default=elsewhere):
+        runs = every
+    if not runs:
+        note(f"Nothing has been run for {collection} yet.")
+        return
     states = [run.status if is_current(run.spec) else f"{run.status}, by an earlier version" for run in runs]
     table = pd.DataFrame(
         {
             "run": [run_text(run.spec) for run in runs],
             "state": states,
             "took": [_time_taken(run) for run in runs],
-            "collection": [run.collection for run in runs],
+            **({"collection": [run.collection for run in runs]} if runs is every else {}),
             "queued at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
             "ID": [run.run_id for run in runs],
         }

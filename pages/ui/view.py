@@ -44,24 +44,26 @@ MOST_LETTERS = 5_000
 # Is not an option of any control.
 UNFIT: Any = object()
 
-# Streamlit makes each change of the address a step of the back button; with this, only another page is one. Before it
-# follows a button to another page, it drops the choices of the page that is left; they are put back.
+# Streamlit makes each change of the address a step of the back button; with this, only another page or tab is one.
+# Before that step, the choices of the page or tab that is left are dropped; they are put back.
 ONE_STEP_A_PAGE = """<script>
 if (!window.oneStepAPage) {
   window.oneStepAPage = true
+  const tab = url => new URL(url, location).searchParams.get('tab')
   const push = history.pushState.bind(history), replace = history.replaceState.bind(history)
   let left = null
   history.replaceState = (state, title, url) => {
     const before = new URL(location)
     replace(state, title, url)
     const dropped = [...before.searchParams.keys()].some(key => !new URL(location).searchParams.has(key))
-    if (dropped) left = {href: before.href, search: location.search}
+    if (dropped) left = {href: left ? left.href : before.href, search: location.search}
     else if (location.href !== before.href) left = null
   }
   history.pushState = (state, title, url) => {
     const next = new URL(url, location)
-    if (next.pathname === location.pathname) return history.replaceState(state, title, url)
-    if (left?.search === next.search) replace(history.state, '', left.href)
+    const here = tab(location), other = here && tab(next) && tab(next) !== here
+    if (next.pathname === location.pathname && !other) return history.replaceState(state, title, url)
+    if (left && (other || left.search === next.search)) replace(history.state, '', left.href)
     left = null
     push(state, title, url)
   }
@@ -158,6 +160,11 @@ def pop_message(key: str) -> Any:
     if key in st.session_state:
         _memory().messages.add(key)
     return st.session_state.get(key)
+
+
+def named(key: str) -> str:
+    """What the address names by a key, before its control is drawn; '' if nothing."""
+    return st.query_params.get(key, "")
 
 
 def address() -> str:
@@ -371,8 +378,8 @@ def number(
     return _control(key, default, read, fits, drawn, label, unfit=unfit)
 
 
-def text(place, label: str, *, key: str, default: str = "", **more) -> str:
-    """A line of text."""
+def text(place, label: str, *, key: str, default: str = "", quiet: bool = False, **more) -> str:
+    """A line of text. quiet: the default is not in the address, and gives way to another default."""
     return _control(
         key,
         default,
@@ -380,6 +387,8 @@ def text(place, label: str, *, key: str, default: str = "", **more) -> str:
         lambda value: isinstance(value, str),
         lambda value: place.text_input(label, value, key=key, **more),
         label,
+        follows=quiet,
+        quiet=quiet,
     )
 
 
@@ -417,12 +426,13 @@ def _control(
     write: Callable[[Any], str] = str,
     follows: bool = False,
     unfit: Mapping[str, str] = MappingProxyType({}),
+    quiet: bool = False,
 ) -> Any:
     """Draw a control at the value that it should have, and write its choice into the address.
 
     read: the value that texts of the address stand for, or UNFIT, and those texts that are no option. fits: whether a
-    value can be shown. draw: the control at a value; returns the choice. write: a choice as text. For the others see
-    `selectbox`.
+    value can be shown. draw: the control at a value; returns the choice. write: a choice as text. quiet: as of `text`.
+    For the others see `selectbox`.
     """
     memory, session = _memory(), st.session_state
     in_address = st.query_params.get_all(key)
@@ -474,6 +484,10 @@ def _control(
     chosen = draw(session[key])
     if key in SHARED:
         memory.shared[key] = names[0] if names and names[0] in unfit else chosen
+    if quiet and chosen == default:
+        for choices in (memory.written, memory.pending or {}, st.query_params):
+            choices.pop(key, None)
+        return chosen
     if isinstance(chosen, list):
         texts = [write(option) for option in chosen] or [""]
     else:

@@ -29,7 +29,7 @@ from capbias_core.views.word_comparison import (
     word_frame,
 )
 from capbias_core.workspace.store import RunRow
-from pages.ui import cached, view
+from pages.ui import cached, present, view
 from pages.ui.bar import Bar
 from pages.ui.base import note, plain
 from pages.ui.captions import human_names, scored_sets
@@ -40,6 +40,7 @@ from pages.ui.shown import downloads
 
 CHART, TABLE = "chart", "table"
 WORDS = 20
+PRESENTED = 8  # words that can be read from far away
 LISTED = 8  # captions with a word, beside the chart
 
 
@@ -60,6 +61,10 @@ def words_tab(bar: Bar) -> None:
         note("No word occurs in that many captions.")
     else:
         kind = view.selectbox(st, "Words as", [CHART, TABLE], key="words_as", draw="segmented_control", required=True)
+        alt = f"What the words of {name} that weigh most add{', beside human captions' if compared else ''}"
+        legend = "Average contribution of a word to the logit of captions with it."
+        large = _strongest(bar.folder, run.run_id, compared, attribute, smallest, name, PRESENTED)[1]
+        present.chart(large, "words_presented", alt, f"Words of {name} that weigh most for {attribute.name}", legend)
         widths = [5, 2] if kind == TABLE else [1, 1]
         left, right = st.container(key="stacks_words").columns(widths, gap="medium")
         content = top[~top["word"].isin(cached.function_words(bar.folder, tuple(top["word"])))]
@@ -83,13 +88,7 @@ def words_tab(bar: Bar) -> None:
                 _table(rows, f"words_{run.run_id}_{compared}_{smallest}", name, word)
             else:
                 key = f"word_chart_{run.run_id}_{compared}_{len(top)}"
-                draw_chart(
-                    figure,
-                    key=key,
-                    on_select=partial(_pick_bar, key),
-                    selection_mode="points",
-                    alt=f"What the words of {name} that weigh most add{', beside human captions' if compared else ''}",
-                )
+                draw_chart(figure, key=key, on_select=partial(_pick_bar, key), selection_mode="points", alt=alt)
                 rows = word_frame(top, attribute, name, cached.function_words(bar.folder, tuple(top["word"])))
             downloads(Shown(f"Words of {name}", rows, table=word_cells(rows)), f"{name}_words")
         bold = "Bold: the word adds more, or less, than in human captions." if kind == CHART else ""
@@ -126,10 +125,10 @@ def compared_words(bar: Bar, run: RunRow, references: str = "") -> str:
 
 @st.cache_resource(show_spinner=False, max_entries=16, hash_funcs=cached.KEYS)
 def _strongest(
-    folder: str, run_id: str, compared_id: str, attribute: Attribute, smallest: int, name: str
+    folder: str, run_id: str, compared_id: str, attribute: Attribute, smallest: int, name: str, number: int = WORDS
 ) -> tuple[pd.DataFrame, Any]:
-    """The words that push most, and their chart."""
-    top = top_words(cached.words(folder, run_id, compared_id), smallest, WORDS // len(attribute.values))
+    """The words that push most, at most `number`, and their chart."""
+    top = top_words(cached.words(folder, run_id, compared_id), smallest, number // len(attribute.values))
     return top, word_chart(top, attribute, name, cached.function_words(folder, tuple(top["word"])))
 
 

@@ -202,12 +202,40 @@ def test_the_answer_stays_on_one_comparison_until_the_next_one_is_whole(scored):
 
     finish("first")
     page = opened("Answer")
-    usual = page.selectbox(key="measured_with").value
+    usual = str(page.selectbox(key="measured_with").value)
     assert "ngram" in usual and "Preview</abbr> (ngram)" in html(page)
     page = opened("Answer", measured_with=usual.replace("ngram", "rnn"))
     assert "second: still being measured" in html(page) and "Preview</abbr>" not in html(page)
     finish("second")
-    assert "rnn" in opened("Answer").selectbox(key="measured_with").value
+    assert "rnn" in str(opened("Answer").selectbox(key="measured_with").value)
+
+
+def test_a_collection_is_renamed_with_its_runs_and_deleted_whole(scored):
+    runs, rows = {run.run_id for run in scored.runs("c")}, len(scored.results())
+    page = opened("Files", collection="c")
+    page.text_input(key="new_name").set_value("renamed")
+    page = page.button(key="rename").click().run()
+    assert not page.exception and scored.collections() == ["renamed"]
+    assert {run.run_id for run in scored.runs("renamed")} == runs and len(scored.results()) == rows
+    assert "amplif" in html(opened("Answer")) or "inconclusive" in html(opened("Answer"))
+    keep(scored, "other", captions={"first": scored.frame(scored.item("captions", "first", "renamed").hash)})
+    page = opened("Files", collection="renamed")
+    page.text_input(key="new_name").set_value("other")
+    page = page.button(key="rename").click().run()
+    assert scored.collections() == ["other", "renamed"], "a name that is taken"
+    opened("Files", collection="renamed").button(key="delete_collection").click().run()
+    assert scored.collections() == ["other"] and len(scored.results()) < rows
+    assert [item.name for item in scored.items()] == ["first"], "the other collection keeps what both have"
+
+
+def test_a_link_carries_no_caption_that_nobody_typed(scored):
+    page = opened("Answer")
+    surest = page.text_input(key="try").value
+    assert surest and "try" not in page.query_params
+    page = page.text_input(key="try").set_value("a dog with a hat").run()
+    assert chosen(page, "try") == "a dog with a hat" and page.text_input(key="try").value == "a dog with a hat"
+    page = page.text_input(key="try").set_value(surest).run()
+    assert "try" not in page.query_params
 
 
 # What is read where nobody chose, and what is exported

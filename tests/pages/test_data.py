@@ -34,6 +34,8 @@ LINES = {
     "strange.csv": [f"{image},a dog and a cat" for image in range(500, 520)],
     "two.csv": [f"{image},a {WHO[image % 2]} sits on {image},a person walks {image}" for image in IMAGES],
     "few.csv": [f"{image},a {WHO[image % 2]} with a cat" for image in range(10)],
+    "nic_part1.csv": [f"{image},a {WHO[image % 2]} with a hat" for image in range(30)],
+    "nic_part2.csv": [f"{image},a {WHO[image % 2]} with a hat" for image in range(30, 60)],
     "elsewhere/first.csv": [f"{image},a dog and a cat" for image in IMAGES],
     "odd.csv": [f"{image},a {WHO[image % 2]} plays {image},where image {image} was" for image in range(10)],
 }
@@ -184,6 +186,20 @@ def test_captions_that_may_be_samples_or_human_are_asked_about(dropped, table, w
         assert table.rows.loc["several.csv", "Type"] == kind and not save(page).disabled
     run(save(page).click())
     assert stored(workspace) == {"first": "captions", "several": "references", "labels": "attributes"}
+
+
+def test_two_halves_of_a_captioner_are_asked_about(dropped, workspace):
+    """Files without an image in common: nothing is preselected, and the answer makes one captioner or two."""
+    page = dropped("nic_part1.csv", "nic_part2.csv", "first.csv", "labels.csv")
+    question = plain("nic_part1.csv and nic_part2.csv have no image in common. They are")
+    assert save(page).disabled
+    page = select(page, question, "captions of different captioners")
+    assert not save(page).disabled and set(images_used(page)["captioner"]) == {"nic_part1", "nic_part2", "first"}
+    page = select(page, question, "parts of one captioner's captions")
+    assert set(images_used(page)["captioner"]) == {"nic", "first"}
+    page = run(save(page).click())
+    assert {item.name: item.images for item in workspace.items("captions")} == {"nic": 60, "first": 60}
+    assert "Not saved" not in page.success[0].value
 
 
 def test_each_captioner_of_a_file_keeps_its_name(dropped, table, workspace):

@@ -91,7 +91,7 @@ def test_views_of_the_demo_with_photographs(workspace):
     assert list(table["masked"]) == ["original", "person"] and set(table["metric"]) == {"LIC_M"}
     assert opened("Experiment", collection=DEMO, captioner="amplifier").number_input(key="seeds").value == 2
     other = opened("Experiment", collection=DEMO, captioner="amplifier", seeds="3")
-    assert not other.get("plotly_chart") and "with other seeds: LIC_M with 2 seeds" in html(other)
+    assert not other.get("plotly_chart") and "LIC_M</abbr> with 2 seeds" in html(other)
     texts = [str(picture.proto) for picture in pages["One photograph"].image]
     (layers,) = [text for text in texts if "person in the foreground" in text]
     assert pages["One photograph"].selectbox(key="photograph").value in layers
