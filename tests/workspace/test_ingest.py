@@ -339,8 +339,8 @@ def test_the_same_files_are_the_same_items_whichever_way_they_come_in(files, tmp
         "flags": flags.question(references="captions.json"),
     }
     for way, question in asked.items():
-        with inputs(flags, question, print) as (workspace, resolved):
-            ways[way] = workspace.items(collection=resolved.collection)
+        workspace, resolved = inputs(flags, question, print)
+        ways[way] = workspace.items(collection=resolved.collection)
     home = tmp_path / "api"
     capbias.score(models, "labels.csv", "gender", "captions.json", ["ratio"], workspace=home, collection="c")
     ways["api"] = Workspace(home).items(collection="c")
