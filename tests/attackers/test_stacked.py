@@ -35,7 +35,7 @@ from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import silent
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = [pytest.mark.torch, pytest.mark.long, pytest.mark.usefixtures("one_thread")]
 CPU = torch.device("cpu")
 SMALL = {"embedding": 10, "hidden": 12, "batch": 8, "epochs": 4, "learning_rate": 1e-2, "head": (6, 5)}
 ATTACKERS = {
