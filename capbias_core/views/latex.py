@@ -134,6 +134,21 @@ def to_latex(frame: pd.DataFrame, metrics: Iterable[str] | None = None) -> str:
     return "\n".join([*text, ""])
 
 
+def to_longtable(frame: pd.DataFrame, caption: str) -> str:
+    """Cells as a table over as many pages as it takes, with the packages booktabs and longtable."""
+    lines = [_row([escape_latex(cell) for cell in line]) for line in ([*frame], *frame.itertuples(index=False))]
+    head, *rows = lines
+    return "\n".join(
+        [
+            rf"\begin{{longtable}}{{{'l' * frame.shape[1]}}}",
+            rf"\caption{{{escape_latex(caption)}}} \\",
+            *(r"\toprule", head, r"\midrule", r"\endhead"),
+            *rows,
+            *(r"\bottomrule", r"\end{longtable}", ""),
+        ]
+    )
+
+
 def _above(cell: Cell) -> str:
     raised = rf"\textsuperscript{{{escape_latex(cell.letters)}}}" if cell.letters else ""
     return escape_latex(cell.value) + raised

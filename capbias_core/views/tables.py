@@ -68,8 +68,13 @@ def _columns(frame: pd.DataFrame, *more: str) -> list[str]:
 
 
 def to_json(frame: pd.DataFrame) -> str:
-    """Result rows as a JSON list of objects; nothing is rounded, and what is not there is null."""
-    rows = frame[_columns(frame)].astype(object)
+    """Result rows as JSON, in the columns of the results table, as `json_text` writes it."""
+    return json_text(frame[_columns(frame)])
+
+
+def json_text(frame: pd.DataFrame) -> str:
+    """Rows as a JSON list of objects; nothing is rounded, and what is not there is null."""
+    rows = frame.astype(object)
     return json.dumps(rows.where(rows.notna(), None).to_dict("records"), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,11 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.spreadsheets import csv_text
-from capbias_core.views.latex import escape_latex
+from capbias_core.views.latex import to_longtable
 from capbias_core.views.pictures import FORMATS as PICTURES
 from capbias_core.views.pictures import picture
 from capbias_core.views.results import Comparison, comparisons, first_attribute, first_request
-from capbias_core.views.tables import to_text
+from capbias_core.views.tables import json_text, to_text
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attributes_in
 from capbias_core.workspace.store import Workspace
@@ -64,12 +64,11 @@ def scope(
         return Scope(workspace, collection, found, tuple(captioners or (run.spec.model for run in found.runs)))
     asked = first_request(workspace, collection, attribute)
     lacking = ", ".join(captioners) or "any captioner"
-    command = f'capbias score --collection "{collection}" --attribute "{attribute}" --metric lic'
-    if captioners:
-        command += f" --captions {' '.join(captioners)}"
+    command = ["capbias", "score", "--collection", collection, "--attribute", attribute, "--metric", "lic"]
+    command += ["--captions", *captioners] if captioners else []
     raise CapbiasError(
         f"{collection} has no finished run of LIC for {attribute} of {lacking} with these settings.",
-        f"Run: {command}" if asked else "Add captions and labels first.",
+        f"Run: {shlex.join(command)}" if asked else "Add captions and labels first.",
     )
 
 
@@ -113,16 +112,11 @@ class Shown:
         return self.rows if self.table is None else self.table
 
 
-def json_text(rows: pd.DataFrame) -> str:
-    """Rows as JSON, one object per row."""
-    return json.dumps(json.loads(rows.to_json(orient="records")), indent=1, ensure_ascii=False) + "\n"
-
-
 # Ending of a file -> what it holds.
 FORMATS: dict[str, Callable[[Shown], str | bytes]] = {
     "csv": lambda shown: csv_text(shown.rows),
     "json": lambda shown: json_text(shown.rows),
-    "tex": lambda shown: _latex(shown),
+    "tex": lambda shown: to_longtable(shown.for_reader, shown.title),
     "txt": lambda shown: to_text(shown.for_reader),
     **{ending: lambda shown, ending=ending: _picture(shown, ending) for ending in PICTURES},
 }
@@ -135,11 +129,6 @@ def exported(shown: Shown, name: str) -> str | bytes:
     if ending not in FORMATS:
         raise unknown_name("format", ending or name, FORMATS)
     return FORMATS[ending](shown)
-
-
-def _latex(shown: Shown) -> str:
-    table = shown.for_reader.map(lambda cell: escape_latex(str(cell))).rename(columns=lambda name: escape_latex(name))
-    return table.to_latex(index=False, escape=False, longtable=True, caption=escape_latex(shown.title))
 
 
 def _picture(shown: Shown, ending: str) -> bytes:
