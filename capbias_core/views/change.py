@@ -5,7 +5,6 @@ A metric is paired over the images of both (aggregate/change.py). Runs are alike
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Collection, Sequence
@@ -22,16 +21,24 @@ from capbias_core.aggregate.change import IMPROVED, WORSE, Change, change_of, co
 from capbias_core.aggregate.ranking import ALPHA
 from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.measures.registry import METRICS, expand_metrics, is_metric, measure_of
+from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, is_metric, measure_of
 from capbias_core.measures.registry import metric as metric_named
-from capbias_core.prepare.tasks import function_words, rows_by_image
+from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.runs.run import estimates
 from capbias_core.types import Attribute, counted
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
-from capbias_core.views.results import Comparison, current_runs, first_attribute, known_results, tables_read
+from capbias_core.views.results import (
+    Comparison,
+    average_words,
+    current_runs,
+    first_attribute,
+    known_results,
+    tables_read,
+)
 from capbias_core.views.sentence import decimals, lengths_note, limit, listed, measure, with_interval
 from capbias_core.views.tables import BEHIND
 from capbias_core.views.view import Scope, Shown, fitting
+from capbias_core.views.word_comparison import function_words
 from capbias_core.workspace.labels import attribute_of, attributes_in, labels_of, reads
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace
@@ -232,7 +239,8 @@ def _changes(workspace: Workspace, pair: tuple[RunRow, RunRow], values: int) -> 
         both = [key for key in before if key in after and METRICS[key[0]].side != "human"]
         return [[*key, asdict(change_of(before[key], after[key], METRICS[key[0]], values))] for key in both]
 
-    key = f"change {pair[0].run_id} {pair[1].run_id}"
+    metrics = " ".join(metric.name for metric in MEASURES[pair[0].spec.measure].metrics)  # it may get further ones
+    key = f"change {pair[0].run_id} {pair[1].run_id} {metrics}"
     return {(name, direction): Change(**fields) for name, direction, fields in workspace.derived(key, compute)}
 
 
@@ -256,7 +264,7 @@ def clause(row: dict[str, Any]) -> str:
         went = f"{title} went from {limit(row['before'], digits)} to {limit(row['after'], digits)}"
         went += f", {_amount(change.worse, change.worse_low, change.worse_high, digits)} {way} its neutral value"
     elif not row["change"]:
-        went = f"{title} did not change"
+        went = f"{title} is the same"
     else:
         way = "rose" if row["change"] > 0 else "fell"
         went = f"{title} {way} by {_amount(row['change'], row['ci_low'], row['ci_high'], digits)}"
@@ -333,8 +341,7 @@ def _human(scope: Scope) -> str:
 
 
 def _words(scope: Scope, name: str) -> float:
-    digest = scope.workspace.item("captions", name, scope.collection).hash
-    return float(scope.workspace.tokens(digest).lengths.mean())
+    return average_words(scope.workspace, scope.workspace.item("captions", name, scope.collection).hash)
 
 
 def _verdicts(scope: Scope) -> str:
@@ -445,7 +452,7 @@ def change_words(scope: Scope) -> Shown:
     before, after = (_aligned(part, images, words) for part in parts)
     code = labels.loc[images].map({value: number for number, value in enumerate(attribute.values)}).to_numpy(dtype=int)
     captions = np.asarray((before + after).sum(axis=0)).ravel() / 2
-    functional = _function_words(
+    functional = function_words(
         workspace, [word for word, number in zip(words, captions, strict=True) if number >= FEWEST]
     )
     tested = np.flatnonzero((captions >= FEWEST) & ~np.isin(words, list(functional)))
@@ -513,11 +520,6 @@ def lean_changes(before: csr_array, after: csr_array, code: np.ndarray, attribut
         rows.append(found.assign(word=np.arange(len(change)), toward=attribute.values[value], p=p))
     table = pd.concat(rows, ignore_index=True)
     return table.assign(p=corrected(table["p"].tolist()) if len(table) else [])
-
-
-def _function_words(workspace: Workspace, words: Sequence[str]) -> set[str]:
-    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
-    return set(workspace.derived(f"function words {digest}", lambda: sorted(function_words(words))))
 
 
 def _mean(rows: csr_array) -> np.ndarray:

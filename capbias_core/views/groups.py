@@ -15,11 +15,10 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.metrics.share import share
 from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import counted
-from capbias_core.views.results import current_runs, references_read, runs_against, runs_with, tables_read
 from capbias_core.views.sentence import with_interval
 from capbias_core.views.tables import value_text
 from capbias_core.views.view import Scope, Shown
-from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace
 
 SCALE = 100.0
 # Name of a gap -> the metric whose values it compares.
@@ -125,19 +124,6 @@ def _share(counts: Counts, column: str, kept: np.ndarray | float = 1.0) -> Estim
     return Estimate.read(replace(counts, columns=columns), share, SCALE, (0, SCALE), share=True)
 
 
-def runs_by_value(
-    workspace: Workspace, collection: str, attribute: str, attacker: str, references: Item | None = None
-) -> dict[str, RunRow]:
-    """The runs of LIC of an attribute by one attacker and the labels of `tables_read`, as `by_captioner` chooses.
-
-    references: the human captions that they compare with, if with any (default: as `references_read` says).
-    """
-    labels = {name: table for name, table in tables_read(workspace, collection).items() if name == attribute}
-    human = {attribute: references} if references else references_read(workspace, collection)
-    runs = runs_against(runs_with(current_runs(workspace, collection, "lic"), labels), human)
-    return by_captioner(run for run in runs if run.spec.attacker == attacker)
-
-
 def by_captioner(runs: Iterable[RunRow]) -> dict[str, RunRow]:
     """Captioner -> its newest run; where it was measured on all images and on those with references, of the latter.
     Runs on the images that another captioner has too do not count."""
@@ -187,16 +173,21 @@ def beyond_table(found: Mapping[str, InteractionLeakage]) -> pd.DataFrame:
 
 
 def leakage_by_group(scope: Scope) -> Shown:
+    """`leakage_of_runs` for the captioners of a comparison."""
+    return leakage_of_runs(scope.workspace, scope.attribute, {name: scope.run(name) for name in scope.captioners})
+
+
+def leakage_of_runs(workspace: Workspace, attribute: str, runs: Mapping[str, RunRow]) -> Shown:
     """LIC_M on the captions of each labelled value; of crossed attributes also what crossing adds.
 
-    rows: captioner, group (a value; of a crossed attribute also `right`, its parts, `beyond`), value, ci_low, ci_high.
+    runs: captioner -> its run of LIC. rows: captioner, group (a value; of a crossed attribute also `right`, its parts,
+    `beyond`), value, ci_low, ci_high.
     """
     rows: list[dict[str, Any]] = []
     values, parts = {}, {}
-    for name in scope.captioners:
-        run = scope.run(name)
-        values[name] = by_value(scope.workspace, run)
-        if crossed := beyond_parts(scope.workspace, run):
+    for name, run in runs.items():
+        values[name] = by_value(workspace, run)
+        if crossed := beyond_parts(workspace, run):
             parts[name] = crossed
         shares = values[name] | ({"right": crossed.right, **dict(crossed.parts)} if crossed else {})
         rows += [{"captioner": name, "group": group} | _ends(own.columns()) for group, own in shares.items()]
@@ -206,9 +197,9 @@ def leakage_by_group(scope: Scope) -> Shown:
     table, notes = by_value_table(values), [BY_VALUE]
     if parts:
         table, notes = table.merge(beyond_table(parts), on="captioner", how="left").fillna(""), [BY_VALUE, BEYOND]
-    elif left_out := max((cells_left_out(scope.run(name)) for name in scope.captioners), default=0):
+    elif left_out := max(map(cells_left_out, runs.values()), default=0):
         notes.append(no_beyond(left_out))
-    return Shown(f"Leakage by group of {scope.attribute}", pd.DataFrame(rows), "", tuple(notes), table)
+    return Shown(f"Leakage by group of {attribute}", pd.DataFrame(rows), "", tuple(notes), table)
 
 
 def _ends(columns: dict[str, Any]) -> dict[str, Any]:

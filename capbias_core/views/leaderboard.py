@@ -16,7 +16,7 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.prepare.refusals import refusals
 from capbias_core.types import counted
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
-from capbias_core.views.results import Comparison, comparisons, known_results, like_with_like, ranking
+from capbias_core.views.results import Comparison, average_words, comparisons, known_results, like_with_like, ranking
 from capbias_core.views.sentence import NOT_TRAINED, best_text, interval, verdicts_text, with_interval
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.conditions import originals
@@ -82,7 +82,7 @@ def _compared(
     of_metric = rows[rows["metric"] == comparison.metric]
     cuts = rows[rows["metric"] == "LIC_cut"].set_index("model")
     human = {item.hash: item for item in workspace.items("references", collection)}.get(comparison.references)
-    human_words = _words(workspace, human.hash) if human else 0.0
+    human_words = average_words(workspace, human.hash) if human else 0.0
     letters: dict[str, str] = {}
     parts = [("" if best else OTHER_SETTINGS, of_metric)]
     if best:
@@ -94,7 +94,7 @@ def _compared(
         for row in part[part["model"].isin(names)].to_dict("records"):
             model, numbers = row["model"], {name: row[name] for name in ("metric", "value", "ci_low", "ci_high")}
             digest = next(run.spec.captions for run in comparison.runs if run.spec.model == model)
-            longer = model in cuts.index and _words(workspace, digest) > LONGER * human_words
+            longer = model in cuts.index and average_words(workspace, digest) > LONGER * human_words
             cut = cuts.loc[model, ["value", "ci_low", "ci_high"]].tolist() if longer else [np.nan] * 3
             made.append(
                 numbers
@@ -106,17 +106,14 @@ def _compared(
     return made
 
 
-def _words(workspace: Workspace, digest: str) -> float:
-    return float(workspace.tokens(digest).lengths.mean())
-
-
 def _captioner(workspace: Workspace, collection: str, name: str) -> dict[str, float]:
     digest = workspace.item("captions", name, collection).hash
 
     def compute() -> float:
         return float(100 * refusals(workspace.frame(digest)["caption"].tolist()).mean())
 
-    return {WORDS: _words(workspace, digest), REFUSALS: workspace.derived(f"share of refusals {digest}", compute)}
+    share = workspace.derived(f"share of refusals {digest}", compute)
+    return {WORDS: average_words(workspace, digest), REFUSALS: share}
 
 
 def sortings(rows: pd.DataFrame) -> list[str]:

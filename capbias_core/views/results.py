@@ -92,7 +92,7 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
     def compute() -> dict:
         found = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
         pairs = asdict(rank({model: own for model, own in found.items() if own is not None}))
-        words = {run.spec.model: float(workspace.tokens(run.spec.captions).lengths.mean()) for run in runs}
+        words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
@@ -143,6 +143,11 @@ def like_with_like(workspace: Workspace, rows: pd.DataFrame, pairs: Ranking) -> 
         estimate = estimates_of([metric], of_run, runs[run_id].spec.attribute["values"], direction)[name, direction]
         changed.append(row | estimate.columns() | {"n": estimate.n_images})
     return LikeWithLike(pd.DataFrame(changed, index=compared.index), others, len(shared))
+
+
+def average_words(workspace: Workspace, captions: str) -> float:
+    """The average number of words of a caption of a set. captions: its content hash."""
+    return float(workspace.tokens(captions).lengths.mean())
 
 
 PAPER_SEEDS = 10

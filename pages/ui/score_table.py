@@ -46,6 +46,7 @@ from pages.ui.bar import Bar, attribute_names, captions_and_labels
 from pages.ui.base import MASKED_TOO, caveats, errors, masked_left_out, note, plain
 from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.runs import active_runs, answer_box, cost, start_button, to_do
+from pages.ui.shown import draw_shown
 
 ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
 MOST_BUTTONS = 8
@@ -553,21 +554,9 @@ def _by_value(bar: Bar, rows: pd.DataFrame) -> None:
     if not box.open:
         return
     runs = group_views.by_captioner(bar.workspace.runs_of(ids).values())
+    work = partial(group_views.leakage_of_runs, bar.workspace, rows["attribute"].iloc[0], runs)
     with box:
-        values, beyond = {}, {}  # LIC_M by labelled value, and what a crossed attribute has beyond its parts
-        for model, run in runs.items():
-            work = partial(group_views.by_value, bar.workspace, run)
-            values[model] = cached.by_content(bar.workspace, "by value", run.run_id, work)
-            work = partial(group_views.beyond_parts, bar.workspace, run)
-            beyond[model] = cached.by_content(bar.workspace, "beyond", run.run_id, work)
-        crossed = {model: parts for model, parts in beyond.items() if parts is not None}
-        draw_table(group_views.by_value_table(values), alt="LIC_M by labelled value")
-        note(group_views.BY_VALUE)
-        if crossed:
-            draw_table(group_views.beyond_table(crossed), alt="The cell and both attributes, as an attacker names them")
-            note(group_views.BEYOND)
-        elif few := max(map(group_views.cells_left_out, runs.values()), default=0):
-            note(group_views.no_beyond(few))
+        draw_shown(cached.by_content(bar.workspace, "by value", tuple(ids), work), "leakage_by_group")
 
 
 def _lengths(bar: Bar, request: Question) -> None:

@@ -9,7 +9,8 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.training import AttackerTrainer
 from capbias_core.prepare.labels import LEAST, crossed, parts_of
-from capbias_core.views.groups import beyond_parts, by_value, cells_left_out, runs_by_value
+from capbias_core.views.groups import beyond_parts, by_value, cells_left_out
+from capbias_core.views.view import scope
 from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -65,7 +66,7 @@ def scored(workspace, monkeypatch):
         name = keep_crossed(workspace, "c", cross(workspace, "c", "gender", second)).name
         place = ["--collection", "c", "--workspace", str(workspace.folder), "--attribute", name]
         assert cli.main(["score", *place, "--metric", "lic", "--seeds", "3"]) == 0
-        (run,), (own,) = runs_by_value(workspace, "c", name, "ngram").values(), guessed
+        run, (own,) = scope(workspace, "c", name).comparison.runs[0], guessed
         return run, place, own, own.probabilities.argmax(axis=1) == own.label
 
     return score
