@@ -283,8 +283,8 @@ def label_agreement(one: pd.Series, other: pd.Series, values: tuple[str, ...]) -
     """The agreement of two sets of labels. one, other: image_id -> value; an image that is missing has no label.
 
     >>> one, other = pd.Series({"1": "a", "2": "a", "3": "b", "4": "b"}), pd.Series({"1": "a", "2": "b", "3": "b"})
-    >>> found = label_agreement(one, other, ("a", "b"))
-    >>> (found.same, found.images, found.differ["image_id"].tolist(), round(found.kappa, 2))
+    >>> agreement = label_agreement(one, other, ("a", "b"))
+    >>> (agreement.same, agreement.images, agreement.differ["image_id"].tolist(), round(agreement.kappa, 2))
     (2, 3, ['2'], 0.4)
     """
     both = pd.DataFrame({"one": one, "other": other})

@@ -82,8 +82,8 @@ def object_rows(metrics: Iterable[Metric], counts: Counts, run: RunFacts, column
     for column, those in by_column.items():
         captions = np.asarray(counts.columns[captions_beside_objects(column)].sum(axis=0)).astype(int)
         formulas = {metric.name: (metric.of, metric.interval == "share") for metric in those}
-        found = column_intervals(counts.columns[beside_objects(column)], len(counts.objects), formulas)
-        for name, (value, low, high) in found.items():
+        intervals = column_intervals(counts.columns[beside_objects(column)], len(counts.objects), formulas)
+        for name, (value, low, high) in intervals.items():
             about = {**run.columns, **columns[name]}
             how = "95% Wilson interval over images" if formulas[name][1] else "95% image bootstrap, 1000 draws"
             about["method"] = "; ".join(filter(None, [about["method"], how, run.protocol(())]))

@@ -126,7 +126,7 @@ def measure_choices(measures: Iterable[Measure], inputs: Iterable[str] = (), lef
         if name in inputs:
             group = INPUTS
         names = ", ".join(group.name for measure in users for group in measure.groups)
-        flags.append((name, users[0].options, group or Group(f"For {names}", sort_key=10 + users[0].place)))
+        flags.append((name, users[0].options, group or Group(f"For {names}", sort_key=10 + users[0].position)))
     return _choices(flags)
 
 

@@ -315,7 +315,7 @@ def roles_of(parsed: Parsed, chosen: Choices, kind: str = "") -> Roles:
     for name, role in parsed.roles.items():
         fixed[role] += [name] if name in parsed.columns else []
     if not kind and parsed.format == "coco_captions":
-        raise Ambiguous(_which_kind(parsed, "has COCO's annotations, but without IDs of their own"))
+        raise Ambiguous(_which_kind(parsed, "has COCO's annotations, but no IDs"))
     image = chosen.image_id or "".join(fixed["image_id"][:1]) or image_column(parsed)
     prompts = fixed["prompt"] or [
         name for name in parsed.columns if name != image and PROMPT.fullmatch(plain_name(name))
@@ -559,7 +559,7 @@ def _which_rows(parsed: Parsed, differ: Mapping[str, str], values: Mapping[str, 
         boxes.append((f"The rows of an image, which differ in {short(name)}, are", tuple(options)))
     message = f"{parsed.file} has several rows per image, which differ in {', '.join(shown)}."
     boxes = [box for box in boxes if box[1]]
-    hint = "Say what they are." if boxes else "Write the rows to read into a file of their own."
+    hint = "Say what they are." if boxes else "Write the rows to read into a separate file."
     return OpenQuestion(message, hint, tuple(boxes))
 
 

@@ -141,7 +141,7 @@ CHECKS = (
           "are JSON with several fields or texts. Name the field, or keep one text each"),
     Check("several captions", _SEVERAL, None, 0.05, 0.5, "hold several captions or answers in one. Keep one per row"),
     Check("several fields", r"\n\s*(?:\w+ ?){1,2}:\s", None, 0.3, 2,
-          "hold fields such as `Caption:` on lines of their own, all of which are read"),
+          "hold fields such as `Caption:` on separate lines, all of which are read"),
     Check("brackets", _BRACKETS, lambda text: text[0] not in "[{`", 0.01, 2,
           "hold brackets, tags or coordinates, which stay"),
     Check("other languages", rf"[^\x00-\x7f]|(?i:{_FOREIGN.pattern})", _in_other_language, 0.001, 2,

@@ -448,11 +448,11 @@ def clean_captions(texts: Sequence[object]) -> Cleaned:
     counts = {name: number[name] for name in sentences if number[name]}
     warnings = [f"{count:,} of {len(which):,} captions {sentences[name]}." for name, count in counts.items()]
     kept = [index for index, caption in enumerate(captions) if caption is not None]
-    found = text_findings([captions[index] or "" for index in kept], times[kept])
+    findings = text_findings([captions[index] or "" for index in kept], times[kept])
     return Cleaned(
         [captions[index] for index in which.tolist()],
-        counts | {each.name: each.count for each in found},
-        (*warnings, *(each.text for each in found if each.effect)),
+        counts | {each.name: each.count for each in findings},
+        (*warnings, *(each.text for each in findings if each.effect)),
     )
 
 

@@ -197,7 +197,7 @@ def _find(value: Any, file: str, depth: int = 0) -> Rows | None:
         with_texts |= {key} if texts else set()
     if len(both := sorted(with_image & with_texts)) > 1:
         raise CapbiasError(
-            f"{file} holds texts of images under {listed(both)}.", "Write the one to read into a file of its own."
+            f"{file} holds texts of images under {listed(both)}.", "Write the one to read into a separate file."
         )
     # rather a table of captions, else the longest
     key = max(tables, key=lambda key: ((key in with_image) + (key in with_texts), len(tables[key].records)))

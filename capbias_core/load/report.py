@@ -159,10 +159,10 @@ def _overlap(
     """How many images are known. A warning with the likely reason if none is, and one in the words `otherwise` if less
     than half are."""
     missing = _missing(images, known)
-    found = len(images) - len(missing)
-    yield label, f"{found:,} ({found / max(len(images), 1):.1%})"
-    if not found:
+    matched = len(images) - len(missing)
+    yield label, f"{matched:,} ({matched / max(len(images), 1):.1%})"
+    if not matched:
         here, there = ", ".join(images[:2]), ", ".join(sorted(known)[:2]) or "none"
         yield f"No image ID {what}: the IDs may come from another data set ({here}; {there})."
-    elif otherwise and found * 2 < len(images):
+    elif otherwise and matched * 2 < len(images):
         yield f"{len(missing):,} of {counted(len(images), 'image')} {otherwise}."

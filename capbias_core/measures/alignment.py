@@ -167,7 +167,7 @@ def sweep_table(by_delta: Mapping[float | None, Counts], numbers: Mapping | None
 MEASURE = Measure(
     name="alignment",
     title="vocabulary alignment",
-    place=14,
+    position=14,
     metrics=tuple(METRICS.values()),
     groups=(Group("alignment", "vocabulary alignment", tuple(METRICS)),),
     options=Aligned,

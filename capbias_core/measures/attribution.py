@@ -156,11 +156,11 @@ def count(job: Job) -> Outcome:
         left, top, right, bottom = map(round, captioner.seen(*pixels.shape[:2]))
         window = left, top, right, bottom
         height, width = person.shape
-        for (place, word, value), heat in zip(caption["named"], heats, strict=True):
+        for (position, word, value), heat in zip(caption["named"], heats, strict=True):
             over = upsampled(heat, height, width, window)
             rows.append(
                 {name: caption[name] for name in ("image_id", "caption_index", "kept_at")}
-                | {"place": place, "word": word, "value": value}
+                | {"place": position, "word": word, "value": value}
                 | dict(zip(("rows", "columns", "height", "width"), (*heat.shape, height, width), strict=True))
                 | dict(zip(WINDOW, window, strict=True))
                 | {name: score(over, person) for name, score in SCORES.items()}
@@ -255,7 +255,7 @@ def named_words(caption: str, attribute: Attribute, label: int) -> list[tuple[in
 MEASURE = Measure(
     name="attribution",
     title="what words depend on in photographs",
-    place=17,
+    position=17,
     metrics=tuple(METRICS.values()),
     groups=(Group("attribution", "attribution score and pointing game", NAMES),),
     options=AttributionOptions,

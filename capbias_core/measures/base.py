@@ -74,7 +74,7 @@ class Measure:
     of_texts: bool = False  # also reads plain texts, the second argument of `count` (see gender_score_common.py)
     in_process: bool = True  # light enough for the web server's process (for an attacker, its entry says so)
     packages: tuple[str, ...] = ()  # modules of extras that its metrics need, whatever the attacker
-    place: int = 100  # position among the measures, smaller first
+    position: int = 100  # position among the measures, smaller first
 
     def run(self, job: Job) -> Outcome:
         """What a run leaves: its evidence, and a row for each metric that reads it."""
@@ -232,10 +232,10 @@ class Outcome:
         about = {}
         for direction in self.by_direction:
             common = {**self.columns, **self.further.get(direction, {})}
-            own = {
+            directed = {
                 name: {**common, **columns} for name, columns in self.further.items() if name not in self.by_direction
             }
-            about[direction] = {"": common, **own} if common else own
+            about[direction] = {"": common, **directed} if common else directed
         return about
 
     @property

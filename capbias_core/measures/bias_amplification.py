@@ -354,7 +354,7 @@ MEASURES = (
     Measure(
         name="bias_amplification",
         title="BA and DBA",
-        place=3,
+        position=3,
         metrics=tuple(METRICS.values()),
         groups=(
             Group("ba", "BA", ("BA", "BA_crossfit")),
@@ -367,7 +367,7 @@ MEASURES = (
     Measure(
         name="multi",
         title="Multi",
-        place=6,
+        position=6,
         metrics=MULTI,
         groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
         needs=Needs(references="required", objects="optional"),

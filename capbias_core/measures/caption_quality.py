@@ -137,7 +137,7 @@ def scored(frame: pd.DataFrame, human: pd.DataFrame, tokenizer: str, progress: P
 MEASURE = Measure(
     name="caption_quality",
     title="caption quality and its gaps",
-    place=7,
+    position=7,
     metrics=METRICS,
     groups=(
         Group("quality", "caption quality", tuple(QUALITY)),

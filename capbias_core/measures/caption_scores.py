@@ -175,7 +175,7 @@ MEASURES = (
     Measure(
         name="caption_scores",
         title="scores and words of each caption",
-        place=90,
+        position=90,
         options=Attacked,
         version=2,
         explains=True,
@@ -184,7 +184,7 @@ MEASURES = (
     Measure(
         name="encoder_view",
         title="how an encoder reads some captions",
-        place=91,
+        position=91,
         options=EncoderViewOptions,
         count=encoder_view,
     ),

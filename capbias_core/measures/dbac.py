@@ -433,7 +433,7 @@ MEASURES = (
     Measure(
         name="dbac",
         title="DBAC",
-        place=4,
+        position=4,
         metrics=tuple(METRICS.values()),
         groups=(
             Group("dbac", "DBAC", ("DBAC", "DBAC_M", "DBAC_H", CONSTANT, ADDED)),
@@ -449,7 +449,7 @@ MEASURES = (
     Measure(
         name="dbac_verbs",
         title=VERBS,
-        place=4,
+        position=4,
         metrics=tuple(VERB_METRICS.values()),
         groups=(Group("dbac_verbs", VERBS, tuple(VERB_METRICS)),),
         options=DBACOptions,

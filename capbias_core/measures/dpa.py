@@ -188,7 +188,7 @@ def _value_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]
 MEASURE = Measure(
     name="dpa",
     title="DPA",
-    place=5,
+    position=5,
     metrics=METRICS,
     groups=(Group("dpa", "DPA", ("DPA", "DPA_M", "DPA_H")),),
     options=Split80,

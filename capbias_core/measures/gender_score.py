@@ -279,7 +279,7 @@ MEASURES = (
     Measure(
         name="object_cooccurrence",
         title="objects and values named together",
-        place=9,
+        position=9,
         metrics=COOCCURRENCE_METRICS,
         groups=(group_of("cooccurrence", "objects and values named together", COOCCURRENCE_METRICS),),
         options=ObjectChoices,
@@ -291,7 +291,7 @@ MEASURES = (
     Measure(
         name="object_distance",
         title="Gender Object Distance",
-        place=11,
+        position=11,
         metrics=DISTANCE_METRICS,
         groups=(group_of("god", "Gender Object Distance", DISTANCE_METRICS),),
         options=EncoderChoices,
@@ -309,7 +309,7 @@ MEASURES = (
     Measure(
         name="word_distance",
         title="Gender Object Distance of words",
-        place=12,
+        position=12,
         metrics=WORD_DISTANCE_METRICS,
         groups=(group_of("word_god", "Gender Object Distance of words", WORD_DISTANCE_METRICS),),
         options=WordDistanceOptions,
@@ -325,7 +325,7 @@ MEASURES = (
     Measure(
         name="gender_score",
         title="Gender Score",
-        place=13,
+        position=13,
         metrics=METRICS,
         groups=(
             group_of("gs", "Gender Score", SCORE_METRICS),

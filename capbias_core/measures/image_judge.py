@@ -440,7 +440,7 @@ MEASURES = (
     Measure(
         name="imagecaptioner2",
         title="ImageCaptioner²",
-        place=15,
+        position=15,
         metrics=tuple(METRICS.values()),
         groups=(Group("imagecaptioner2", "ImageCaptioner²", tuple(METRICS)),),
         options=ImageCaptioner2Options,
@@ -458,7 +458,7 @@ MEASURES = (
     Measure(
         name="vl_lic",
         title="VL-LIC",
-        place=16,
+        position=16,
         metrics=tuple(VL_LIC_METRICS.values()),
         groups=(Group("vl_lic", "VL-LIC", tuple(VL_LIC_METRICS)),),
         options=VLLICOptions,

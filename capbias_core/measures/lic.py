@@ -309,7 +309,7 @@ def _remarks(
 MEASURE = Measure(
     name="lic",
     title="LIC",
-    place=1,
+    position=1,
     metrics=tuple(METRICS.values()),
     groups=(
         Group("lic", "LIC", ("LIC", "LIC_by_H", "LIC_by_M", *CUTS, "LIC_M", "LIC_D", "LIC_HM", "LIC_MH"), default=True),

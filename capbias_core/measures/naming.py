@@ -130,7 +130,7 @@ MEASURES = (
     Measure(
         name="ratio_error",
         title="ratio and error",
-        place=1,
+        position=1,
         metrics=METRICS,
         groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
         version=5,
@@ -139,7 +139,7 @@ MEASURES = (
     Measure(
         name="named_values",
         title="values named wrongly or not at all",
-        place=2,
+        position=2,
         metrics=BY_GROUP,
         groups=(
             Group("unnamed", "no value named", ("unnamed",), default=True),
@@ -152,7 +152,7 @@ MEASURES = (
     Measure(
         name="naming_ratio",
         title="values named, over the human captions",
-        place=10,
+        position=10,
         metrics=(RATIO_TO_HUMAN,),
         groups=(group_of("naming", "values named, over the human captions", [RATIO_TO_HUMAN]),),
         needs=Needs(references="required", words="any"),

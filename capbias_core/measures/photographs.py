@@ -116,7 +116,7 @@ def caption(job: Job) -> Outcome:
 CAPTION = Measure(
     name="caption",
     title="captions of photographs",
-    place=22,
+    position=22,
     options=CaptionOptions,
     needs=Needs(captions=False, labels=False, photographs=True),
     seconds=40_000.0,
@@ -174,7 +174,7 @@ def detect(job: Job) -> Outcome:
 DETECT = Measure(
     name="detect",
     title="people and objects on photographs",
-    place=20,
+    position=20,
     options=DetectOptions,
     needs=Needs(captions=False, labels=False, photographs=True),
     seconds=3_000.0,
@@ -309,7 +309,7 @@ def mask(job: Job) -> Outcome:
 MASK = Measure(
     name="mask",
     title="masked photographs",
-    place=21,
+    position=21,
     options=MaskOptions,
     needs=Needs(captions=False, labels=False, photographs=True, people=True),
     seconds=600.0,

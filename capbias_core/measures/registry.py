@@ -32,7 +32,7 @@ def _found() -> dict[str, Measure]:
     if twice := [name for name in names if names.count(name) > 1]:
         raise taken_twice("measure", twice[0], ["measures/"])
     check(measures)
-    return {measure.name: measure for measure in sorted(measures, key=lambda one: (one.place, one.name))}
+    return {measure.name: measure for measure in sorted(measures, key=lambda one: (one.position, one.name))}
 
 
 # Columns of tables of scores, whose names no metric can have.

@@ -163,7 +163,7 @@ def attacker_of(job: Job) -> Attacker:
 def _kept_logits(file: Path) -> list[np.ndarray] | None:
     """The logits in a file; None if it is not there or damaged."""
     with suppress(OSError, ValueError, BadZipFile), np.load(file) as arrays:
-        return [arrays[str(place)] for place in range(len(arrays.files))]
+        return [arrays[str(position)] for position in range(len(arrays.files))]
     return None
 
 
@@ -226,9 +226,9 @@ class AttackerTrainer:
         if not cases:
             return
         before, trainings = self.done, []
-        for case, own in zip(cases, reads or [case.rows(case.split.test) for case in cases], strict=True):
+        for case, read_rows in zip(cases, reads or [case.rows(case.split.test) for case in cases], strict=True):
             images = self.balance(case.captions.with_caption(case.split.train))
-            trainings.append(Training(case.rows(images), self.y[images], case.seed, own))
+            trainings.append(Training(case.rows(images), self.y[images], case.seed, read_rows))
         yield from self.attacker.fit_many(corpus, trainings, self.k, tick)
         self.done += len(cases)
 
@@ -273,8 +273,8 @@ class AttackerTrainer:
         parts: dict[str, list] = {name: [] for name in (MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL)}
         for number, guessed in enumerate(self._read(Tokens.join([*texts, *more]), cases, reads)):
             same, crossed = (MODEL, HUMAN_BY_MODEL) if number < len(of_model) else (HUMAN, MODEL_BY_HUMAN)
-            for place, (case, guesses) in enumerate(zip(reads[number], guessed, strict=True)):
-                parts[crossed if place else same].append((case.split, *guesses))
+            for position, (case, guesses) in enumerate(zip(reads[number], guessed, strict=True)):
+                parts[crossed if position else same].append((case.split, *guesses))
         return {name: self._guesses(guessed) for name, guessed in parts.items()}
 
     def _read(
@@ -297,11 +297,11 @@ class AttackerTrainer:
             logits = kept[number]
             if logits is None:
                 attacker = next(fitted)
-                logits = [attacker.logits(corpus, own) for own in rows[number]]
+                logits = [attacker.logits(corpus, rows_read) for rows_read in rows[number]]
                 if self.kept:
                     with suppress(OSError):  # such as a full disk: a stopped run then trains this one again
                         private_folder(self.kept)
-                        write_whole(files[number], npz(**{str(place): each for place, each in enumerate(logits)}))
+                        write_whole(files[number], npz(**{str(position): each for position, each in enumerate(logits)}))
             yield list(zip(tests, logits, strict=True))
         next(fitted, None)
 

@@ -132,17 +132,17 @@ def compare_words(
         for sums, size in zip(added, having, strict=True)
     )  # (S, W, C)
     rows, of_seeds = [], []
-    for place, column in np.ndindex(captioner.shape[1:]):
-        sides = captioner[:, place, column], human[:, place, column]
+    for position, column in np.ndindex(captioner.shape[1:]):
+        sides = captioner[:, position, column], human[:, position, column]
         toward, sign = column, 1
         if captioner.shape[2] == 1:
             toward = int(sides[0].mean() + sides[1].mean() > 0)
             sign = 2 * toward - 1
-        ours, theirs = (sign * values for values in sides)
-        values = {"captioner": ours, "human": theirs, "difference": ours - theirs}
+        of_captioner, of_humans = (sign * values for values in sides)
+        values = {"captioner": of_captioner, "human": of_humans, "difference": of_captioner - of_humans}
         of_seeds.append(values)
         means = [each.mean() for each in values.values()]
-        code = int(kept[place])
+        code = int(kept[position])
         rows.append((words[code], toward, *means, total[0][code], total[1][code], False))
     table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"tested": bool})
     strength = table["captioner"] + table["human"]
@@ -151,17 +151,17 @@ def compare_words(
     table.loc[tested, "tested"] = True
     for name, ends in ENDS.items():
         table[list(ends)] = np.nan
-        for place, values in enumerate(of_seeds):
-            if table.at[place, "tested"] and abs(values[name]).max() > ROUNDING:  # else the same but for rounding
+        for position, values in enumerate(of_seeds):
+            if table.at[position, "tested"] and abs(values[name]).max() > ROUNDING:  # else the same but for rounding
                 low_high = refit_interval(values[name], test_over_train, together=len(tested))
-                table.loc[place, list(ends)] = low_high
+                table.loc[position, list(ends)] = low_high
     return table
 
 
 MEASURE = Measure(
     name="word_comparison",
     title="words compared with human captions",
-    place=92,
+    position=92,
     options=Attacked,
     needs=Needs(references="required"),
     version=2,

@@ -316,8 +316,8 @@ def mentions_of(tokens: Tokens) -> csr_array:
     >>> names = list(object_names())
     >>> from capbias_core.prepare.tokens import Tokens
     >>> caption = "A baseball player with a bat, a ball and a laptop computer. A red bat. A game of football."
-    >>> found = mentions_of(Tokens.of([caption])).toarray()[0]
-    >>> {names[place]: int(n) for place, n in enumerate(found) if n}
+    >>> mentions = mentions_of(Tokens.of([caption])).toarray()[0]
+    >>> {names[code]: int(n) for code, n in enumerate(mentions) if n}
     {'sports ball': 1, 'baseball bat': 2, 'laptop': 1}
     """
     known = object_names()
@@ -328,7 +328,7 @@ MEASURES = (
     Measure(
         name="hallucination",
         title="object recall and hallucinated objects",
-        place=7,
+        position=7,
         metrics=OBJECTS,
         groups=(group_of("chair", "object recall and hallucination by group", OBJECTS),),
         needs=Needs(objects="required"),
@@ -338,7 +338,7 @@ MEASURES = (
     Measure(
         name="refusals",
         title="refusals",
-        place=2,
+        position=2,
         metrics=REFUSED,
         groups=(group_of("refused", "refusals by group", REFUSED, default=True),),
         version=3,
@@ -347,7 +347,7 @@ MEASURES = (
     Measure(
         name="reference_words",
         title="nouns and verbs of the human captions",
-        place=7,
+        position=7,
         metrics=RECALL,
         groups=(group_of("reference_words", "nouns and verbs of human captions by group", RECALL),),
         needs=Needs(references="required"),
@@ -358,7 +358,7 @@ MEASURES = (
     Measure(
         name="description",
         title="length, vocabulary, modifiers and valence",
-        place=8,
+        position=8,
         metrics=DESCRIPTION,
         groups=(group_of("description", "length, vocabulary, modifiers and valence by group", DESCRIPTION),),
         version=4,
@@ -367,7 +367,7 @@ MEASURES = (
     Measure(
         name="vocabulary",
         title="vocabulary size",
-        place=8,
+        position=8,
         metrics=(VOCABULARY,),
         groups=(Group("vocabulary", "vocabulary size", ("vocabulary",)),),
         count=vocabulary,

@@ -316,11 +316,11 @@ def caption_sets(part: Part) -> dict[str, pd.DataFrame]:
         keys["number"] = numbers + 1
     named = file.name in (("", suggested_name(file.source.stem)) if isinstance(file.source, Path) else ("", UNNAMED))
     result: dict[str, pd.DataFrame] = {}
-    for (captioner, number), own in keys.groupby(["captioner", "number"], sort=False):
+    for (captioner, number), group in keys.groupby(["captioner", "number"], sort=False):
         name = "" if captioner and named else file.item_name
         name = f"{name} {suggested_name(captioner)}".strip() if captioner else name
         name += f" prompt {number}" if file.sets == BY_PROMPT else f" {number}" * bool(number)
-        rows = frame.loc[own.index].reset_index(drop=True)
+        rows = frame.loc[group.index].reset_index(drop=True)
         rows["caption_index"] = rows.groupby("image_id", sort=False).cumcount()
         result[name if name not in result else f"{name} {len(result) + 1}"] = rows
     return result

@@ -124,14 +124,14 @@ class SliceSources:
             return Members(by_value[value], frozenset().union(*by_value.values()))
         if chosen.kind == WORDS:
             images, texts = self._human
-            found = np.zeros(len(texts), dtype=bool)
+            inside = np.zeros(len(texts), dtype=bool)
             for word in chosen.value.split(OR):
-                found |= texts.str.contains(f" {word} ", regex=False).to_numpy(dtype=bool)
+                inside |= texts.str.contains(f" {word} ", regex=False).to_numpy(dtype=bool)
         else:
             frame = self.workspace.frame(self.captions)
             images = frame["image_id"].to_numpy(dtype=object)
-            found = frame["caption"].str.contains(chosen.value, case=False, regex=False).to_numpy(dtype=bool)
-        return Members(frozenset(images[found]), frozenset(images))
+            inside = frame["caption"].str.contains(chosen.value, case=False, regex=False).to_numpy(dtype=bool)
+        return Members(frozenset(images[inside]), frozenset(images))
 
     @property
     def has_objects(self) -> bool:
@@ -178,12 +178,12 @@ class SliceSources:
         """The columns of stored tables, each with the table in which it is read."""
         tables = [self.table, *reversed(self.workspace.items(LABELS, self.collection))]
         tables += reversed(self.workspace.items(OBJECTS, self.collection))
-        found: dict[str, Item] = {}
+        by_name: dict[str, Item] = {}
         for table in tables:
             for name in self.workspace.columns(table.hash):
                 if name != "image_id":
-                    found.setdefault(name, table)
-        return found
+                    by_name.setdefault(name, table)
+        return by_name
 
     @cached_property
     def _objects(self) -> tuple[str, pd.DataFrame]:

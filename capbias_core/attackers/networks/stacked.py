@@ -158,8 +158,8 @@ class Stack:
         """Set this state, (N, ...) by name, in the single networks."""
         for number, network in enumerate(self.networks):
             for name, value in network.to(self.device).state_dict().items():
-                own = state[name][number]
-                value.copy_(own[: len(value)] if value.dim() else own)
+                stored = state[name][number]
+                value.copy_(stored[: len(value)] if value.dim() else stored)
 
     def logits(self, ids: Tensor, lengths: Tensor, noise: Noise | None = None) -> Tensor:
         """(N, B, T) ids, or (N, B, d) vectors, and (N, B) lengths to (N, B, C) logits. noise: of a training step, None
@@ -439,11 +439,11 @@ class Reads:
         counts = torch.tensor([len(each) for each in rows], device=device)
         rows = [np.concatenate([each, np.repeat(each[-1:], most - len(each))]) for each in rows]
         if isinstance(vectors := captions[0], Tensor):
-            places = torch.from_numpy(np.stack(rows)).to(device)
-            return cls(places, torch.ones_like(places), counts, vectors)
-        words = [(each, own) for each, own in zip(captions, rows, strict=True) if isinstance(each, Tokens)]
-        lengths = torch.from_numpy(np.stack([each.lengths[own] for each, own in words])).to(device)
-        ids = [ids_of(each, own, device) for each, own in words]
+            positions = torch.from_numpy(np.stack(rows)).to(device)
+            return cls(positions, torch.ones_like(positions), counts, vectors)
+        words = [(each, indices) for each, indices in zip(captions, rows, strict=True) if isinstance(each, Tokens)]
+        lengths = torch.from_numpy(np.stack([each.lengths[indices] for each, indices in words])).to(device)
+        ids = [ids_of(each, indices, device) for each, indices in words]
         width = max(each.shape[1] for each in ids)
         return cls(torch.stack([functional.pad(each, (0, width - each.shape[1])) for each in ids]), lengths, counts)
 
@@ -490,9 +490,9 @@ class Steps:
             return self._train(*given)
         if ids.shape not in self.graphs:
             self.graphs[ids.shape] = self._captured([part.clone() for part in given])
-        graph, places, losses = self.graphs[ids.shape]
-        for place, part in zip(places, given, strict=True):
-            place.copy_(part)
+        graph, buffers, losses = self.graphs[ids.shape]
+        for buffer, part in zip(buffers, given, strict=True):
+            buffer.copy_(part)
         graph.replay()
         return losses
 
@@ -506,7 +506,7 @@ class Steps:
         self.optimizer.zero_grad(set_to_none=False)
         return losses.detach()
 
-    def _captured(self, places: list[Tensor]) -> tuple[torch.cuda.CUDAGraph, list[Tensor], Tensor]:
+    def _captured(self, buffers: list[Tensor]) -> tuple[torch.cuda.CUDAGraph, list[Tensor], Tensor]:
         """A graph of one step. The steps that warm it up are undone."""
         state, moments = self.stack.state.values(), self.optimizer.state
         before = [value.detach().clone() for value in state]
@@ -515,19 +515,19 @@ class Steps:
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(WARM_UP):
-                self._train(*places)
+                self._train(*buffers)
         torch.cuda.current_stream().wait_stream(stream)
         pool = next(iter(self.graphs.values()))[0].pool() if self.graphs else None
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=pool):
-            losses = self._train(*places)
+            losses = self._train(*buffers)
         with torch.no_grad():
             for value, kept in zip(state, before, strict=True):
                 value.copy_(kept)
             for parameter, kept in zip(self.parameters, moments_before, strict=True):
-                for key, place in moments[parameter].items():
-                    place.copy_(kept[key]) if kept else place.zero_()
-        return graph, places, losses
+                for key, moment in moments[parameter].items():
+                    moment.copy_(kept[key]) if kept else moment.zero_()
+        return graph, buffers, losses
 
 
 def learn_together(
@@ -577,8 +577,8 @@ def _given(learners: Sequence[Learner], rows: list[np.ndarray], device: torch.de
     """Captions at rows of each training, and their labels (N, n), or (N, n, L) of task words."""
     most, labels = max(map(len, rows)), []
     for learner, each in zip(learners, rows, strict=True):
-        own = np.asarray(learner.training.labels)[each].astype(np.int64)
-        labels.append(np.pad(own, ((0, most - len(own)), *[(0, 0)] * (own.ndim - 1))))
+        targets = np.asarray(learner.training.labels)[each].astype(np.int64)
+        labels.append(np.pad(targets, ((0, most - len(targets)), *[(0, 0)] * (targets.ndim - 1))))
     copies = [learner.copies[each] for learner, each in zip(learners, rows, strict=True)]
     reads = Reads.of([learner.captions for learner in learners], copies, device)
     return reads, torch.from_numpy(np.stack(labels)).to(device)
@@ -597,11 +597,11 @@ def epoch_batches(learner: Learner, epoch: int, rng: np.random.Generator, size: 
 def laid_out(batches: Sequence[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """(S, N, B) rows of the batches of N networks in S steps, and the share (S, N, B) of each in its batch, 0 for rows
     that fill smaller batches."""
-    width = max(len(batch) for own in batches for batch in own)
+    width = max(len(batch) for network_batches in batches for batch in network_batches)
     rows = np.zeros((len(batches[0]), len(batches), width), dtype=np.int64)
     share = np.zeros(rows.shape, dtype=np.float32)
-    for number, own in enumerate(batches):
-        for step, batch in enumerate(own):
+    for number, network_batches in enumerate(batches):
+        for step, batch in enumerate(network_batches):
             rows[step, number, : len(batch)], share[step, number, : len(batch)] = batch, 1 / len(batch)
     return rows, share
 
@@ -649,15 +649,15 @@ class Together:
     def _logits(self, size: int, of_nothing: bool = False) -> list[np.ndarray]:
         """of_nothing: of embeddings of zero, in captions of the same lengths."""
         stack, reads, orders, _ = self._reads()
-        found = [np.empty((len(order), width_of(stack.one.head))) for order in orders]
+        all_logits = [np.empty((len(order), width_of(stack.one.head))) for order in orders]
         with torch.no_grad(), matmul_precision(FP32):
             for part, rows in reads.parts(size):
                 ids, lengths = reads.batch(rows)
                 states = stack.embedded(ids)
                 logits = stack.read(torch.zeros_like(states) if of_nothing else states, lengths).double().cpu().numpy()
-                for own, order, values in zip(found, orders, logits, strict=True):
-                    own[order[part]] = values[: len(order[part])]
-        return found
+                for kept_logits, order, values in zip(all_logits, orders, logits, strict=True):
+                    kept_logits[order[part]] = values[: len(order[part])]
+        return all_logits
 
     def _attributions(self, size: int) -> list[tuple[list[np.ndarray], np.ndarray, np.ndarray]]:
         from captum.attr import IntegratedGradients
@@ -685,8 +685,8 @@ class Together:
                     shares.append(values.detach().sum(dim=3).double().cpu().numpy())
                 of_words = np.stack(shares, axis=-1)  # (B, N, T, C)
                 for number, order in enumerate(orders):
-                    for place, caption in enumerate(order[part]):
-                        words[number][caption] = of_words[place, number, : captions[number].lengths[caption]]
+                    for index, caption in enumerate(order[part]):
+                        words[number][caption] = of_words[index, number, : captions[number].lengths[caption]]
         return list(zip(words, self._logits(size, of_nothing=True), self.logits, strict=True))
 
 
