@@ -30,7 +30,7 @@ from capbias_core.typed import typed
 from capbias_core.types import counted, left_out_lines
 from capbias_core.views.results import attribute_of_run, object_rows, ranking
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
-from capbias_core.views.tables import lettered, scores_table, to_text
+from capbias_core.views.tables import PARTS, lettered, ordered, scores_table, to_text
 from capbias_core.views.word_comparison import words_of_set
 from capbias_core.whole_files import typed_path
 from capbias_core.worker import execute
@@ -40,8 +40,6 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import CONSTANT
 
-# What tells rows of one metric and captioner apart, in the order in which they stand.
-PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 FINISHED = "finished"
 WAIT_SECONDS = 0.1  # between two looks at runs of other processes
 FEW = 20  # captions: words of fewer stand last
@@ -471,20 +469,6 @@ def failures(rows: Sequence[RunRow]) -> list[str]:
         for row in rows
         if row.status != FINISHED
     ]
-
-
-def ordered(
-    frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str], encoders: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
-    order = {"model": models, "metric": wanted, "encoder": [*encoders, *frame["encoder"]]}
-    ranks = {name: {value: rank for rank, value in enumerate(dict.fromkeys(known))} for name, known in order.items()}
-    return frame[frame["metric"].isin(list(wanted))].sort_values(
-        ["model", "metric", *(name for name in PARTS if name != "direction")],
-        kind="stable",
-        ignore_index=True,
-        key=lambda column: column.map(ranks[column.name]) if column.name in ranks else column,
-    )
 
 
 def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str = "") -> pd.DataFrame:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from capbias_core.api import ordered
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle, write_report
 from capbias_core.cli.inputs import (
@@ -28,7 +27,7 @@ from capbias_core.processes import temporary_folder
 from capbias_core.types import counted
 from capbias_core.views import results
 from capbias_core.views.latex import to_latex
-from capbias_core.views.tables import to_csv, to_json
+from capbias_core.views.tables import ordered, to_csv, to_json
 from capbias_core.workspace.store import Workspace
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}

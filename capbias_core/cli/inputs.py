@@ -70,6 +70,7 @@ OutputFlag = Annotated[str | None, flag("where to write the CSV (default: stdout
 def option_flag(name: str, options: type[Described], group: Group | None = None) -> Parameter:
     """The flag for a field."""
     about, kind = options.about()[name], _kind(name, options)
+    kind = next(iter(get_args(kind)), kind)
     metavar = about.metavar or ("|".join(about.known) if about.known else {int: "N", float: "NUMBER"}.get(kind, "NAME"))
     text = _help(about, getattr(options, name, None))
     return flag(text, None if kind is bool else metavar, group, name=about.flag or flag_name(name))
@@ -79,7 +80,7 @@ def _kind(name: str, options: type[Described]) -> Any:
     """The type of what a user gives for a choice; a choice that may name a stored item takes its name."""
     hint = fields_of(options)[name]
     if get_origin(hint) is tuple:
-        return list[str]
+        return list[item if (item := get_args(hint)[0]) in (int, float) else str]
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return next((member for member in members if member in (bool, int, float, str)), str)
 
@@ -92,25 +93,40 @@ def _help(about: Option, default: Any) -> str:
     """
     notes = [about.bounds] if about.bounds and about.bounds != COUNTED else []
     if default not in (None, False, (), "") and "default" not in about.help:
-        notes.append(f"default: {default:g}" if isinstance(default, float) else f"default: {default}")
+        values = default if isinstance(default, tuple) else (default,)
+        notes.append(f"default: {' '.join(f'{one:g}' if isinstance(one, float) else str(one) for one in values)}")
     return about.help + (f" ({'; '.join(notes)})" if notes else "")
+
+
+Choice = tuple[str, type[Described], Group | None]  # a field, its class, and the group that its flag is listed in
 
 
 def choices_of(options: type[Described], *names: str, group: Group | None = None) -> type:
     """A class whose fields are the flags of these fields, None if they are not given."""
-    return _choices([(name, options, group) for name in names])
+    return flags_class([(name, options, group) for name in names])
 
 
-def _choices(flags: Iterable[tuple[str, type[Described], Group | None]]) -> type:
-    rows = [
-        (name, Annotated[_kind(name, options) | None, option_flag(name, options, group)], field(default=None))
-        for name, options, group in flags
-    ]
-    return make_dataclass("Choices", rows, frozen=True, kw_only=True, namespace={"__module__": __name__})
+def flags_class(choices: Iterable[Choice], *bases: type) -> type:
+    """A class whose fields are the flags of these choices, None if they are not given; one without a default must be
+    given. bases: classes of further flags."""
+    rows = []
+    for name, options, group in choices:
+        required = not hasattr(options, name)  # a dataclass keeps a default as its attribute
+        kind, default = _kind(name, options), field() if required else field(default=None)
+        rows.append((name, Annotated[kind if required else kind | None, option_flag(name, options, group)], default))
+    namespace = {"__module__": __name__}
+    return make_dataclass("Choices", rows, bases=bases, frozen=True, kw_only=True, namespace=namespace)
 
 
 def measure_choices(measures: Iterable[Measure], inputs: Iterable[str] = (), left_out: Iterable[str] = ()) -> type:
-    """A class whose fields are the flags of these measures.
+    """A class whose fields are the flags of these measures (`choices_of_measures`)."""
+    return flags_class(choices_of_measures(measures, inputs, left_out))
+
+
+def choices_of_measures(
+    measures: Iterable[Measure], inputs: Iterable[str] = (), left_out: Iterable[str] = ()
+) -> list[Choice]:
+    """The choices of these measures that have flags.
 
     inputs: choices listed among the inputs. left_out: choices for which the command has other flags. Choices of
     measures that train attackers form one group; any other choice is listed under the measures that have it.
@@ -127,7 +143,7 @@ def measure_choices(measures: Iterable[Measure], inputs: Iterable[str] = (), lef
             group = INPUTS
         names = ", ".join(group.name for measure in users for group in measure.groups)
         flags.append((name, users[0].options, group or Group(f"For {names}", sort_key=10 + users[0].position)))
-    return _choices(flags)
+    return flags
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Column
 
-from capbias_core.api import failures, ordered
+from capbias_core.api import failures
 from capbias_core.cli.inputs import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag, known_collection, opened
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_table
 from capbias_core.errors import CapbiasError, unknown_name
@@ -28,7 +28,7 @@ from capbias_core.runs.plan_file import keep_plan, read_plan
 from capbias_core.runs.run import run_in_memory
 from capbias_core.types import counted
 from capbias_core.views.sentence import cost_text, left_text, named_notes, number, run_text
-from capbias_core.views.tables import scores_table, to_csv
+from capbias_core.views.tables import ordered, scores_table, to_csv
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec

@@ -7,10 +7,11 @@ share one inherit it from one class.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from inspect import Parameter, signature
 from operator import ge, gt, le, lt
-from typing import Any, Self
+from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES, PRECISIONS, TF32
@@ -91,11 +92,31 @@ class Described:
         """A value as its field holds it. Raises CapbiasError if it is not allowed."""
         about, hint = cls.about()[name], fields_of(cls)[name]
         value = typed(name, value, hint, about.bounds, name)
-        if about.known and isinstance(value, str) and value not in (*about.known, getattr(cls, name)):
+        if about.known and isinstance(value, str) and value not in (*about.known, getattr(cls, name, None)):
             raise unknown_name(name.replace("_", " "), value, about.known)
         if isinstance(value, int | float) and not all(test(value, bound) for _, bound, test in about.limits):
             raise misfit(name, value, hint, about.bounds, name)
         return value
+
+
+def choices_in(function: Callable) -> type[Described]:
+    """The choices of a function as fields, with their defaults: its parameters annotated with an Option.
+
+    >>> def top(rows: list, most: Annotated[int, Option("rows that are listed", at_least=1)] = 10): ...
+    >>> choices = choices_in(top)
+    >>> choices().most, choices.about()["most"].help
+    (10, 'rows that are listed')
+    """
+    hints, made = get_type_hints(function, include_extras=True), []
+    for name, parameter in signature(function).parameters.items():
+        if get_origin(hints[name]) is not Annotated:
+            continue
+        hint, about = get_args(hints[name])
+        if get_origin(hint) in (Collection, Sequence):
+            hint = tuple[get_args(hint)[0], ...]
+        given = {} if parameter.default is Parameter.empty else {"default": parameter.default}
+        made.append((name, hint, field(kw_only=True, metadata={"option": about}, **given)))
+    return make_dataclass(function.__name__, made, bases=(Described,), frozen=True)
 
 
 @dataclass(frozen=True)

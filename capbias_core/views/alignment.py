@@ -3,23 +3,97 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.aggregate import Counts, estimates_of
+from capbias_core.aggregate import Counts, estimates_of, unlabelled
 from capbias_core.aggregate.comparison import name_key
-from capbias_core.measures.alignment import METRICS, of_same_images
-from capbias_core.prepare.align import Alignment
+from capbias_core.attributes import get_attribute, known_attributes
+from capbias_core.errors import CapbiasError
+from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
+from capbias_core.load.vectors import read_vectors
+from capbias_core.measures.alignment import DELTAS, METRICS, NO_JAVA, of_same_images, sweep, sweep_table
+from capbias_core.measures.options import Option
+from capbias_core.prepare.align import DELTA, Alignment, neighbours
+from capbias_core.prepare.java import has_java
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.question import caption_files
 from capbias_core.runs.run import job_of
-from capbias_core.types import silent
+from capbias_core.types import Progress, silent
 from capbias_core.views.charts import GREY, MEASURED, graph_objects
 from capbias_core.views.sentence import with_interval
 from capbias_core.views.tables import value_text
-from capbias_core.workspace.spec import AlignmentReference, RunSpec
+from capbias_core.views.view import Shown
+from capbias_core.whole_files import typed_path
+from capbias_core.workspace.ingest import read_frame
+from capbias_core.workspace.labels import dropped_line, labels_for, resolve_attribute
+from capbias_core.workspace.spec import AlignmentReference, RunSpec, attribute_from
 from capbias_core.workspace.store import Workspace
-from capbias_core.workspace.vectors import CONSTANT, alignment_name
+from capbias_core.workspace.vectors import CONSTANT, alignment_name, check_delta
+
+
+def align(
+    captions: Annotated[str, Option("a captioner's captions", metavar="FILE")],
+    references: Annotated[str, Option("human captions of the same images", metavar="FILE")],
+    vectors: Annotated[str, Option("word vectors: GloVe, word2vec or fastText", metavar="FILE")],
+    labels: Annotated[str, Option("a table of labels: use its labelled images only", metavar="FILE")] = "",
+    attribute: Annotated[
+        str, Option(f"mask its words: a shipped one ({', '.join(known_attributes())}), or a TOML file", metavar="NAME")
+    ] = "",
+    deltas: Annotated[
+        Sequence[float], Option("cosine distances (default: 0 0.1 ... 1)", "--delta", metavar="DISTANCE")
+    ] = DELTAS,
+    progress: Progress = silent,
+) -> Shown:
+    """The sweep over delta of files, as rows of `sweep_table`. Raises CapbiasError for labels without an attribute."""
+    for distance in deltas:
+        check_delta(distance)
+    if labels and not attribute:
+        raise CapbiasError("--labels needs --attribute.", "Name the attribute that the table labels.")
+    frames = [read_frame(references, REFERENCES), read_frame(captions, CAPTIONS)]
+    masked, notes = get_attribute(attribute) if attribute and not labels else None, [] if has_java() else [NO_JAVA]
+    if labels:
+        table = read_frame(labels, LABELS)
+        details = resolve_attribute(table, attribute)
+        notes.append(dropped_line(table, details))
+        masked = attribute_from(details["attribute"])
+        labelled = labels_for(table, masked, details["column"], details["mapping"]).values.index
+        frames = [frame[frame["image_id"].isin(labelled)] for frame in frames]
+    human = of_same_images(*frames)
+    texts, model_texts = (Tokens.of(frame["caption"]) for frame in (human, frames[1]))
+    if masked:
+        texts, model_texts = texts.masked(masked), model_texts.masked(masked)
+    words, known = frozenset(texts.words), frozenset(model_texts.words)
+    near = neighbours(words, known, read_vectors(typed_path(vectors), words | known))
+    rows = sweep_table(sweep(human["image_id"], unlabelled, texts, known, near, tuple(deltas), progress))
+    model = next(file.item_name for file in caption_files([captions]))
+    return sweep_shown({model: rows}, model, DELTA if DELTA in set(rows["delta"]) else rows["delta"].iloc[-1], notes)
+
+
+HOW = (
+    "{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant alignment."
+    "{others} Words are counted as often as they occur. All values x100."
+)
+
+
+def sweep_shown(tables: Mapping[str, pd.DataFrame], primary: str, delta: float, notes: Sequence[str] = ()) -> Shown:
+    """Sweeps of captioners as a view; sentence and table are of the primary one at the chosen delta."""
+    headline, support = sweep_sentence(tables[primary], primary, delta)
+    rows = tables[primary]
+    if len(tables) > 1:
+        rows = pd.concat([table.assign(captioner=model) for model, table in tables.items()], ignore_index=True)
+    others = " Grey: the other captioners." if len(tables) > 1 else ""
+    return Shown(
+        title="Contextual share of substitutions, and METEOR, against delta",
+        rows=rows,
+        sentence=headline,
+        notes=(support, HOW.format(primary=primary, others=others), *notes),
+        table=tables[primary].round(2),
+        chart=lambda: sweep_chart(tables, primary, delta),
+    )
 
 
 def constant_sentence(workspace: Workspace, spec: RunSpec) -> tuple[str, str]:
@@ -62,7 +136,7 @@ COMPARED = {
 PRINTED = {"constant": "constant", "contextual_glove": "GloVe", "contextual_fasttext": "fastText"}
 
 
-def sweep_chart(tables: dict[str, pd.DataFrame], primary: str, delta: float):
+def sweep_chart(tables: Mapping[str, pd.DataFrame], primary: str, delta: float):
     """Contextual share and METEOR against delta: the primary captioner with its 95% band, the others in grey.
 
     tables: captioner -> its sweep (a row per delta). The dotted line is METEOR under constant alignment, the dashed one

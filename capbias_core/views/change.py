@@ -35,6 +35,7 @@ from capbias_core.views.results import (
     known_results,
     tables_read,
 )
+from capbias_core.views.rows import dots_chart
 from capbias_core.views.sentence import decimals, lengths_note, limit, listed, measure, with_interval
 from capbias_core.views.tables import BEHIND
 from capbias_core.views.view import Scope, Shown, fitting
@@ -496,7 +497,9 @@ def change_words(scope: Scope) -> Shown:
             "captions": [f"{number:,.0f}" for number in top["captions"]],
         }
     )
-    return Shown(f"{scope.attribute}: words from {first} to {second}", shown, sentence, notes, table)
+    dots = top.assign(panel=[f"toward {value}" for value in top["toward"]], label=top["word"], value=top["change"])
+    title = f"{scope.attribute}: words from {first} to {second}"
+    return Shown(title, shown, sentence, notes, table, lambda: dots_chart(dots))
 
 
 def lean_changes(before: csr_array, after: csr_array, code: np.ndarray, attribute: Attribute) -> pd.DataFrame:

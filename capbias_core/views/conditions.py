@@ -6,18 +6,25 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from html import escape
+from typing import Annotated
 
 import pandas as pd
 
 from capbias_core.aggregate import provisional
-from capbias_core.attackers import DEFAULT_ATTACKER
+from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
+from capbias_core.errors import CapbiasError
+from capbias_core.load.published import published_results
+from capbias_core.measures.options import Attacked, Option, Seeded
 from capbias_core.measures.registry import METRICS, measure_of, needs_references
-from capbias_core.runs.condition_runs import Plan, masked_sets, on_shared_images
+from capbias_core.runs.condition_runs import AGAINST_CONDITION, Plan, masked_sets, on_shared_images, plan_conditions
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A, counted
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
-from capbias_core.views.results import current_runs, ranking, runs_against, runs_with
-from capbias_core.views.sentence import Answer, decimals, interval_over, limit, number, with_interval
-from capbias_core.workspace.conditions import ORIGINAL, sets_of
+from capbias_core.views.results import current_runs, ranking, references_read, runs_against, runs_with, tables_read
+from capbias_core.views.sentence import Answer, decimals, interval_over, intervals_over, limit, number, with_interval
+from capbias_core.views.view import Run, Shown, nothing_run
+from capbias_core.workspace.conditions import ORIGINAL, condition_sets, sets_of, taken_of_several
+from capbias_core.workspace.labels import table_with
+from capbias_core.workspace.objects import chosen_objects
 from capbias_core.workspace.store import ACTIVE, Item, RunRow, Workspace
 
 # What is shown against the condition, in this order: metric and direction as measured. DBA_G is the T->A side of BA→.
@@ -42,6 +49,117 @@ WHAT = {
 }
 # Where a condition is chosen: `segment (the person's outline)`.
 TITLES = {name: f"{name} ({what})" for name, what in WHAT.items()}
+
+
+READING = (
+    "Dashed: chance for LIC_M, 0 for the others. Minus original: paired over the images that both sets have, so it "
+    "can differ from the difference of the two values. Minus neutral: above chance for LIC_M, above 0 for the others. "
+    "LIC_M is on all images, LIC on those with human captions."
+)
+
+
+def conditions(
+    workspace: Workspace,
+    collection: Annotated[str, Option("the collection", metavar="NAME")],
+    attributes: Annotated[Sequence[str], Option("protected attributes", "--attribute", metavar="NAME")],
+    captioners: Annotated[
+        Sequence[str],
+        Option("captioners (default: all with captions under two conditions or more)", "--captioner", metavar="NAME"),
+    ] = (),
+    references: Annotated[
+        str, Option("human captions (default: those of the best answer, else of most images)", metavar="NAME")
+    ] = "",
+    objects: Annotated[
+        str, Option("objects of the photographs, for DBAC, DPA and DBA (default: the only ones)", metavar="NAME")
+    ] = "",
+    sets: Annotated[
+        Sequence[str],
+        Option(
+            "sets to measure if a captioner has several of one condition (default: the newest)", "--set", metavar="NAME"
+        ),
+    ] = (),
+    metrics: Annotated[
+        Sequence[str],
+        Option(
+            f"one or more of: {', '.join(AGAINST_CONDITION)} (default: all that the collection allows)",
+            "--metric",
+            metavar="NAME",
+        ),
+    ] = (),
+    measured: Annotated[bool, Option("show finished results, and run nothing")] = False,
+    attacker: Annotated[str, Attacked.about()["attacker"]] = DEFAULT_ATTACKER,
+    seeds: Annotated[int, Seeded.about()["seeds"]] = Seeded.seeds,
+    device: Annotated[str, Attacked.about()["device"]] = "",
+    deterministic: Annotated[bool, Attacked.about()["deterministic"]] = False,
+    merge_masks: Annotated[bool, Attacked.about()["merge_masks"]] = False,
+    run: Run = nothing_run,
+) -> Shown:
+    """A captioner's metrics for each condition of the photographs, with their changes from the originals.
+
+    rows: in COLUMNS. run: computes what is missing first, unless `measured`. Raises CapbiasError if no captioner has
+    captions of masked photographs, or nothing is measured.
+    """
+    known = condition_sets(workspace, collection)
+    captioners = captioners or [name for name, sets_of in known.items() if len(sets_of) > 1]
+    if not captioners:
+        raise CapbiasError(
+            f"No captioner of {collection} has captions of masked photographs.",
+            "Import captions of the same photographs, original and masked, with --captioner NAME --condition NAME.",
+        )
+    tables, human = tables_read(workspace, collection), references_read(workspace, collection)
+    if references:
+        human = dict.fromkeys(attributes, workspace.item("references", references, collection))
+    given = {"device": device, "deterministic": deterministic, "merge_masks": merge_masks}
+    options = {name: value for name, value in given.items() if value}
+    notes = [
+        f"Of several sets of {name}, {line}; choose with --set."
+        for name in captioners
+        for line in taken_of_several(workspace, collection, name, sets)
+    ]
+    pairs = [(name, of) for name in captioners for of in attributes]
+    if not measured:
+        specs = {}
+        for name, of in pairs:
+            against = human[of].name if of in human else ""
+            asked = (attacker, seeds, tuple(metrics or AGAINST_CONDITION), against, options, sets)
+            planned = plan_conditions(workspace, collection, name, of, *asked, table=tables.get(of), objects=objects)
+            specs |= {spec.run_id: spec for spec in planned.specs}
+            notes += planned.lacking
+        run(list(specs.values()), collection)
+    parts, headlines = [], []
+    for name, of in pairs:
+        table = tables.get(of) or table_with(workspace.items("attributes", collection), of)
+        digest = chosen_objects(workspace, collection, table, objects) if objects else ""
+        own = condition_rows(
+            *(workspace, collection, name, of, attacker_entry(attacker).name),
+            chosen=sets,
+            table=tables.get(of),
+            references=human.get(of),
+            objects=digest,
+        )
+        parts.append(own)
+        headlines.append(condition_answer(own, name, of).headline)
+    rows = pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+    if rows.empty:
+        if measured:
+            raise CapbiasError("No number is measured already.", "Leave out --measured to measure it.")
+        raise CapbiasError("No captioner has numbers under two conditions.", " ".join(dict.fromkeys(notes)))
+    return conditions_shown(rows, published_results().iloc[:0], " ".join(headlines), notes)
+
+
+def conditions_shown(rows: pd.DataFrame, printed: pd.DataFrame, sentence: str, notes: Sequence[str] = ()) -> Shown:
+    """Rows of `condition_rows` as a view. printed: published values to overlay in the chart."""
+    names = ", ".join(panel_names(pd.concat([rows, printed])))
+    of = ", ".join(dict.fromkeys([*rows["captioner"]]))
+    reading = f"Value [{intervals_over(rows)}]. {READING}" if len(rows) else ""
+    return Shown(
+        title=f"{names} of {of} against what was masked",
+        rows=rows,
+        sentence=sentence,
+        notes=tuple(filter(None, (*dict.fromkeys(notes), reading))),
+        table=condition_table(rows),
+        chart=lambda: condition_chart(rows, printed),
+    )
 
 
 # rows
@@ -91,13 +209,14 @@ def condition_rows(
     table: Item | None = None,
     references: Item | None = None,
     seeds: int | None = None,
+    objects: str = "",
 ) -> pd.DataFrame:
     """Measured metrics of PANELS of a captioner's sets: one row per metric and condition, in COLUMNS.
 
-    chosen: as in `condition_sets`. among, table, references, seeds: count only these runs, or runs with this table of
-    labels, these human captions, this number of seeds (default: all). If a metric was measured in several ways (seeds,
-    alignment, part of the images), the way with most conditions counts; of equal ones all images before a part, then
-    most seeds. Columns besides those of results:
+    chosen: as in `condition_sets`. among, table, references, seeds, objects: count only these runs, or runs with this
+    table of labels, these human captions, this number of seeds, objects of this content hash (default: all). If a
+    metric was measured in several ways (seeds, alignment, part of the images), the way with most conditions counts; of
+    equal ones all images before a part, then most seeds. Columns besides those of results:
 
     masked: the condition of the photographs.
     to_original: the value minus that on the originals, paired over the images of both, with a 95% interval.
@@ -115,6 +234,7 @@ def condition_rows(
         and run.spec.attacker in ("", attacker)
         and (among is None or run.run_id in among)
         and (seeds is None or len(run.spec.seeds) in (0, seeds))
+        and (not objects or run.spec.objects.get("table", objects) == objects)
     ]
     runs = runs if table is None else runs_with(runs, {attribute: table})
     runs = runs if references is None else runs_against(runs, {attribute: references})
@@ -257,10 +377,8 @@ def _interval(row: pd.Series | dict, digits: int = 1) -> str:
 
 
 def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a metric, attribute and condition, as text: value, its change from the original, and from chance.
-
-    The attribute is left out where there is one.
-    """
+    """One row a metric and condition, as text: value, its change from the original, and from chance. Captioner and
+    attribute have columns where there are several."""
     digits_by = {metric: digits_of(metric, group) for metric, group in rows.groupby("metric")}
     cells = []
     for row in rows.to_dict("records"):
@@ -271,6 +389,7 @@ def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
         }
         cells.append(
             {
+                "captioner": row["captioner"],
                 "metric": _title(row["metric"], row["direction"]),
                 "attribute": row["attribute"],
                 "masked": row["masked"],
@@ -282,7 +401,9 @@ def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
             }
         )
     table = pd.DataFrame(cells)
-    return table if rows["attribute"].nunique() > 1 or table.empty else table.drop(columns="attribute")
+    return table.drop(
+        columns=[name for name in ("captioner", "attribute") if name in table and rows[name].nunique() < 2]
+    )
 
 
 def digits_of(metric: str, rows: pd.DataFrame) -> int:
@@ -315,9 +436,10 @@ def panel_names(rows: pd.DataFrame | None = None) -> list[str]:
 
 
 def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
-    """A panel per metric: a dot with its 95% interval for each condition and attribute, joined by a line.
+    """A panel per metric: a dot with its 95% interval for each condition, joined by a line for each captioner and
+    attribute.
 
-    rows: measured, of one captioner. printed: the papers' values (see `printed_conditions`), in open grey marks. The
+    rows: measured. printed: the papers' values (see `printed_conditions`), in open grey marks. The
     neutral point is a dashed line. None without values.
     """
     graph_objects()
@@ -326,6 +448,7 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
     shown = [panel for panel in PANELS if len(_of(rows, panel)) or len(_of(printed, panel))]
     conditions = [name for name in CONDITIONS if name in {*rows["masked"], *printed["masked"]}]
     attributes = list(dict.fromkeys([*rows["attribute"], *printed["attribute"]]))
+    lines = list(dict.fromkeys(zip(rows["captioner"], rows["attribute"], strict=True)))  # a colour each
     if not shown:
         return None
     columns = min(2, len(shown))
@@ -346,11 +469,10 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
     for number_of, panel in enumerate(shown):
         at = {"row": number_of // columns + 1, "col": number_of % columns + 1}
         measured = _of(rows, panel)
-        for place, attribute in enumerate(attributes):
-            for part in (_of(printed, panel), measured):
-                model = "captioner" if "captioner" in part else "model"
-                for _, line in part[part["attribute"] == attribute].groupby(["paper", model], sort=False):
-                    figure.add_trace(_line(line, conditions, place, legend), **at)
+        for (attribute, _, _), line in _of(printed, panel).groupby(["attribute", "paper", "model"], sort=False):
+            figure.add_trace(_line(line, conditions, attributes.index(attribute), legend), **at)
+        for of, line in measured.groupby(["captioner", "attribute"], sort=False):
+            figure.add_trace(_line(line, conditions, lines.index(of), legend), **at)
         # LIC_M's neutral point depends on how many values an attribute has.
         neutrals = (measured["value"] - measured["to_neutral"]).dropna().unique() if panel[0] in METRICS else ()
         for neutral in {round(float(value), 6) for value in neutrals}:

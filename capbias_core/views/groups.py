@@ -15,6 +15,7 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.metrics.share import share
 from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import counted
+from capbias_core.views.rows import dots_chart
 from capbias_core.views.sentence import with_interval
 from capbias_core.views.tables import value_text
 from capbias_core.views.view import Scope, Shown
@@ -199,7 +200,9 @@ def leakage_of_runs(workspace: Workspace, attribute: str, runs: Mapping[str, Run
         table, notes = table.merge(beyond_table(parts), on="captioner", how="left").fillna(""), [BY_VALUE, BEYOND]
     elif left_out := max(map(cells_left_out, runs.values()), default=0):
         notes.append(no_beyond(left_out))
-    return Shown(f"Leakage by group of {attribute}", pd.DataFrame(rows), "", tuple(notes), table)
+    frame = pd.DataFrame(rows)
+    dots = frame.assign(panel=frame["group"], label=frame["captioner"])
+    return Shown(f"Leakage by group of {attribute}", frame, "", tuple(notes), table, lambda: dots_chart(dots))
 
 
 def _ends(columns: dict[str, Any]) -> dict[str, Any]:

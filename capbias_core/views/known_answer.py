@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.load.published import published_results
 from capbias_core.measures.dpa import guess_labels
 from capbias_core.measures.naming import names_in
+from capbias_core.measures.options import Option, Seeded
 from capbias_core.measures.registry import MEASURES, measure_of
 from capbias_core.metrics.captions import named_alone
 from capbias_core.metrics.share import share as part_of
@@ -21,7 +23,9 @@ from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
+from capbias_core.views.rows import shown_rows
 from capbias_core.views.sentence import interval, listed, number
+from capbias_core.views.view import Shown
 from capbias_core.workspace.labels import resolve_attribute
 from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.store import Workspace
@@ -33,6 +37,22 @@ ATTACKED = ("LIC_M", "SC")
 SEES = {"Q": True, "LIC": True, "BA": False, "DPA": False}
 
 
+def known_answer(
+    times: Annotated[int, Option("size, as a multiple of the paper's", at_least=1, metavar="N")] = 100,
+    seeds: Annotated[int, Seeded.about()["seeds"]] = Seeded.seeds,
+    progress: Progress = silent,
+) -> Shown:
+    """`known_answers` of C1 to C4."""
+    return known_shown(known_answers(times, seeds, progress))
+
+
+def known_shown(rows: pd.DataFrame) -> Shown:
+    """Rows of `known_answers` as a view, followed by the paper's values."""
+    every = pd.concat([rows, printed_answers()], ignore_index=True)
+    title = "Metrics of the synthetic sets beside what they tend to"
+    return shown_rows(title, every, known_sentence(rows), [known_basis(rows)], known_table(rows))
+
+
 def known_truth(name: str, metric: str) -> float:
     """What the metric tends to on C1 to C4: of the best possible attacker, and with value and object independent."""
     share = IMBALANCE[name] / CAPTIONS
@@ -40,7 +60,7 @@ def known_truth(name: str, metric: str) -> float:
 
 
 def known_answers(
-    times: int = 100, seeds: int = 10, progress: Progress | None = None, sets: Sequence[str] = tuple(IMBALANCE)
+    times: int = 100, seeds: int = 10, progress: Progress = silent, sets: Sequence[str] = tuple(IMBALANCE)
 ) -> pd.DataFrame:
     """Result rows of C1 to C4, one per metric: Q and LIC of the captions, b of BA, accuracy of DPA.
 
@@ -48,8 +68,7 @@ def known_answers(
     """
     rows = []
     for place, name in enumerate(sets):
-        if progress:
-            progress(place / len(sets), name)
+        progress(place / len(sets), name)
         rows += _answers(name, known_set(name, times), seeds)
     return pd.DataFrame([row.row() for row in rows], columns=list(RESULT_COLUMNS))
 

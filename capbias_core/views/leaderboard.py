@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ import pandas as pd
 from capbias_core.aggregate.estimate import AMPLIFIES, REDUCES
 from capbias_core.errors import unknown_name
 from capbias_core.measures.lic import LONGER
+from capbias_core.measures.options import Option
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare.refusals import refusals
 from capbias_core.types import counted
@@ -141,7 +142,16 @@ def sorted_captioners(rows: pd.DataFrame, sort: str) -> list[str]:
     return sorted(names, key=place)
 
 
-def leaderboard(scope: Scope, sort: str = "") -> Shown:
+def leaderboard(
+    scope: Scope,
+    sort: Annotated[
+        str,
+        Option(
+            f"an attribute, {', '.join((CAPTIONER, *ASIDE))} (default: the attribute of most captioners)",
+            metavar="NAME",
+        ),
+    ] = "",
+) -> Shown:
     """Captioners by attributes. scope: names the collection; each attribute has its own best comparison.
 
     rows: of `leaderboard_rows`. sort: one of `sortings` (default: the first attribute).

@@ -8,18 +8,73 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Annotated
 
 import pandas as pd
 
+from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.options import Attacked, Option, Seeded
+from capbias_core.measures.registry import METRICS
 from capbias_core.prepare.text import cut, cut_text, mean_words
+from capbias_core.question import Question
+from capbias_core.runs.plan import plan
 from capbias_core.views.charts import graph_objects
 from capbias_core.views.tables import value_text
+from capbias_core.views.view import Run, Shown, nothing_run
 from capbias_core.workspace.conditions import CUT
+from capbias_core.workspace.labels import attribute_of, table_with
 from capbias_core.workspace.store import Item, Workspace
 
 CUTS = (0, 5, 10, 20, 40)  # SENTENCE, and words
 MOST = 500
+
+
+def lengths(
+    workspace: Workspace,
+    collection: Annotated[str, Option("the collection", metavar="NAME")],
+    captioners: Annotated[Sequence[str], Option("caption sets, as they were written", "--captioner", metavar="NAME")],
+    attribute: Annotated[str, Option("the protected attribute (default: gender)", metavar="NAME")] = "gender",
+    references: Annotated[str, Option("human captions (default: none, LIC_M alone)", metavar="NAME")] = "",
+    cuts: Annotated[
+        Sequence[int], Option("after how many words; 0: after the first sentence", "--cut", metavar="WORDS")
+    ] = CUTS,
+    attacker: Annotated[str, Attacked.about()["attacker"]] = DEFAULT_ATTACKER,
+    seeds: Annotated[int, Seeded.about()["seeds"]] = Seeded.seeds,
+    run: Run = nothing_run,
+) -> Shown:
+    """Cuts captions, keeps the cuts as sets of the collection, and shows the scores of each (`by_length`).
+
+    run: computes the scores that are missing first.
+    """
+    sets, notes = [], []
+    for name in captioners:
+        shortened = keep_cuts(workspace, collection, name, cuts)
+        sets += [item.name for item in shortened]
+        if missing := [text for text in map(cut_text, cuts) if text not in map(cut_of, shortened)]:
+            notes.append(f"{name}: {', '.join(missing)} cut no caption and have no rows.")
+    table = table_with(workspace.items("attributes", collection), attribute)
+    asked = (collection, (*captioners, *sets), table.name, attribute, ("lic",), references, (attacker,), seeds)
+    specs = plan(workspace, Question(*asked))
+    run(specs, collection)
+    rows = by_length(workspace, collection, workspace.results({spec.run_id for spec in specs}))
+    return lengths_shown(rows, len(attribute_of(table, attribute)[0].values), notes)
+
+
+def lengths_shown(rows: pd.DataFrame, values: int, notes: Sequence[str] = ()) -> Shown:
+    """Rows of `by_length` as a view; the chart is of LIC, or of LIC_M without human captions. values: how many the
+    attribute has. notes: further ones."""
+    metric = "LIC" if "LIC" in set(rows["metric"]) else "LIC_M"
+    drawn, table = rows[rows["metric"] == metric], rows[rows["metric"].isin(["LIC", "LIC_M"])]
+    if metric == "LIC":  # both on the same images
+        table = table[table["run_id"].isin(drawn["run_id"])]
+    return Shown(
+        title=f"{metric} against the length of captions",
+        rows=rows,
+        notes=(*notes, LENGTHS),
+        table=lengths_table(table),
+        chart=lambda: lengths_chart(drawn, metric, METRICS[metric].neutral(values)),
+    )
 
 
 def keep_cuts(workspace: Workspace, collection: str, name: str, cuts: Sequence[int] = CUTS) -> list[Item]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Annotated
 
 import pandas as pd
 
 from capbias_core.aggregate import NEUTRAL
 from capbias_core.aggregate.comparison import name_key
 from capbias_core.aggregate.variants import variant_text
+from capbias_core.errors import unknown_name
 from capbias_core.load.published import published_notes, published_results
 from capbias_core.measures.image_judge import UNMASKED
+from capbias_core.measures.options import Option
 from capbias_core.measures.registry import METRICS, measure_of
-from capbias_core.types import ORIGIN_COLUMNS, T_TO_A, counted
+from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, SUPPORT_COLUMNS, T_TO_A, counted
 from capbias_core.views import results
-from capbias_core.views.sentence import limit, number
+from capbias_core.views.rows import dots_chart
+from capbias_core.views.sentence import limit, measure, number
+from capbias_core.views.view import Shown
 from capbias_core.workspace.conditions import ORIGINAL, condition_of, suggested_condition
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import CONSTANT
@@ -191,6 +196,66 @@ NOTHING = "not comparable"
 NONE_HERE = "no counterpart"
 MEASURED = ("metric", "encoder", *ORIGIN_COLUMNS, "value", "ci_low", "ci_high", "spread", "seeds", "n", "run_id")
 KEYS = ("model", "attribute", "metric", "direction", *ORIGIN_COLUMNS)
+
+
+def published(
+    workspace: Workspace,
+    paper: Annotated[str, Option(f"one of: {', '.join(PAPERS)} (default: all)", metavar="NAME")] = "",
+    table: Annotated[str, Option("its table, such as 10 or 12a (default: all)", metavar="TABLE")] = "",
+    collection: Annotated[str, Option("measured values of this collection beside", metavar="NAME")] = "",
+) -> Shown:
+    """Printed values of a paper, or of all, beside the measured ones of a collection."""
+    rows = published_results()
+    for name, wanted in (("paper", paper), ("table", table)):
+        if wanted and wanted not in set(rows[name]):
+            raise unknown_name(name, wanted, dict.fromkeys(rows[name]))
+        rows = rows[rows[name] == wanted] if wanted else rows
+    measured = measured_rows(workspace, collection) if collection else pd.DataFrame(columns=list(RESULT_COLUMNS))
+    return published_shown(rows, measured, PAPERS.get(paper, "the papers") if not table else _called(rows))
+
+
+def _called(rows: pd.DataFrame) -> str:
+    """Which tables printed rows are of: `Table 12a of DBAC (Nair et al., 2025)`."""
+    tables = dict.fromkeys(zip(rows["paper"], rows["table"], strict=True))
+    return ", ".join(f"Table {table} of {PAPERS[paper]}" for paper, table in tables)
+
+
+def published_shown(printed: pd.DataFrame, measured: pd.DataFrame, name: str = "") -> Shown:
+    """Printed rows beside measured ones as a view. name: what the rows are called (default: their tables)."""
+    pairs = beside_measured(printed, measured)
+    name = name or _called(printed)
+    headline, support = beside_sentence(pairs, name)
+    tables = dict.fromkeys(zip(printed["paper"], printed["table"], strict=True))
+    against = table_note(*next(iter(tables))) if len(tables) == 1 else ""
+    return Shown(
+        title=f"Published values of {name}" + (" beside measured ones" if len(measured) else ""),
+        rows=noted(pairs).drop(columns=[*ORIGIN_COLUMNS, *SUPPORT_COLUMNS]),
+        sentence=headline,
+        notes=tuple(filter(None, (support, f"A contradiction in the paper: {against}" if against else "", CELLS_HOLD))),
+        table=beside_table(pairs),
+        chart=lambda: dots_chart(_dots(pairs)),
+    )
+
+
+CELLS_HOLD = (
+    "Published: as printed, ± standard deviation over seeds (or 95% if marked). Measured: value ± standard deviation "
+    "over seeds [95% interval], in the paper's unit. Note: what in the paper contradicts the number."
+)
+
+
+def _dots(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Printed values, with their intervals where a paper has them, each followed by the measured ones."""
+    varying = [name for name in ("attribute", "encoder", "condition") if pairs[name].nunique() > 1]
+    panel = [measure(*row) for row in zip(pairs["metric"], pairs["direction"], strict=True)]
+    label = [" · ".join(filter(None, row)) for row in pairs[["model", *varying]].itertuples(index=False, name=None)]
+    pairs = pairs.assign(panel=panel, label=label)
+    half = pairs["spread"].where(pairs["spread_kind"] == "ci95")
+    printed = pairs.assign(label=pairs["label"] + ", published")
+    printed = printed.assign(ci_low=pairs["value"] - half, ci_high=pairs["value"] + half)
+    measured = pairs.assign(**{name: pairs[f"measured_{name}"] for name in ("value", "ci_low", "ci_high")})
+    measured = measured[measured["value"].notna()].assign(label=lambda rows: rows["label"] + ", measured")
+    both = pd.concat([printed, measured]).astype(dict.fromkeys(("value", "ci_low", "ci_high"), float))
+    return both.sort_index(kind="stable").drop_duplicates(["panel", "label", "value"])
 
 
 def measured_rows(

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.options import Option
 from capbias_core.prepare import tokenize
 from capbias_core.views.captions import CaptionScores, caption_scores
+from capbias_core.views.rows import dots_chart
 from capbias_core.views.view import Scope, Shown
 from capbias_core.views.word_comparison import scored_alike
 
@@ -117,7 +120,7 @@ def checked(names: Sequence[str]) -> None:
         )
 
 
-def side_by_side(scope: Scope, top: int = TOP) -> Shown:
+def side_by_side(scope: Scope, top: Annotated[int, Option("images", at_least=1, metavar="N")] = TOP) -> Shown:
     """The images on which captioners disagree most, with the caption and the guess of each. top: how many images.
 
     Raises CapbiasError unless there are 2 to 6 captioners, whose captions were scored one by one.
@@ -131,7 +134,9 @@ def side_by_side(scope: Scope, top: int = TOP) -> Shown:
     rows = side_by_side_rows(scores, written, table[:top])
     title = f"Where {', '.join(scope.captioners)} disagree on {scope.attribute}"
     notes = (f"{len(table):,} images have captions of all {len(scores)}; listed: {len(table[:top]):,}.", HOW)
-    return Shown(title, rows, "", notes, cells(rows))
+    label = rows["image_id"].astype(str) + " · " + rows["captioner"]
+    dots = rows.assign(panel="Probability of the labelled value", label=label, value=rows["p_label"])
+    return Shown(title, rows, "", notes, cells(rows), lambda: dots_chart(dots))
 
 
 def cells(rows: pd.DataFrame) -> pd.DataFrame:

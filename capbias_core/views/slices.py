@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -24,15 +24,28 @@ from capbias_core.aggregate.resampling import LEAST_SEEDS, OF_DIFFERENCE, OF_LEV
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import LABELS, OBJECTS, SLICES
 from capbias_core.measures.lic import ABOUT_EQUAL
+from capbias_core.measures.options import Option
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
 from capbias_core.runs.run import job_of
 from capbias_core.types import Attribute, counted
 from capbias_core.views.charts import GREY, MARGINS, MEASURED, ORANGE_MARK, error_bars, graph_objects, neutral_line
 from capbias_core.views.results import attribute_of_run
+from capbias_core.views.rows import dots_chart
 from capbias_core.views.sentence import OVER, better_text, limit, listed, signed, with_interval
 from capbias_core.views.view import Scope, Shown
-from capbias_core.workspace.slices import COLUMN, IS, OBJECT, SEARCH, WORDS, Members, Slice, SliceSources, saved_slices
+from capbias_core.workspace.slices import (
+    COLUMN,
+    IS,
+    OBJECT,
+    SEARCH,
+    WORDS,
+    Members,
+    Slice,
+    SliceSources,
+    keep_slice,
+    saved_slices,
+)
 from capbias_core.workspace.store import RunRow
 
 LEAST_IMAGES = 100  # in a slice and outside it, for a number
@@ -51,20 +64,25 @@ METRICS_OF_SLICES = {
 
 def slices(
     scope: Scope,
-    objects: Sequence[str] = (),
-    words: Sequence[str] = (),
-    columns: Sequence[str] = (),
-    searches: Sequence[str] = (),
+    objects: Annotated[Sequence[str], Option("objects of the collection", metavar="NAME")] = (),
+    words: Annotated[Sequence[str], Option("words of human captions, | between alternatives", metavar="WORDS")] = (),
+    columns: Annotated[
+        Sequence[str], Option("columns of stored tables, a slice per value", "--column", metavar="COLUMN")
+    ] = (),
+    searches: Annotated[Sequence[str], Option("texts in the captioner's captions", "--search", metavar="TEXT")] = (),
     rules: Sequence[str] = (),
-    metric: str = "",
-    images: bool = False,
+    metric: Annotated[str, Option("the metric of sentence and chart (default: LIC, or LIC_M)", metavar="NAME")] = "",
+    images: Annotated[bool, Option("list the images of each slice instead")] = False,
+    save: Annotated[
+        str, Option("save the one slice that is named here, which is then always listed", metavar="NAME")
+    ] = "",
 ) -> Shown:
     """LIC_by_H, LIC (LIC_M without human captions), error and refusals in slices of images and outside them.
 
     objects, words, columns, searches: what picks the slices, as in `Slice`; of a column the values that most images
     have. rules: further slices, as `Slice.parse` reads them. Without any: the objects, else the content words of human
     captions, that most images have, and the saved slices. metric: of the sentence and the chart (default: LIC, or LIC_M
-    without human captions). images: list the images of each slice instead.
+    without human captions). images: list the images of each slice instead. save: keep the one slice under this name.
 
     rows: captioner, slice, rule, metric; images and share (%) of those of which the rule can tell; n images inside and
     n_rest outside that the metric counts, n_per_seed of those inside by one seed; value and rest, each with its 95%
@@ -74,6 +92,8 @@ def slices(
     """
     chosen = metric or scope.comparison.metric
     found = {name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners}
+    if save:
+        _save(scope, found, save)
     if images:
         return _images(found)
     known = dict.fromkeys(name for own in found.values() for name in own.metrics if name != UNTESTED)
@@ -123,6 +143,14 @@ class _Sliced:
             for each in self.evidence:
                 for name, numbers in slice_numbers(each.metrics, each.counts, members, self.attribute.values).items():
                     yield about | {"metric": name, "images": size, "share": share} | numbers
+
+
+def _save(scope: Scope, found: Mapping[str, _Sliced], name: str) -> None:
+    """Keeps the one slice that was found. Raises CapbiasError if there are several."""
+    rules = {one.rule: one for own in found.values() for one in own.members}
+    if len(rules) != 1:
+        raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
+    keep_slice(scope.workspace, scope.collection, *rules.values(), name)
 
 
 def slices_line(scope: Scope) -> str:
@@ -461,10 +489,10 @@ def _images(found: Mapping[str, _Sliced]) -> Shown:
         for one, members in own.members.items():
             about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
             rows += [about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & own.labelled)]
-    columns = ["captioner", "slice", "rule", "image_id", "seeds"]
-    return Shown(
-        "Images of slices", pd.DataFrame(rows, columns=columns), notes=("seeds: how many hold the image out.",)
-    )
+    frame = pd.DataFrame(rows, columns=["captioner", "slice", "rule", "image_id", "seeds"])
+    dots = frame.assign(panel=frame["captioner"] + ", " + frame["slice"], label=frame["image_id"], value=frame["seeds"])
+    notes = ("seeds: how many hold the image out.",)
+    return Shown("Images of slices", frame, notes=notes, chart=lambda: dots_chart(dots))
 
 
 def slices_chart(rows: pd.DataFrame, metric: str, values: int):

@@ -18,6 +18,8 @@ from capbias_core.types import RESULT_COLUMNS, counted
 from capbias_core.views.sentence import decimals, limit, measure, seeds_agree, signed
 
 LETTERS = "letters"
+# What tells rows of one metric and captioner apart, in the order in which they stand.
+PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 
 
 def one_number_a_cell(frame: pd.DataFrame) -> pd.DataFrame:
@@ -52,14 +54,30 @@ def shown_letters(frame: pd.DataFrame) -> pd.DataFrame:
     return rows[order == order.groupby(rows["attribute"]).transform("min")]
 
 
-def to_csv(frame: pd.DataFrame) -> str:
-    """Result rows as CSV, one row a number, in the columns of the results table; nothing is rounded.
+def ordered(
+    frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str], encoders: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
+    order = {"model": models, "metric": wanted, "encoder": [*encoders, *frame["encoder"]]}
+    ranks = {name: {value: rank for rank, value in enumerate(dict.fromkeys(known))} for name, known in order.items()}
+    return frame[frame["metric"].isin(list(wanted))].sort_values(
+        ["model", "metric", *(name for name in PARTS if name != "direction")],
+        kind="stable",
+        ignore_index=True,
+        key=lambda column: column.map(ranks[column.name]) if column.name in ranks else column,
+    )
 
-    Columns labels, references and letters are kept. The column name is the metric with its attacker, such as
-    `LIC (ngram)`.
-    """
+
+def result_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Result rows in the columns of the results table, with labels, references and letters where they are known. The
+    column name is the metric with its attacker, such as `LIC (ngram)`."""
     frame = frame.assign(name=frame["metric"] + frame["encoder"].map(lambda by: f" ({by})" if by else ""))
-    return csv_text(frame[_columns(frame, "name")])
+    return frame[_columns(frame, "name")]
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """`result_columns` as CSV, one row a number; nothing is rounded."""
+    return csv_text(result_columns(frame))
 
 
 def _columns(frame: pd.DataFrame, *more: str) -> list[str]:

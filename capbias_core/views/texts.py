@@ -9,29 +9,126 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from capbias_core.attributes import word_forms
+from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.errors import CapbiasError
+from capbias_core.load.read import read_texts
+from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.base import BY_OBJECT, Job
 from capbias_core.measures.gender_score import METRIC as GENDER_SCORE
 from capbias_core.measures.gender_score import GenderScoreOptions, cosines_of
 from capbias_core.measures.gender_score_common import CAPTION, Gendered, ObjectChoices, gendered, text_model
-from capbias_core.measures.registry import MEASURES, METRICS, measure_of
+from capbias_core.measures.options import Option
+from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of
 from capbias_core.prepare.tasks import content_words
 from capbias_core.prepare.text import WORD
 from capbias_core.prepare.tokens import Tokens
+from capbias_core.runs.plan import Lack, lacking_model, left_out
 from capbias_core.types import RESULT_COLUMNS, Attribute, Progress, Vectors, silent
 from capbias_core.views.objects import share_intervals, shares_by_object
+from capbias_core.views.rows import dots_chart, shown_rows
+from capbias_core.views.tables import ordered
+from capbias_core.views.view import Shown
+from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import bytes_frame
 
 LEAST_CLOZE = 1e-12  # a keyword of probability 0 is one of the text's all the same
+
+
+OF_TEXTS = tuple(measure for measure in MEASURES.values() if measure.of_texts)
+DEFAULT_METRICS = ("cooccurrence",)
+
+
+def text(
+    input: Annotated[str, Option("one text per line, or a table (CSV, Parquet..)", metavar="FILE")],
+    attribute: Annotated[str, Option("a known attribute, or a TOML file", metavar="NAME")],
+    column: Annotated[str, Option("the column of texts (default: detected)", metavar="COLUMN")] = "",
+    label_column: Annotated[
+        str, Option("a column of labels, used instead of the value named in a text", metavar="COLUMN")
+    ] = "",
+    metrics: Annotated[
+        Sequence[str],
+        Option(
+            f"one or more of: {', '.join(group.name for measure in OF_TEXTS for group in measure.groups)}",
+            "--metric",
+            metavar="NAME",
+        ),
+    ] = DEFAULT_METRICS,
+    per_object: Annotated[bool, Option("also a row for each object")] = False,
+    lead: Annotated[
+        str,
+        Option(
+            "prefix of a text that names no value, such as 'a {word} says:' (default: skip the text)", metavar="TEXT"
+        ),
+    ] = "",
+    keywords: Annotated[
+        int, Option("also use the N nouns, verbs, adjectives and adverbs in most texts as objects", metavar="N")
+    ] = 0,
+    keywords_per_text: Annotated[
+        int,
+        Option(
+            "take as objects of each text its N words nearest to it by --sentence-encoder; with --masked-model P(c) is "
+            "their cloze probability",
+            metavar="N",
+        ),
+    ] = 0,
+    keyword_table: Annotated[
+        bool, Option("instead of metrics, the keywords of each text, with similarity and cloze probability")
+    ] = False,
+    nearest: Annotated[
+        int, Option("instead of metrics, the N objects nearest to each value's word by --word-vectors", metavar="N")
+    ] = 0,
+    word_vectors: Annotated[str, Option("word vectors for --nearest", metavar="FILE")] = "",
+    options: Mapping[str, Any] | None = None,
+) -> Shown:
+    """Metrics of plain texts, their keywords, or the objects nearest to the words for values.
+
+    options: choices of OF_TEXTS by field. Raises CapbiasError if the texts give none of the metrics.
+    """
+    wanted, of, name = expand_metrics(metrics), get_attribute(attribute), Path(input).stem
+    options = dict(options or {})
+    if bool(nearest) != bool(word_vectors):
+        raise CapbiasError("--nearest needs --word-vectors, and they need --nearest.", "Give both, or neither.")
+    if keyword_table and not keywords_per_text:
+        raise CapbiasError("--keyword-table needs --keywords-per-text.", "Say how many keywords a text has.")
+    texts, values = read_texts(typed_path(input), column or None, label_column or None)
+    notes = []
+    if keywords > 0:
+        words = frequent_words(texts, of, keywords)
+        notes.append(f"keywords: {', '.join(words) or 'none'}")
+        options["object_words"] = [*options.get("object_words", ()), *words]
+    if nearest:
+        read = partial(read_vectors, Path(word_vectors))
+        rows = nearest_objects(texts, of, nearest, read, options.get("object_words", ()))
+        dots = rows.assign(panel=rows["word"], label=rows["object"], value=rows["cosine"])
+        title = f"Objects nearest to words for {of.name}"
+        return Shown(title, rows, "", tuple(notes), rows.round({"cosine": 3}), lambda: dots_chart(dots))
+    of_texts = keywords_by_models(texts, of, keywords_per_text, options) if keywords_per_text > 0 else None
+    if keyword_table and of_texts is not None:
+        dots = of_texts.assign(panel="similarity", label=of_texts["keyword"], value=of_texts["similarity"])
+        table = of_texts.round({"similarity": 3, "cloze": 3})
+        return Shown("Keywords of each text", of_texts, "", tuple(notes), table, lambda: dots_chart(dots))
+    results = text_results(texts, name, of, wanted, options, values, lead, keywords=of_texts)
+    notes.append(results.note)
+    missing: dict[Lack, list[str]] = {}
+    for lacking in (name for name in wanted if name not in set(results.rows["metric"])):
+        model = METRICS[lacking].needs.model
+        reason = lacking_model(model) if model else Lack("no text gives it a value")
+        missing.setdefault(reason, []).append(lacking)
+    lines = left_out(missing)
+    if results.rows.empty:
+        raise CapbiasError(f"These texts give none of the metrics: {'; '.join(lines)}.", "Ask for another metric.")
+    parts = [results.rows, results.by_object] if per_object else [results.rows]
+    rows = pd.concat([ordered(part, [name], wanted) for part in parts])
+    return shown_rows(f"{of.name} in the texts of {name}", rows, notes=[*notes, *lines])
 
 
 @dataclass(frozen=True)
@@ -133,7 +230,7 @@ def _with_keywords(data: Gendered, keywords: pd.DataFrame, confidence: float) ->
     return replace(data, objects=tuple(names), confidence=matrix, source=f"the keywords of each text{cloze}")
 
 
-def keywords(texts: Sequence[str], attribute: Attribute, most: int) -> list[str]:
+def frequent_words(texts: Sequence[str], attribute: Attribute, most: int) -> list[str]:
     """The nouns, verbs, adjectives and adverbs that most texts have, commonest first, at most so many.
 
     Words for a value and for nobody's (`person`) are left out.

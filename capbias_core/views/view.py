@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.measures.options import Option
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.latex import to_longtable
 from capbias_core.views.pictures import FORMATS as PICTURES
@@ -19,6 +20,7 @@ from capbias_core.views.results import Comparison, comparisons, first_attribute,
 from capbias_core.views.tables import json_text, to_text
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attributes_in
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
 
@@ -42,12 +44,14 @@ class Scope:
 
 def scope(
     workspace: Workspace,
-    collection: str,
-    attribute: str = "",
-    captioners: Collection[str] = (),
-    attacker: str = "",
-    seeds: int | None = None,
-    references: str = "",
+    collection: Annotated[str, Option("the collection", metavar="NAME")],
+    attribute: Annotated[str, Option("the attribute (default: as the page Answer)", metavar="NAME")] = "",
+    captioners: Annotated[
+        Sequence[str], Option("captioners (default: all that were measured)", "--captioner", metavar="NAME")
+    ] = (),
+    attacker: Annotated[str, Option("the attacker of the runs (default: of the best answer)", metavar="NAME")] = "",
+    seeds: Annotated[int | None, Option("their number of seeds (default: of the best answer)", metavar="N")] = None,
+    references: Annotated[str, Option("human captions (default: of the best answer)", metavar="NAME")] = "",
 ) -> Scope:
     """The best comparison with these choices; what is not given is as on the page Answer.
 
@@ -76,7 +80,7 @@ def fitting(
     workspace: Workspace,
     collection: str,
     attribute: str,
-    captioners: Collection[str] = (),
+    captioners: Sequence[str] = (),
     attacker: str = "",
     seeds: int | None = None,
     references: str = "",
@@ -94,6 +98,14 @@ def fitting(
         ):
             return found
     return None
+
+
+# Computes runs of a collection and waits for them.
+Run = Callable[[Sequence[RunSpec], str], None]
+
+
+def nothing_run(specs: Sequence[RunSpec], collection: str) -> None:
+    """A Run that leaves it at what is measured."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +134,17 @@ FORMATS: dict[str, Callable[[Shown], str | bytes]] = {
 }
 
 
-def exported(shown: Shown, name: str) -> str | bytes:
-    """A view as the content of a file, whose ending says the format. Raises CapbiasError for an unknown ending, or a
-    picture of a view without a chart."""
+def format_of(name: str) -> str:
+    """The format of a file, as its ending says. Raises CapbiasError for an unknown one."""
     ending = Path(name).suffix.lstrip(".").lower()
     if ending not in FORMATS:
         raise unknown_name("format", ending or name, FORMATS)
-    return FORMATS[ending](shown)
+    return ending
+
+
+def exported(shown: Shown, name: str) -> str | bytes:
+    """A view as the content of a file (`format_of`). Raises CapbiasError for a picture of a view without a chart."""
+    return FORMATS[format_of(name)](shown)
 
 
 def _picture(shown: Shown, ending: str) -> bytes:

@@ -13,12 +13,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.measures.options import Option
 from capbias_core.measures.registry import MEASURES
 from capbias_core.measures.word_comparison import ENDS
 from capbias_core.prepare import tasks
@@ -27,6 +28,7 @@ from capbias_core.types import Attribute, counted
 from capbias_core.views.captions import SAME, CaptionScores
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
 from capbias_core.views.results import current_runs
+from capbias_core.views.rows import dots_chart
 from capbias_core.views.sentence import signed, with_interval
 from capbias_core.views.tables import to_text
 from capbias_core.views.view import Scope, Shown
@@ -172,7 +174,7 @@ def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:
     return set(workspace.derived(f"function words {digest}", lambda: sorted(tasks.function_words(words))))
 
 
-def words(scope: Scope, top: int = MOST) -> Shown:
+def words(scope: Scope, top: Annotated[int, Option("words per captioner", at_least=1, metavar="N")] = MOST) -> Shown:
     """The words that weigh most for each captioner, with intervals, beside human captions.
 
     top: how many per captioner, equally many toward each value. rows: those of `word_rows`. Raises CapbiasError, with
@@ -190,7 +192,7 @@ def words(scope: Scope, top: int = MOST) -> Shown:
     functional = function_words(workspace, dict.fromkeys(word for _, _, listed in parts for word in listed["word"]))
     rows = pd.concat([word_frame(listed, attribute, name, functional) for name, _, listed in parts], ignore_index=True)
     notes = [MEANING, *([INTERVALS] if "human" in rows else []), *notes]
-    chart = None
+    chart = partial(dots_chart, rows.assign(panel=rows["captioner"], label=rows["word"]))
     if len(parts) == 1:
         name, _, listed = parts[0]
         chart = partial(word_chart, listed, attribute, name, functional)

@@ -26,7 +26,7 @@ from capbias_core.views import objects
 from capbias_core.views.results import known_results
 from capbias_core.views.sentence import decimals, duration, signed
 from capbias_core.views.tables import value_text
-from capbias_core.views.texts import TextRows, keywords, text_results, text_table
+from capbias_core.views.texts import TextRows, frequent_words, text_results, text_table
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import KINDS
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -337,7 +337,7 @@ def _read_texts(bar: Bar) -> tuple[str, list[str], list[str] | None] | None:
 
 @st.cache_data(show_spinner=False, max_entries=32, hash_funcs=cached.KEYS)
 def _keywords(texts: tuple[str, ...], attribute: Attribute, most: int) -> list[str]:
-    return keywords(texts, attribute, most) if most else []
+    return frequent_words(texts, attribute, most) if most else []
 
 
 @st.cache_data(show_spinner="Counting", max_entries=32, hash_funcs=cached.KEYS)
