@@ -150,7 +150,7 @@ def _save(scope: Scope, found: Mapping[str, _Sliced], name: str) -> None:
     rules = {one.rule: one for own in found.values() for one in own.members}
     if len(rules) != 1:
         raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
-    keep_slice(scope.workspace, scope.collection, *rules.values(), name)
+    keep_slice(scope.workspace, scope.collection, next(iter(rules.values())), name)
 
 
 def slices_line(scope: Scope) -> str:
