@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
 from capbias_core.load.published import published_results
 from capbias_core.views import published as published_views
 from capbias_core.views.claims import CLAIMS, STYLE, claim_block, verdicts
-from capbias_core.views.known_answer import kept_answers, known_basis, known_sentence, known_table
+from capbias_core.views.known_answer import kept_answers, known_shown
 from capbias_core.views.tradeoff import AGAINST, NAMES, measured_points, printed_points, tradeoff_chart, tradeoff_note
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names
-from pages.ui.base import box, errors, note
-from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.base import errors, note
+from pages.ui.drawing import draw_chart
 from pages.ui.page import draw, page
+from pages.ui.shown import draw_shown
 
 WIDTHS = {"measured": 170, published_views.HOLDS: 230, "measured with": 210, published_views.NOTE: 300}
 
@@ -66,20 +69,14 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     first = opened[1] if paper == opened[0] else tables[0]
     table = view.selectbox(side, "Table", tables, default=first, key="printed_table", missing="the table")
     rows = rows[rows["table"] == table]
-    pairs = published_views.beside_measured(rows, measured)
-    headline, support = published_views.beside_sentence(pairs, f"Table {table} of {published_views.PAPERS[paper]}")
-    box(headline, support)
-    if text := published_views.table_note(paper, table):
-        note(f"A contradiction in the paper: {text}")
-    shown = published_views.beside_table(pairs)
-    draw_table(
-        shown.style.map(lambda text: published_views.CELLS.get(text, ""), subset=[published_views.HOLDS]),
+    shown = published_views.published_shown(rows, measured)
+    draw_shown(
+        replace(shown, chart=None),  # a page has room for the table alone
+        "published",
+        styled=lambda style: style.map(
+            lambda text: published_views.CELLS.get(text, ""), subset=[published_views.HOLDS]
+        ),
         column_config={name: st.column_config.Column(width=width) for name, width in WIDTHS.items()},
-        alt="Published and measured values",
-    )
-    note(
-        "Published: as printed, ± standard deviation over seeds (or 95% if marked). Measured: value ± standard "
-        "deviation over seeds [95% interval], in the paper's unit. Note: what in the paper contradicts the number."
     )
 
 
@@ -121,9 +118,7 @@ def _synthetic_sets(bar: Bar) -> None:
                     kept_answers(bar.workspace, compute=True)
                 st.rerun()
             return
-        st.markdown(f"**{known_sentence(rows)}**")
-        draw_table(known_table(rows), alt="Metrics of the synthetic sets beside what they tend to")
-        note(known_basis(rows))
+        draw_shown(replace(known_shown(rows), chart=None), "known_answers")
 
 
 if __name__ == "__main__":  # processes that start import the page, and must not draw it

@@ -54,7 +54,12 @@ TITLES = {name: f"{name} ({what})" for name, what in WHAT.items()}
 READING = (
     "Dashed: chance for LIC_M, 0 for the others. Minus original: paired over the images that both sets have, so it "
     "can differ from the difference of the two values. Minus neutral: above chance for LIC_M, above 0 for the others. "
-    "LIC_M is on all images, LIC on those with human captions."
+    "LIC_M is on all images, LIC on those with human captions. "
+    f"Conditions: {'; '.join(f'{name}: {what}' for name, what in WHAT.items())}."
+)
+PUBLISHED = (
+    "Grey: published values of LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4), of other captioners or encoders, "
+    "so not comparable."
 )
 
 
@@ -147,16 +152,16 @@ def conditions(
     return conditions_shown(rows, published_results().iloc[:0], " ".join(headlines), notes)
 
 
-def conditions_shown(rows: pd.DataFrame, printed: pd.DataFrame, sentence: str, notes: Sequence[str] = ()) -> Shown:
+def conditions_shown(rows: pd.DataFrame, printed: pd.DataFrame, sentence: str = "", notes: Sequence[str] = ()) -> Shown:
     """Rows of `condition_rows` as a view. printed: published values to overlay in the chart."""
     names = ", ".join(panel_names(pd.concat([rows, printed])))
-    of = ", ".join(dict.fromkeys([*rows["captioner"]]))
+    of = ", ".join(dict.fromkeys(rows["captioner"])) or "captioners"
     reading = f"Value [{intervals_over(rows)}]. {READING}" if len(rows) else ""
     return Shown(
         title=f"{names} of {of} against what was masked",
         rows=rows,
         sentence=sentence,
-        notes=tuple(filter(None, (*dict.fromkeys(notes), reading))),
+        notes=tuple(filter(None, (PUBLISHED if len(printed) else "", *dict.fromkeys(notes), reading))),
         table=condition_table(rows),
         chart=lambda: condition_chart(rows, printed),
     )
@@ -393,11 +398,11 @@ def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
                 "metric": _title(row["metric"], row["direction"]),
                 "attribute": row["attribute"],
                 "masked": row["masked"],
-                "set": row["model"],
                 "value": _interval(row, digits),
-                "± over seeds": "" if pd.isna(row["spread"]) else f"±{limit(row['spread'], digits)}",
                 **differences,
                 "n": row["n"],
+                "set": row["model"],
+                "± over seeds": "" if pd.isna(row["spread"]) else f"±{limit(row['spread'], digits)}",
             }
         )
     table = pd.DataFrame(cells)

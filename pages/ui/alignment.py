@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pandas as pd
 import streamlit as st
 
 from capbias_core.kinds import CAPTIONS, KINDS, LABELS, REFERENCES, VECTORS
 from capbias_core.load.published import published_results
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
-from capbias_core.spreadsheets import csv_text
-from capbias_core.views.alignment import COMPARED, constant_sentence, side_by_side, sweep_chart, sweep_sentence
+from capbias_core.views.alignment import COMPARED, constant_sentence, side_by_side, sweep_shown
 from capbias_core.views.published import measured_rows
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Item, bytes_frame
 from pages.ui import view
 from pages.ui.bar import Bar, attribute_names, empty_state, lacking
 from pages.ui.base import box, errors, label_caveats, note
-from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.drawing import draw_table
 from pages.ui.runs import start_button
 from pages.ui.score_table import chosen_alignment
+from pages.ui.shown import draw_shown
 
 WHAT = (
     "People use more words than a captioner. Before an attacker reads human captions, words that the captioner never "
@@ -115,23 +114,9 @@ def _sweeps(bar: Bar, request: Question) -> None:
         return
     primary = bar.captioner(list(tables))
     delta = request.options["alignment"]["delta"]
-    headline, support = sweep_sentence(tables[primary], primary, delta)
-    box(headline, support)
-    others = " Grey: the other captioners." if len(tables) > 1 else ""
-    draw_chart(
-        sweep_chart(tables, primary, delta),
-        key="sweep",
-        alt="Contextual share of substitutions, and METEOR, against delta",
-        headline=headline,
-        notes=f"{primary} with its 95% interval over images; dashed: the chosen delta; dotted: METEOR under constant "
-        f"alignment.{others} Words are counted as often as they occur.",
-    )
-    with st.expander("The numbers of the chart, ×100"):
-        draw_table(tables[primary].round(2), alt=f"The sweep of {primary}")
-        whole = pd.concat([table.assign(captioner=model) for model, table in tables.items()])
-        st.download_button("CSV", csv_text(whole), f"{request.collection} alignment.csv", "text/csv", key="csv")
-    for line in dict.fromkeys(text for run in runs.values() for text in run.notes):
-        note(line)
+    notes = list(dict.fromkeys(text for run in runs.values() for text in run.notes))
+    shown = sweep_shown(tables, primary, delta, notes)
+    draw_shown(shown, "sweep", headline=shown.sentence, folded=f"The numbers of {primary}")
 
 
 def _compare_alignments(bar: Bar, request: Question, table: Item) -> None:

@@ -20,12 +20,10 @@ from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.plan import plan
-from capbias_core.spreadsheets import csv_text
 from capbias_core.types import CONDITIONS, counted
 from capbias_core.views import conditions as condition_views
 from capbias_core.views.photographs import keep_uploaded
 from capbias_core.views.published import printed_conditions
-from capbias_core.views.sentence import intervals_over
 from capbias_core.vision.detect import saved_weights, to_download
 from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES
 from capbias_core.vision.presets import PRESETS
@@ -37,17 +35,14 @@ from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, empty_state
 from pages.ui.base import box, errors, label_caveats, note, plain, show_error
-from pages.ui.drawing import draw_chart, draw_first_columns
 from pages.ui.photo_inspector import photo_inspector, preview_masks
 from pages.ui.runs import active_runs, start_button
+from pages.ui.shown import draw_shown
 from pages.ui.uploads import uploaded_paths
 
 SEEDS = 10
 FIRST = "LIC_M"  # is shown at once, other metrics on demand
-PUBLISHED = (
-    "Grey: published values of LIC (BiLSTM, Table 4) and DBAC (BLIP, LSTM, Table 4), of other captioners or encoders, "
-    "so not comparable."
-)
+COLUMNS = 6  # of the tables at first
 UPLOADED = "my photographs"
 MEGABYTES, MOST = 20, 200
 
@@ -201,45 +196,24 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     overlay = view.checkbox(st, "Overlay published values", key="printed", draw="toggle")
     printed = printed if overlay else printed.iloc[:0]
     first, others = rows[rows["metric"] == FIRST], rows[rows["metric"] != FIRST]
-    _measured(first, printed[printed["metric"] == FIRST], captioner, "conditions")
+    _measured(first, printed[printed["metric"] == FIRST], "conditions")
     names = ", ".join(name for name in condition_views.panel_names() if name != FIRST)
     folded = st.expander(f"Other metrics: {names}", key="other_metrics", on_change="rerun")
     if folded.open:
         with folded:
-            _measured(others, printed[printed["metric"] != FIRST], captioner, "other_conditions")
+            _measured(others, printed[printed["metric"] != FIRST], "other_conditions")
             if missing := condition_views.without_value(workspace, runs, masked.sets, rows):
                 note(" ".join(missing))
-    if len(rows):
-        conditions = "; ".join(f"{name}: {what}" for name, what in condition_views.WHAT.items())
-        note(
-            f"Value [{intervals_over(rows)}]. Dashed: chance for LIC_M, 0 for the others. Minus original: paired over "
-            "the images that both sets have, so it can differ from the difference of the two values. Minus neutral: "
-            "above chance for LIC_M, above 0 for the others. LIC_M is on all images, LIC on those with human captions. "
-            f"Conditions: {conditions}."
-        )
-        st.download_button("CSV", csv_text(rows), f"{captioner}_masked.csv", "text/csv", key="conditions_csv")
 
 
-def _measured(rows: pd.DataFrame, printed: pd.DataFrame, captioner: str, key: str) -> None:
+def _measured(rows: pd.DataFrame, printed: pd.DataFrame, key: str) -> None:
     """Chart and table of some metrics. printed: published values to overlay."""
     if rows.empty and printed.empty:
         note("Nothing is measured yet.")
         return
-    names = ", ".join(condition_views.panel_names(pd.concat([rows, printed])))
-    title = f"{names} of {captioner} against what was masked"
-    draw_chart(
-        condition_views.condition_chart(rows, printed),
-        key=key,
-        alt=title,
-        headline=title if key == "conditions" else "",
-        legend=PUBLISHED if len(printed) else "",
-        notes=PUBLISHED if len(printed) else "",
-    )
-    if len(rows):
-        table = condition_views.condition_table(rows)
-        columns = [name for name in table if name not in ("set", "± over seeds")]
-        table = table[[*columns, *(name for name in table if name not in columns)]]
-        draw_first_columns(table, len(columns), f"all_columns_{key}", alt=f"{names} by condition")
+    shown = condition_views.conditions_shown(rows, printed)
+    headline = shown.title if key == "conditions" else ""
+    draw_shown(shown, key, headline=headline, legend=condition_views.PUBLISHED if len(printed) else "", first=COLUMNS)
 
 
 def _describe_sets(bar: Bar) -> None:

@@ -30,7 +30,7 @@ from capbias_core.views import sentence
 from capbias_core.views.charts import chart_series, interval_chart
 from capbias_core.views.encoders import encoder_note, encoders_warning, sensitivity_alike
 from capbias_core.views.latex import to_latex
-from capbias_core.views.lengths import LENGTHS, by_length, cuts_of, keep_cuts, lengths_chart, lengths_table
+from capbias_core.views.lengths import by_length, cuts_of, keep_cuts, lengths_shown
 from capbias_core.views.results import attribute_of_run, comparisons, known_results, like_with_like, with_inputs
 from capbias_core.views.tables import first_columns, lettered, pair_table, scores_table, to_csv
 from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
@@ -591,13 +591,5 @@ def _lengths(bar: Bar, request: Question) -> None:
         rows = cached.of_runs(
             workspace, ids, "lengths", lambda: by_length(workspace, collection, workspace.results(ids))
         )
-        rows = rows[rows["metric"].isin(["LIC", "LIC_M"])]
-        metric = "LIC" if "LIC" in set(rows["metric"]) else "LIC_M"
-        if metric == "LIC":  # both on the same images
-            rows = rows[rows["run_id"].isin(rows[rows["metric"] == "LIC"]["run_id"])]
-        if rows.empty:
-            return
-        neutral = registry.METRICS[metric].neutral(len(specs[0].attribute["values"]))
-        figure = lengths_chart(rows[rows["metric"] == metric], metric, neutral)
-        draw_chart(figure, key="lengths_chart", alt=f"{metric} against the length of captions", notes=LENGTHS)
-        draw_table(lengths_table(rows), alt="Leakage of captions that are cut")
+        if len(rows):
+            draw_shown(lengths_shown(rows, len(specs[0].attribute["values"])), "lengths_of_captions")

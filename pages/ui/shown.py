@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+from pandas.io.formats.style import Styler
 
 from capbias_core.views.view import Shown, exported
 from pages.ui.base import note
-from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.drawing import draw_chart, draw_first_columns, draw_table
 
 FILES = {"csv": "CSV", "tex": "LaTeX"}
 
 
-def draw_shown(shown: Shown, key: str, **selecting: Any) -> Any:
-    """Draws a view. selecting: what st.dataframe takes for a table whose rows can be selected. Returns the table."""
+def draw_shown(
+    shown: Shown,
+    key: str,
+    *,
+    headline: str = "",
+    legend: str = "",
+    presented: tuple[int, int] = (1, 1),
+    folded: str = "",
+    first: int = 0,
+    styled: Callable[[Styler], Styler] | None = None,
+    **settings: Any,
+) -> Any:
+    """Draws a view. Returns its table.
+
+    headline, legend, presented: of a chart that is presented (`draw_chart`). folded: title of an expander for the
+    table. first: how many columns are shown at first (default: all). styled: sets colours of cells. settings: what
+    st.dataframe takes.
+    """
     if shown.sentence:
         st.markdown(shown.sentence)
-    if shown.chart:
-        draw_chart(shown.chart(), key=f"{key}_chart", alt=shown.title)
-    drawn = draw_table(shown.for_reader, key=f"{key}_table", **selecting)
-    downloads(shown, key)
+    figure = shown.chart() if shown.chart else None
+    if figure:
+        draw_chart(figure, key=f"{key}_chart", alt=shown.title, headline=headline, legend=legend, presented=presented)
+    settings = {"key": f"{key}_table", "alt": shown.title} | settings
+    with st.expander(folded, key=f"{key}_open") if folded else st.container():
+        if first:
+            del settings["key"]
+            drawn = draw_first_columns(shown.for_reader, first, f"{key}_columns", **settings)
+        else:
+            drawn = draw_table(styled(shown.for_reader.style) if styled else shown.for_reader, **settings)
+        downloads(shown, key)
     for line in shown.notes:
         note(line)
     return drawn
