@@ -19,6 +19,7 @@ from capbias_core.measures.registry import METRICS, measure_of, needs_references
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, Plan, masked_sets, on_shared_images, plan_conditions
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A, counted
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
+from capbias_core.views.published import printed_conditions
 from capbias_core.views.results import current_runs, ranking, references_read, runs_against, runs_with, tables_read
 from capbias_core.views.sentence import Answer, decimals, interval_over, intervals_over, limit, number, with_interval
 from capbias_core.views.view import Run, Shown, nothing_run
@@ -149,7 +150,8 @@ def conditions(
         if measured:
             raise CapbiasError("No number is measured already.", "Leave out --measured to measure it.")
         raise CapbiasError("No captioner has numbers under two conditions.", " ".join(dict.fromkeys(notes)))
-    return conditions_shown(rows, published_results().iloc[:0], " ".join(headlines), notes)
+    printed = printed_conditions(published_results(), attributes[0]).iloc[:0]
+    return conditions_shown(rows, printed, " ".join(headlines), notes)
 
 
 def conditions_shown(rows: pd.DataFrame, printed: pd.DataFrame, sentence: str = "", notes: Sequence[str] = ()) -> Shown:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import provisional
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures import dbac
+from capbias_core.measures.options import Option
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import A_TO_T, T_TO_A, counted
 from capbias_core.views.charts import GREY, MEASURED, error_bars, graph_objects, name_places, name_points
-from capbias_core.views.sentence import Answer, decimals, measure, with_interval
+from capbias_core.views.published import measured_of
+from capbias_core.views.sentence import Answer, decimals, intervals_over, measure, with_interval
 from capbias_core.views.tables import value_text
+from capbias_core.views.view import Shown
+from capbias_core.workspace.store import Workspace
 
 WAYS = (A_TO_T, T_TO_A)
 NAMES = ("DBAC", "DBAC_verbs", "DBAC_equations", "DBAC_accuracy", "DPA")
@@ -41,6 +47,48 @@ NOT_BEYOND, NOT_COMPARED = (
     "an attacker that reads no text may explain it",
     "not compared with an attacker that reads no text",
 )
+
+
+ADVICE = (
+    "Images to add to the training set follow the DBAC paper's advice; capbias has not tested that it helps. It "
+    "is given only where a direction is shown."
+)
+BELOW_TABLE = (
+    "± is the standard deviation over attacker seeds. A direction is shown if every variant that was measured has its "
+    "sign, and if reading captions adds to an attacker that reads no text; all by their intervals."
+)
+
+
+def both_directions(
+    workspace: Workspace,
+    collection: Annotated[str, Option("the collection", metavar="NAME")],
+    attribute: Annotated[str, Option("the attribute (default: as the page Answer)", metavar="NAME")] = "",
+    metric: Annotated[str, Option(f"one of: {', '.join(MEASURES)} (default: the first measured)", metavar="NAME")] = "",
+) -> Shown:
+    """The captioners that were measured alike in both directions of a metric; of several settings that of most."""
+    rows, attribute, _ = measured_of(workspace, collection, attribute)
+    known = measures_in(rows)
+    if not known:
+        raise CapbiasError(f"Nothing of {collection} is measured in both directions.", "Score it with --metric dbac.")
+    if metric and metric not in known:
+        raise unknown_name("metric in both directions", metric, known)
+    name = metric or known[0]
+    frame = directions(rows, name)
+    alike = frame[(frame[list(WAY)] == list(ways_measured(frame)[0])).all(axis=1)]
+    shown, text = directions_shown(alike, rows, name), directions_answer(alike, rows, name, attribute)
+    notes = (text.support, text.details, measured_otherwise(frame, alike), *shown.notes)
+    return replace(shown, sentence=text.headline, notes=tuple(filter(None, notes)))
+
+
+def directions_shown(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> Shown:
+    """Rows of `directions` of captioners measured alike as a view, whose sentence is in `directions_answer`."""
+    return Shown(
+        title=f"{name} in both directions",
+        rows=frame,
+        notes=(f"{basis(frame)} Value [{intervals_over(rows)}]. {BELOW_TABLE}", of_tasks(ADVICE, name)),
+        table=directions_table(frame, rows, name),
+        chart=lambda: plane(frame, name),
+    )
 
 
 def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import comparison
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.published import published_results
+from capbias_core.measures.options import Option
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import counted
 from capbias_core.views import charts
 from capbias_core.views.charts import cut
-from capbias_core.views.consistency import CLEAR
+from capbias_core.views.consistency import CLEAR, agreement, variation
+from capbias_core.views.published import measured_of
 from capbias_core.views.results import Comparison, ranking
-from capbias_core.views.sentence import Answer, best_text, better_text, measure, number
-from capbias_core.views.tables import value_text
+from capbias_core.views.sentence import Answer, best_text, better_text, intervals_over, measure, number
+from capbias_core.views.tables import result_columns, value_text
+from capbias_core.views.view import Shown
 from capbias_core.workspace.store import Workspace
 
 # A metric with its direction and what it was measured on (see aggregate/variants.py).
@@ -56,6 +62,77 @@ PRINTED = {
     "repro_age": Printed("Reproduction of LIC: age, three encoders", "repro", ("4",)),
     "imgcap2": Printed("ImageCaptioner²: gender, two encoders", "imgcap2", ("4",)),
 }
+
+
+def encoders(
+    workspace: Workspace,
+    collection: Annotated[str, Option("the collection (default: none, with --printed)", metavar="NAME")] = "",
+    attribute: Annotated[str, Option("the attribute (default: as the page Answer)", metavar="NAME")] = "",
+    metric: Annotated[str, Option("a metric that encoders measured (default: LIC)", metavar="NAME")] = "",
+    printed: Annotated[str, Option("values of a paper instead of measured ones", choices=tuple(PRINTED))] = "",
+) -> Shown:
+    """Scores by encoder, measured in a collection or printed in a paper, and whether they lead to one conclusion."""
+    if bool(collection) == bool(printed):
+        raise CapbiasError("Values are of a collection, or printed in a paper.", "Give --collection or --printed.")
+    rows, values = printed_scores(published_results(), printed) if printed else pd.DataFrame(), BINARY
+    if collection:
+        rows, attribute, values = measured_of(workspace, collection, attribute)
+        rows = rows[rows["encoder"] != ""]
+    known = {}
+    for series in series_of(rows):
+        known.setdefault(series[0], series)
+    if not known:
+        raise CapbiasError(f"Nothing of {collection} is measured with an encoder.", "Score it with --metric lic.")
+    if metric and metric not in known:
+        raise unknown_name("metric by encoder", metric, known)
+    able = rows[comparison.learned(rows, {attribute: values})]
+    text = answer_of(workspace, rows, able, values, PRINTED[printed].title if printed else "")
+    series, looks = known[metric or next(iter(known))], charts.captioner_looks(rows["model"])
+    shown = encoders_shown(workspace, rows, series, able, values, looks)
+    notes = (text.support, comparison.unlearned_note(rows, {attribute: values}), *shown.notes)
+    return replace(shown, sentence=text.headline, notes=tuple(filter(None, notes)))
+
+
+def answer_of(workspace: Workspace, rows: pd.DataFrame, able: pd.DataFrame, values: int, printed: str = "") -> Answer:
+    """`encoders_answer` of result rows. able: those of encoders better than chance. values, printed: as there, and as
+    of `sensitivity_of`."""
+    judged = {named(each): sensitivity_of(workspace, rows_of(able, each), values) for each in answering(able)}
+    weak = [name for name in dict.fromkeys(rows["encoder"]) if name not in set(able["encoder"])]
+    return encoders_answer(judged, printed, weak)
+
+
+def encoders_shown(
+    workspace: Workspace,
+    rows: pd.DataFrame,
+    series: Series,
+    able: pd.DataFrame,
+    values: int,
+    looks: dict[str, charts.Look],
+    grey: pd.DataFrame | None = None,
+) -> Shown:
+    """One series as a view, whose sentence is in `answer_of`; its rows are those of all series, with their variation
+    and agreement.
+
+    able: those of encoders better than chance, which are judged and drawn; if there are none, all are drawn. values:
+    how many the attribute has. looks: of captioners. grey: printed values beside.
+    """
+    every, compared = rows_of(rows, series), rows_of(able, series)
+    drawn = compared if len(compared) else every  # an encoder no better than chance would stretch the axis
+    beside = every.iloc[:0] if grey is None else grey
+    repeated = f" (colours repeat after {len(charts.COLOURS)})" if len(looks) > len(charts.COLOURS) else ""
+    lines = f" Lines are intervals, {intervals_over(drawn)}." if (drawn["paper"] == "measured").any() else ""
+    overlaid = " Grey: published values of captioners with the same name." if len(beside) else ""
+    return Shown(
+        title=f"{named(series)} of each captioner by each encoder",
+        rows=result_columns(pd.concat([rows, variation(able), agreement(able)])),
+        notes=(
+            f"Colour: captioner{repeated}. Shape: encoder.{lines}{overlaid} {METRICS[series[0]].explanation}",
+            f"Value ± standard deviation over seeds [{intervals_over(every)}].",
+            *filter(None, (seeds_note(every), devices_note(every))),
+        ),
+        table=encoders_table(every, sensitivity_of(workspace, compared, values)),
+        chart=lambda: scores_by_encoder(drawn, beside, series, values, looks),
+    )
 
 
 def printed_scores(published: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -189,8 +266,8 @@ def encoders_answer(found: dict[str, comparison.Sensitivity], printed: str = "",
             )
         return Answer(
             "Not tested yet: only one encoder has results.",
-            f"So far: {', '.join(names) or 'no encoder has scored LIC or DBAC'}. Run a sweep below, or choose "
-            "published values under Values.",
+            f"So far: {', '.join(names) or 'no encoder has scored LIC or DBAC'}. Run a sweep over encoders, or look at "
+            "published values.",
         )
     first, parts = next(iter(judged.values())), []
     for name, own in judged.items():

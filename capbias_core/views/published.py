@@ -21,7 +21,8 @@ from capbias_core.views import results
 from capbias_core.views.rows import dots_chart
 from capbias_core.views.sentence import limit, measure, number
 from capbias_core.views.view import Shown
-from capbias_core.workspace.conditions import ORIGINAL, condition_of, suggested_condition
+from capbias_core.workspace.conditions import ORIGINAL, condition_of, originals, suggested_condition
+from capbias_core.workspace.labels import attribute_of, table_with
 from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import CONSTANT
 
@@ -288,6 +289,15 @@ def measured_rows(
     known = {item.name: condition_of(item) for item in workspace.items("captions", collection)}
     whose = [known.get(name, (name, ORIGINAL)) for name in rows["model"]]
     return rows.assign(captioner=[name for name, _ in whose], masked=[condition for _, condition in whose])
+
+
+def measured_of(workspace: Workspace, collection: str, attribute: str = "") -> tuple[pd.DataFrame, str, int]:
+    """`measured_rows` of the unmasked captioners and one attribute, its name, and how many values it has. attribute:
+    its name (default: as on the page Answer)."""
+    attribute = attribute or results.first_attribute(workspace, collection)
+    details = attribute_of(table_with(workspace.items("attributes", collection), attribute), attribute)[0]
+    rows, names = measured_rows(workspace, collection), originals(workspace.items("captions", collection))
+    return rows[(rows["attribute"] == attribute) & rows["model"].isin(names)], attribute, len(details.values)
 
 
 def of_originals(measured: pd.DataFrame) -> pd.DataFrame:

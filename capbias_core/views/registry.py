@@ -10,6 +10,8 @@ from capbias_core.views.alignment import align
 from capbias_core.views.change import change, change_words
 from capbias_core.views.conditions import conditions
 from capbias_core.views.consistency import agreement_shown, anonymous_bench
+from capbias_core.views.directions import both_directions
+from capbias_core.views.encoders import encoders
 from capbias_core.views.groups import leakage_by_group
 from capbias_core.views.known_answer import known_answer
 from capbias_core.views.leaderboard import leaderboard
@@ -145,6 +147,29 @@ images; to_neutral: the value minus the metric's neutral point (chance, for LIC_
 
 One row per metric and cut: of (the captioner), cut, words (average caption length), then the columns of `score`.
 Captions shorter than a cut stay whole. The human captions are not cut.""",
+    ),
+    "directions": View(
+        "Do captions over-reveal the value, the objects, or both?",
+        both_directions,
+        WORKSPACE,
+        example="""\
+  capbias score --collection coco --attribute gender --metric dbac dba
+  capbias view directions --collection coco --attribute gender
+
+One row per captioner with both directions measured: A->T from the value to the task words, T->A back, each with its
+95% interval (_low, _high) and n. Of several settings those of most captioners are shown.""",
+    ),
+    "encoders": View(
+        "Does the verdict hold for every encoder?",
+        encoders,
+        WORKSPACE,
+        example="""\
+  capbias score --collection coco --attribute gender --metric lic \\
+    --attacker ngram lstm
+  capbias view encoders --collection coco --attribute gender --output e.svg
+  capbias view encoders --printed dbac_gender --metric DBAC
+
+Rows: the scores of each captioner and encoder, then their variation and agreement, as of `view consistency`.""",
     ),
     "consistency": View(
         "Does the choice of encoder change the result? Agreement between encoders, for each metric of a table",

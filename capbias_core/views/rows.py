@@ -15,7 +15,7 @@ from capbias_core.views.tables import result_columns, row_table
 from capbias_core.views.view import Shown
 
 MOST_DOTS = 400
-TALLEST, DOT = 40, 18  # pixels of a panel's title and axis, and of a dot
+PANEL, DOT, GAP = 40, 18, 70  # pixels of an empty panel, of a dot, and between panels
 
 
 def shown_rows(
@@ -35,7 +35,7 @@ def rows_chart(rows: pd.DataFrame):
     neutral = {
         measure(name, way): METRICS[name].neutral(2)
         for name, way in set(zip(rows["metric"], rows["direction"], strict=True))
-        if name in METRICS and METRICS[name].neutral(2) == 0
+        if name in METRICS and METRICS[name].neutral(2) == 0 and METRICS[name].range[0] < 0
     }
     return dots_chart(rows.assign(label=labels, panel=panels), neutral)
 
@@ -53,14 +53,14 @@ def dots_chart(rows: pd.DataFrame, neutral: dict[str, float] | None = None):
     from plotly.subplots import make_subplots
 
     panels = {str(name): part for name, part in known.groupby("panel", sort=False)}
-    sizes = [TALLEST + DOT * len(part) for part in panels.values()] or [TALLEST]
-    height = MARGINS + sum(sizes) + TALLEST * (len(sizes) - 1)
+    sizes = [PANEL + DOT * len(part) for part in panels.values()] or [PANEL]
+    height = MARGINS + sum(sizes) + GAP * (len(sizes) - 1)
     figure = make_subplots(
         rows=len(sizes),
         cols=1,
         subplot_titles=[escape(name) for name in panels],
         row_heights=sizes,
-        vertical_spacing=TALLEST / height if len(sizes) > 1 else 0,
+        vertical_spacing=GAP / height if len(sizes) > 1 else 0,
     )
     for place, (name, part) in enumerate(panels.items(), start=1):
         labels = part["label"].map(lambda label: escape(str(label)))
@@ -78,7 +78,8 @@ def dots_chart(rows: pd.DataFrame, neutral: dict[str, float] | None = None):
             col=1,
         )
         order = list(dict.fromkeys(labels))[::-1]
-        figure.update_yaxes(categoryorder="array", categoryarray=order, automargin=True, row=place, col=1)
+        ends = [-0.7, len(order) - 0.3]
+        figure.update_yaxes(categoryorder="array", categoryarray=order, range=ends, automargin=True, row=place, col=1)
         figure.update_xaxes(zeroline=False, row=place, col=1)
         if neutral and name in neutral:
             figure.add_vline(x=neutral[name], line={"dash": "dash", "color": GREY, "width": 1.5}, row=place, col=1)

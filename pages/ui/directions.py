@@ -8,27 +8,19 @@ from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.views import directions as direction_views
 from capbias_core.views.published import measured_rows
-from capbias_core.views.sentence import intervals_over, named_notes, variants_warning
+from capbias_core.views.sentence import named_notes, variants_warning
 from capbias_core.workspace.conditions import originals
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, captions_and_labels
 from pages.ui.base import box, errors, label_caveats, note
-from pages.ui.drawing import draw_chart, draw_first_columns
 from pages.ui.runs import answer_box, start_button, to_do
+from pages.ui.shown import draw_shown
 
 SEEDS = 5
 FIRST_COLUMNS = 4
 WHAT = (
     "A captioner can over-reveal the person's {attribute} (A→T) or the objects in the image (T→A). Each captioner is a "
     "point in the chart."
-)
-ADVICE = (
-    "Images to add to the training set follow the DBAC paper's advice; capbias has not tested that it helps. It "
-    "is given only where a direction is shown."
-)
-BELOW_TABLE = (
-    "± is the standard deviation over attacker seeds. A direction is shown if every variant that was measured has its "
-    "sign, and if reading captions adds to an attacker that reads no text; all by their intervals."
 )
 
 
@@ -66,16 +58,13 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
             note(otherwise)
         if warning := variants_warning(rows):
             note(f"⚠ {warning}")
-        draw_chart(
-            direction_views.plane(shown, name),
-            key="plane",
-            alt=f"{name} in both directions",
+        draw_shown(
+            direction_views.directions_shown(shown, rows, name),
+            "plane",
             headline=text.headline,
             legend=f"{text.support} {text.details}",
+            first=FIRST_COLUMNS,
         )
-        both = direction_views.directions_table(shown, rows, name)
-        draw_first_columns(both, FIRST_COLUMNS, "both_directions", alt="Both directions of each captioner")
-        note(f"{direction_views.basis(shown)} Value [{intervals_over(rows)}]. {BELOW_TABLE}")
 
         def run_notes() -> list[str]:  # such as whose objects were read
             metrics = [metric for metric, _ in direction_views.MEASURES[name].values()]
@@ -84,9 +73,7 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
             return named_notes([(run.spec.model, run.notes) for run in workspace.runs_of(list(ids)).values()])
 
         notes = cached.once(workspace, "notes", run_notes)
-        label_caveats(
-            {attribute: table}, [direction_views.of_tasks(ADVICE, name), direction_views.explained(name), *notes]
-        )
+        label_caveats({attribute: table}, [direction_views.explained(name), *notes])
     else:
         box("Nothing is measured in both directions yet.", WHAT.format(attribute=attribute))
     if human is None:

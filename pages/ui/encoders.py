@@ -13,16 +13,14 @@ from capbias_core.attackers.device import DEVICES
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results, read_human_scores
 from capbias_core.measures.options import MOST_SEEDS
-from capbias_core.measures.registry import METRICS
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.types import counted
 from capbias_core.views import encoders as encoder_views
-from capbias_core.views.charts import COLOURS, captioner_looks
+from capbias_core.views.charts import captioner_looks
 from capbias_core.views.consistency import agreement, alignment, variation
 from capbias_core.views.published import measured_rows
-from capbias_core.views.sentence import intervals_over, measure
-from capbias_core.views.tables import to_csv
+from capbias_core.views.sentence import measure
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.limited import within_limits
@@ -32,6 +30,7 @@ from pages.ui.bar import LABELS, Bar, attribute_names, empty_state, lacking
 from pages.ui.base import MASKED_TOO, errors, label_caveats, note, show_error
 from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.runs import answer_box, start_button
+from pages.ui.shown import draw_shown
 from pages.ui.uploads import uploaded_path
 
 MEASURED, NONE = "measured here", "none"
@@ -110,17 +109,8 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         return source
     values = len(attribute_of(table, attribute)[0].values) if here and table else 2
     above_chance = once("judged", lambda: rows[learned(rows, {attribute: values})])
-    answers = once(
-        "answers",
-        lambda: {
-            encoder_views.named(series): encoder_views.sensitivity_of(
-                workspace, encoder_views.rows_of(above_chance, series), values
-            )
-            for series in encoder_views.answering(above_chance)
-        },
-    )
-    weak = [name for name in dict.fromkeys(rows["encoder"]) if name not in set(above_chance["encoder"])]
-    text = encoder_views.encoders_answer(answers, "" if here else encoder_views.PRINTED[source].title, weak)
+    title = "" if here else encoder_views.PRINTED[source].title
+    text = once("answer", lambda: encoder_views.answer_of(workspace, rows, above_chance, values, title))
     answer_box(bar, text)
     options = once("series", lambda: encoder_views.series_of(rows))
     series = view.selectbox(
@@ -150,17 +140,12 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     ranks = once("ranks", lambda: encoder_views.rank_chart(compared, sensitivity, looks, values)) if several else None
     charts = 1 + several
 
-    drawn = compared if len(compared) else shown  # an encoder no better than chance would stretch the axis
-    lines = f"Lines are intervals, {intervals_over(drawn)}. " if (drawn["paper"] == "measured").any() else ""
-    repeated = f" (colours repeat after {len(COLOURS)})" if len(looks) > len(COLOURS) else ""
-    overlaid = "Grey: published values of captioners with the same name. " if len(grey) else ""
-    draw_chart(
-        once("scores chart", lambda: encoder_views.scores_by_encoder(drawn, grey, series, values, looks)),
-        key="scores",
-        alt=f"{name} of each captioner by each encoder",
-        notes=f"Colour: captioner{repeated}. Shape: encoder. {lines}{overlaid}{METRICS[series[0]].explanation}",
+    draw_shown(
+        once("view", lambda: encoder_views.encoders_shown(workspace, rows, series, above_chance, values, looks, grey)),
+        "scores",
         headline=text.headline,
         presented=(1, charts),
+        folded=f"{name} by encoder and captioner: table",
     )
     if here and overlay != NONE and grey.empty:
         note(f"No published {measure(*series[:2])} for these captioners ({encoder_views.PRINTED[overlay].title}).")
@@ -168,15 +153,6 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         note(f"{unlearned} They are in the table alone.")
     if several:
         _variation_across_encoders(bar, above_chance, published, source, overlay, looks, charts)
-    with st.expander(f"{name} by encoder and captioner: table", key="scores_open"):
-        draw_table(
-            once("scores table", lambda: encoder_views.encoders_table(shown, sensitivity)),
-            alt="Every captioner by every encoder",
-        )
-        note(
-            f"Value ± standard deviation over seeds [{intervals_over(shown)}]. "
-            + " ".join(filter(None, (encoder_views.seeds_note(shown), encoder_views.devices_note(shown))))
-        )
     folded = st.expander(f"Ranks by {name}, encoder by encoder", key="ranks_open", on_change="rerun")
     if several and folded.open:
         with folded:
@@ -187,14 +163,6 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
                 draw_chart(ranks, key="ranks", alt=alt, notes=encoder_views.ranks_note(compared, values))
     with st.expander("Agreement between encoders", key="agreement_open"):
         _agreement_between_encoders(bar, compared)
-    st.download_button(
-        "CSV",
-        lambda: to_csv(pd.concat([rows, variation(above_chance), agreement(above_chance)])),
-        "encoders.csv",
-        "text/csv",
-        key="csv",
-        on_click="ignore",
-    )
     return source
 
 
