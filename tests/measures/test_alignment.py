@@ -243,7 +243,7 @@ def test_align_prints_a_row_a_delta(tmp_path, capsys, monkeypatch):
     for name, texts in (("human", human), ("sat", model)):
         captions_of(texts).to_csv(tmp_path / f"{name}.csv", index=False)
     (tmp_path / "glove.txt").write_bytes(GLOVE)
-    monkeypatch.setattr("capbias_core.cli.views.has_java", lambda: False)
+    monkeypatch.setattr("capbias_core.views.alignment.has_java", lambda: False)
     monkeypatch.setattr(measure, "has_java", lambda: False)
     monkeypatch.chdir(tmp_path)
     asked = ["view", "align", "--captions", "sat.csv", "--references", "human.csv", "--vectors", "glove.txt"]
