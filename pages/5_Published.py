@@ -73,6 +73,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     draw_shown(
         replace(shown, chart=None),  # a page has room for the table alone
         "published",
+        boxed=True,
         styled=lambda style: style.map(
             lambda text: published_views.CELLS.get(text, ""), subset=[published_views.HOLDS]
         ),

@@ -201,7 +201,10 @@ def leakage_of_runs(workspace: Workspace, attribute: str, runs: Mapping[str, Run
     elif left_out := max(map(cells_left_out, runs.values()), default=0):
         notes.append(no_beyond(left_out))
     frame = pd.DataFrame(rows)
-    dots = frame.assign(panel=frame["group"], label=frame["captioner"])
+    # The groups' values share an axis, so that they can be compared.
+    whole = frame["group"].isin({group for of in values.values() for group in of})
+    label = frame["captioner"].where(~whole, frame["captioner"] + " · " + frame["group"])
+    dots = frame.assign(panel=frame["group"].where(~whole, "LIC_M"), label=label)
     return Shown(f"Leakage by group of {attribute}", frame, "", tuple(notes), table, lambda: dots_chart(dots))
 
 

@@ -116,7 +116,7 @@ def _sweeps(bar: Bar, request: Question) -> None:
     delta = request.options["alignment"]["delta"]
     notes = list(dict.fromkeys(text for run in runs.values() for text in run.notes))
     shown = sweep_shown(tables, primary, delta, notes)
-    draw_shown(shown, "sweep", headline=shown.sentence, folded=f"The numbers of {primary}")
+    draw_shown(shown, "sweep", boxed=True, headline=shown.sentence, folded=f"The numbers of {primary}")
 
 
 def _compare_alignments(bar: Bar, request: Question, table: Item) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from capbias_core.views.view import Shown, exported
-from pages.ui.base import note
+from pages.ui.base import box, note
 from pages.ui.drawing import draw_chart, draw_first_columns, draw_table
 
 FILES = {"csv": "CSV", "tex": "LaTeX"}
@@ -19,6 +19,7 @@ def draw_shown(
     shown: Shown,
     key: str,
     *,
+    boxed: bool = False,
     headline: str = "",
     legend: str = "",
     presented: tuple[int, int] = (1, 1),
@@ -29,11 +30,15 @@ def draw_shown(
 ) -> Any:
     """Draws a view. Returns its table.
 
-    headline, legend, presented: of a chart that is presented (`draw_chart`). folded: title of an expander for the
-    table. first: how many columns are shown at first (default: all). styled: sets colours of cells. settings: what
-    st.dataframe takes.
+    boxed: sentence and first note as the answer of the page. headline, legend, presented: of a chart that is presented
+    (`draw_chart`). folded: title of an expander for the table. first: how many columns are shown at first (default:
+    all). styled: sets colours of cells. settings: what st.dataframe takes.
     """
-    if shown.sentence:
+    notes = shown.notes
+    if boxed:
+        box(shown.sentence, notes[0])
+        notes = notes[1:]
+    elif shown.sentence:
         st.markdown(shown.sentence)
     figure = shown.chart() if shown.chart else None
     if figure:
@@ -46,7 +51,7 @@ def draw_shown(
         else:
             drawn = draw_table(styled(shown.for_reader.style) if styled else shown.for_reader, **settings)
         downloads(shown, key)
-    for line in shown.notes:
+    for line in notes:
         note(line)
     return drawn
 
