@@ -21,7 +21,7 @@ from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.account import SAMPLES, SETS, WHOLE
 from capbias_core.load.labels import RULES
 from capbias_core.measures.base import Measure
-from capbias_core.measures.options import Attacked, Described, Option, Options, Seeded
+from capbias_core.measures.options import Attacked, Described, Option, Options
 from capbias_core.question import OF_FILES, Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.typed import fields_of
@@ -152,14 +152,6 @@ class Training(choices_of(Attacked, "attacker", "device", "deterministic", "merg
 
 
 UNTRAINED = Training()  # as if none of its flags was given
-
-# The flag of commands that draw seeds and are no measure themselves.
-SeedsFlag = Annotated[int | None, option_flag("seeds", Seeded, ATTACKERS)]
-
-
-def drawn(seeds: int | None) -> int:
-    """How many seeds. Raises CapbiasError for a number out of bounds."""
-    return Seeded.seeds if seeds is None else Seeded(seeds=seeds).seeds
 
 
 def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:

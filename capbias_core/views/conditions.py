@@ -144,7 +144,7 @@ def conditions(
             objects=digest,
         )
         parts.append(own)
-        headlines.append(condition_answer(own, name, of).headline)
+        headlines += [condition_answer(own, name, of).headline] if "LIC_M" in set(own["metric"]) else []
     rows = pd.concat(parts, ignore_index=True)[list(COLUMNS)]
     if rows.empty:
         if measured:
