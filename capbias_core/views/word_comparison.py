@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -51,6 +51,7 @@ ONE_TRAINING = (
 )
 MEANING = "Value: average contribution of a word to the logit of captions with it, toward the value it pushes toward."
 GREY_MEANS = "Grey: the interval contains 0, or the word was not tested."
+BOLD_MEANS = "Bold: the word adds more, or less, than in human captions."
 
 
 def comparison_of(workspace: Workspace, collection: str, scored: RunRow, references: str = "") -> RunRow | None:
@@ -157,14 +158,6 @@ def with_ends(row: Any, side: str) -> str:
     return with_interval(row[side], row[low], row[high], 2)
 
 
-def against_human(row: Any) -> str:
-    """Whether a word of `word_table` adds more (↑) or less (↓) than in human captions; '' if the interval of the
-    difference contains 0."""
-    if row["significant"] != YES:
-        return ""
-    return "↑" if abs(row["captioner"]) > abs(row["human"]) else "↓"
-
-
 def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:
     """The function words among some words; computed once, then kept in the workspace."""
     words = tuple(words)
@@ -257,12 +250,18 @@ def word_cells(rows: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(n=[f"{number:,.0f}" for number in rows["n"]], kind=rows["kind"])
 
 
-def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional: Collection[str]):
+def word_chart(
+    words: pd.DataFrame,
+    attribute: Attribute,
+    name: str,
+    functional: Collection[str] = (),
+    link: Callable[[str], str] | None = None,
+):
     """A dot per word for what it adds to the logit, with its interval, grey if that contains 0; if words were compared,
     a hollow dot for human captions, and the names of words that differ in bold.
 
-    words: of `top_words`. name: the captioner. functional: words that are marked as function words. Of two values a dot
-    to the left pushes toward the first.
+    words: of `top_words`. name: the captioner. functional: words that are marked as function words. link: word to the
+    address of its captions. Of two values a dot to the left pushes toward the first.
     """
     two, compared = len(attribute.values) == 2, "human" in words
     sign = np.where(words["toward"] == 0, -1, 1) if two else np.ones(len(words))
@@ -273,7 +272,8 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional:
         marks = [FUNCTION] if row["word"] in functional else []
         marks += [] if two else [escape(attribute.values[row["toward"]])]
         label = escape(row["word"]) + (f" ({', '.join(marks)})" if marks else "")
-        labels.append(f"<b>{label}</b>" if compared and row["significant"] == YES else label)
+        label = f"<b>{label}</b>" if compared and row["significant"] == YES else label
+        labels.append(f'<a href="{escape(link(row["word"]))}" target="_self">{label}</a>' if link else label)
     figure, place = graph_objects().Figure(), np.arange(len(rows))
     colours = np.where(rows["shown"] < 0, ORANGE_MARK, BLUE_MARK) if two else np.full(len(rows), BLUE_MARK)
     hover = [f"{signed(row['shown'], 3)} in {row['count']:,} captions" for _, row in rows.iterrows()]
