@@ -31,7 +31,7 @@ from capbias_core.views.objects import (
     score_chart,
     scores_by_object,
 )
-from capbias_core.views.pictures import figure_data
+from capbias_core.views.pictures import HEIGHT, figure_data
 from capbias_core.views.results import attribute_of_run, references_read
 from capbias_core.views.sentence import intervals_over
 from capbias_core.views.tables import value_parts
@@ -52,19 +52,25 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line) }
 .long td { overflow-wrap: anywhere } .long td:first-child { overflow-wrap: normal }
 .small { color: var(--soft); font-size: .9rem } pre { background: var(--box); padding: .8rem; overflow-x: auto }
-li { margin: .3rem 0 }
+li { margin: .3rem 0 } @media (scripting: none) { .chart { min-height: 0 !important } }
 """
-# Draws each chart in the ink of the page, with a button that saves it as SVG.
+# Draws each chart when it comes into view, in the ink of the page, with a button that saves it as SVG.
 DRAW = """
 const ink = getComputedStyle(document.body).color, clear = "rgba(0,0,0,0)"
 const axis = {automargin: true, gridcolor: "rgba(128,128,128,.25)", zerolinecolor: "rgba(128,128,128,.5)"}
 const theme = {paper_bgcolor: clear, plot_bgcolor: clear, font: {color: ink}, xaxis: axis, yaxis: axis}
-for (const place of document.querySelectorAll(".chart")) {
+function draw(place) {
+  seen.unobserve(place)
   const {data, layout} = JSON.parse(place.firstElementChild.textContent)
   const image = {format: "svg", filename: place.getAttribute("aria-label")}
   const config = {responsive: true, displaylogo: false, modeBarButtons: [["toImage"]], toImageButtonOptions: image}
   Plotly.newPlot(place, data, {...layout, template: {layout: theme}}, config)
 }
+const near = {rootMargin: "600px"}
+const seen = new IntersectionObserver(all => all.filter(one => one.isIntersecting).map(one => draw(one.target)), near)
+const places = document.querySelectorAll(".chart")
+places.forEach(place => seen.observe(place))
+addEventListener("beforeprint", () => places.forEach(place => place.matches(".js-plotly-plot") || draw(place)))
 """
 
 
@@ -150,11 +156,12 @@ def _plotly() -> str:
 def _chart(chart: Chart) -> str:
     """A figure as JSON, which DRAW draws; as a table where no script runs."""
     chart.figure.layout.template = None
-    title, figure = escape(chart.title), chart.figure.to_json().replace("<", "\\u003c")
+    title, height = escape(chart.title), chart.figure.layout.height or HEIGHT
+    figure = chart.figure.to_json().replace("<", "\\u003c")
     return (
-        f'<h3>{title}</h3><div class="chart" role="figure" aria-label="{title}">'
+        f'<h3>{title}</h3><div class="chart" role="figure" aria-label="{title}" style="min-height: {height}px">'
         f'<script type="application/json">{figure}</script></div>'
-        f"<noscript>{_table(figure_data(chart.figure))}</noscript>{_small(chart.note)}"
+        f"<noscript>{_table(figure_data(chart.figure).round(3).fillna(''))}</noscript>{_small(chart.note)}"
     )
 
 

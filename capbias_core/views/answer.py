@@ -107,10 +107,11 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: i
 # tables
 
 STYLE = f"""<style>
-.cb-table {{border-collapse: collapse; margin: .2rem 0 .4rem; font-variant-numeric: tabular-nums; text-align: left}}
+.cb-table {{border-collapse: collapse; margin: .2rem 0 .4rem; font-variant-numeric: tabular-nums}}
 .cb-table :is(th, td) {{padding: .25rem 1.2rem .25rem 0; vertical-align: baseline; font-weight: normal;
-  border: none; overflow-wrap: anywhere}}
+  border: none; overflow-wrap: anywhere; text-align: left}}
 .cb-table thead th {{font-size: .85rem; opacity: .75}}
+.cb-table td:has(a) {{min-width: 13rem}}
 .cb-table a {{color: inherit; text-decoration: underline; text-underline-offset: 3px; text-decoration-color: {GREY}}}
 </style>"""
 

@@ -15,7 +15,15 @@ import pandas as pd
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import Attribute, counted
-from capbias_core.views.sentence import Second, better_text, differ_in_length, interval, interval_over, measure
+from capbias_core.views.sentence import (
+    Second,
+    better_text,
+    differ_in_length,
+    interval,
+    interval_over,
+    intervals_over,
+    measure,
+)
 
 # colours and marks
 
@@ -321,13 +329,15 @@ def interval_chart(
     figure.update_layout(annotations=[*figure.layout.annotations, *shown])
     encoders = [name for name in rows["encoder"].unique() if name]
     title = measure(metric, rows["direction"].iloc[0]) + (f" ({encoders[0]})" if len(encoders) == 1 else "")
+    better = better_text(metric, len(attribute.values))
+    over = f"lines: intervals, {intervals_over(rows)}" if rows["ci_low"].notna().any() else ""
     return figure.update_layout(
-        height=MARGINS + ROW * max(len(rows), 2),
-        margin={"l": 10, "r": 20 + LETTER * max(len(line) for tail in tails for line in tail), "t": 34, "b": 46},
+        height=MARGINS + 18 + ROW * max(len(rows), 2),
+        margin={"l": 10, "r": 20 + LETTER * max(len(line) for tail in tails for line in tail), "t": 34, "b": 64},
         showlegend=False,
-        xaxis={"title": {"text": f"{title} ({better_text(metric, len(attribute.values))})"}, "zeroline": False},
+        xaxis={"title": {"text": two_lines(f"{title} ({better})", over)}, "zeroline": False},
         yaxis={"tickvals": list(rows.index), "ticktext": labels, "range": [-0.7, len(rows) - 0.4], "automargin": True}
-        | {"showgrid": False},
+        | {"showgrid": False, "zeroline": False},
         dragmode=False,
     )
 

@@ -104,12 +104,12 @@ def figure_data(figure: Any) -> pd.DataFrame:
 
 def _trace(figure: Any, trace: Any) -> pd.DataFrame:
     axes = {axis: figure.layout[f"{axis}axis{(getattr(trace, f'{axis}axis', None) or axis)[1:]}"] for axis in "xy"}
-    titles = {"panel": None} | {f"{axis}_title": _text(axes[axis].title.text) for axis in "xy"}
+    titles = {"panel": None} | {f"{axis}_title": _plain(axes[axis].title.text) for axis in "xy"}
     across, up = (axes[axis].domain or (0, 1) for axis in "xy")
     for note in figure.layout.annotations:  # the title over a panel is a text in the middle of its upper edge
         on_paper = (note.xref, note.yref) == ("paper", "paper") and None not in (note.x, note.y)
         if on_paper and abs(note.x - sum(across) / 2) < NEAR and abs(note.y - up[1]) < NEAR:
-            titles["panel"] = _text(note.text)
+            titles["panel"] = _plain(note.text)
             break
     if trace.type == "heatmap":
         table = pd.DataFrame(trace.z, index=list(trace.y), columns=list(trace.x))
@@ -124,12 +124,12 @@ def _trace(figure: Any, trace: Any) -> pd.DataFrame:
             middle = pd.to_numeric(table[axis])
             table[f"{axis}_low"], table[f"{axis}_high"] = middle - list(below), middle + list(error.array)
     if isinstance(trace.hovertext, tuple) and len(trace.hovertext) == len(table):
-        table["about"] = [_text(TAG.sub("", BREAK.sub("; ", text or ""))) for text in trace.hovertext]
+        table["about"] = [_plain(text or "") for text in trace.hovertext]
     table = table.dropna(subset=list(values))
     for axis in values:
         # The first line of the label of the nearest tick: dots of one name lie a little above and below it.
         ticks, labels = axes[axis].tickvals or (), axes[axis].ticktext or ()
-        named = {at: _text(TAG.sub("", BREAK.split(label)[0])) for at, label in zip(ticks, labels, strict=False)}
+        named = {at: _plain(BREAK.split(label)[0]) for at, label in zip(ticks, labels, strict=False)}
         if named:
             table[axis] = [named.get(round(value), value) for value in table[axis]]
     return table.assign(**titles)
@@ -138,6 +138,11 @@ def _trace(figure: Any, trace: Any) -> pd.DataFrame:
 def _text(value: Any) -> Any:
     """A name as it is, without the escapes that a figure needs."""
     return unescape(value) if isinstance(value, str) else value
+
+
+def _plain(text: str | None) -> str | None:
+    """A text of a figure in one line, without markup."""
+    return text and _text(TAG.sub("", BREAK.sub("; ", text)))
 
 
 if __name__ == "__main__":

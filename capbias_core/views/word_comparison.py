@@ -25,7 +25,7 @@ from capbias_core.prepare import tasks
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED
 from capbias_core.types import Attribute, counted
 from capbias_core.views.captions import SAME, CaptionScores
-from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
+from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects, two_lines
 from capbias_core.views.results import current_runs
 from capbias_core.views.sentence import signed, with_interval
 from capbias_core.views.tables import to_text
@@ -51,6 +51,7 @@ ONE_TRAINING = (
 )
 MEANING = "Value: average contribution of a word to the logit of captions with it, toward the value it pushes toward."
 GREY_MEANS = "Grey: the interval contains 0, or the word was not tested."
+LINK = "color:inherit;text-decoration:underline"
 BOLD_MEANS = "Bold: the word adds more, or less, than in human captions."
 
 
@@ -273,7 +274,9 @@ def word_chart(
         marks += [] if two else [escape(attribute.values[row["toward"]])]
         label = escape(row["word"]) + (f" ({', '.join(marks)})" if marks else "")
         label = f"<b>{label}</b>" if compared and row["significant"] == YES else label
-        labels.append(f'<a href="{escape(link(row["word"]))}" target="_self">{label}</a>' if link else label)
+        labels.append(
+            f'<a href="{escape(link(row["word"]))}" target="_self" style="{LINK}">{label}</a>' if link else label
+        )
     figure, place = graph_objects().Figure(), np.arange(len(rows))
     colours = np.where(rows["shown"] < 0, ORANGE_MARK, BLUE_MARK) if two else np.full(len(rows), BLUE_MARK)
     hover = [f"{signed(row['shown'], 3)} in {row['count']:,} captions" for _, row in rows.iterrows()]
@@ -323,12 +326,12 @@ def word_chart(
         x=[None], y=[None], mode="markers", marker={"size": 11, "color": BLUE_MARK}, name=title, hoverinfo="skip"
     )
     figure.add_vline(x=0, line={"color": GREY, "width": 1.5})
-    ends = f"← {attribute.values[0]} · added to the logit on average · {attribute.values[1]} →"
+    ends = two_lines(escape(f"← {attribute.values[0]} · {attribute.values[1]} →"), "added to the logit on average")
     return figure.update_layout(
-        height=MARGINS + 27 * max(len(rows), 3),
-        margin={"l": 10, "r": 10, "t": 34, "b": 46},
+        height=MARGINS + 18 + 27 * max(len(rows), 3),
+        margin={"l": 10, "r": 10, "t": 34, "b": 64},
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "reversed"},
-        xaxis={"title": {"text": escape(ends) if two else "added to the logit of the value on average"}},
+        xaxis={"title": {"text": ends if two else "added to the logit of the value on average"}},
         yaxis={"tickvals": list(place), "ticktext": labels, "automargin": True, "range": [-0.8, len(rows) - 0.2]},
         dragmode=False,
     )

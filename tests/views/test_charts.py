@@ -180,7 +180,7 @@ def test_intervals_of_captioners_have_their_numbers_beside_them():
     # One captioner has no letters, lengths that hardly differ are left out, and so is an interval that is missing.
     alone = ROWS[1:].assign(metric="LIC_M", ci_low=None, ci_high=None, spread=None)
     figure = charts.interval_chart(alone, "LIC_M", ATTRIBUTE, {"sat": "a"}, words={"sat": 10.0, "nic": 10.1})
-    assert [note.text for note in figure.layout.annotations] == ["chance 50", "−1.0"]
+    assert [note.text for note in figure.layout.annotations] == ["chance 25", "−1.0"]
     assert "words" not in figure.layout.yaxis.ticktext[0] and "std" not in figure.data[0].hovertext[0]
 
 
