@@ -276,9 +276,10 @@ def _report(
             "which are found by content."
         )
     )
+    below = [said.support, said.details, said.warning, *elsewhere] if said else []
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
-        answer=(said.headline, " ".join([said.support, said.details, *elsewhere])) if said else ("", ""),
+        answer=(said.headline, " ".join(filter(None, below))) if said else ("", ""),
         tables=in_blocks(scores_table(rows, cell=report_cell)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,

@@ -16,9 +16,10 @@ from capbias_core.views.charts import GREY
 from capbias_core.views.directions import CONSTANT, WAY, beside, directions, stated, ways_measured
 from capbias_core.views.encoders import encoder_note
 from capbias_core.views.results import Comparison, current_runs
+from capbias_core.views.sentence import say
 from capbias_core.workspace.store import Workspace
 
-NOT_YET = "Not measured yet."
+NOT_YET = say("answer.not_yet")
 
 
 @dataclass(frozen=True)
@@ -55,28 +56,31 @@ def overview(
     name, model, lines = attribute.name, rows["model"].iloc[0] if len(rows) else "", []
     if attribute.names_values:  # else captions name no value, alone or beside an object
         named = []
-        for metric, text in (("error", f" of 100 captions name the wrong {name}"), ("unnamed", " of 100 name none")):
+        for metric in ("error", "unnamed"):
             of_metric = rows[rows["metric"] == metric]
-            named += [sentence.interval(row) + text for _, row in of_metric.iloc[:1].iterrows()]
+            rates = [sentence.interval(row) for _, row in of_metric.iloc[:1].iterrows()]
+            named += [say(f"answer.{metric}_rate", value=rate, attribute=name) for rate in rates]
         text = f"{'; '.join(named)}." if named else NOT_YET
-        lines.append(Line(f"Does it name the wrong {name}?", text, "Scores", "Table"))
-    lines.append(Line("In which direction?", _direction(rows, attribute, attacker, seeds), "Scores", "Directions"))
+        lines.append(Line(say("answer.ask_wrong", attribute=name), text, "Scores", "Table"))
+    direction = _direction(rows, attribute, attacker, seeds)
+    lines.append(Line(say("answer.ask_direction"), direction, "Scores", "Directions"))
     ran = list(dict.fromkeys(rows[rows["metric"] == "LIC_M"]["encoder"]))
     able = set(rows[learned(rows, {name: len(attribute.values)})]["encoder"])
     weak = [encoder for encoder in ran if encoder not in able]
     if own is not None and model in own.judged:
         note = encoder_note(own, model)
-        others = f"{note[0].upper()}{note[1:]} ({', '.join(own.encoders)})."
+        note = f"{note[0].upper()}{note[1:]}"
+        others = say("answer.encoders_agree", note=note, encoders=", ".join(own.encoders))
     elif len(ran) < LEAST_ENCODERS:
-        others = f"Not tested yet: only {attacker} was run."
+        others = say("answer.encoders_one", attacker=attacker)
     elif weak:
-        others = f"Not comparable: {', '.join(weak)} did no better than chance."
+        others = say("answer.encoders_weak", encoders=", ".join(weak))
     else:
-        others = "Not comparable: other encoders were run with other settings."
-    lines.append(Line("Does another encoder agree?", others, "Scores", "Encoder sensitivity"))
+        others = say("answer.encoders_other")
+    lines.append(Line(say("answer.ask_encoders"), others, "Scores", "Encoder sensitivity"))
     if attribute.names_values:
-        objects = f"Which objects its captions mention with one {name} more often than people do."
-        lines.append(Line("Because of which objects?", objects, "Captions", "Objects"))
+        objects = say("answer.objects", attribute=name)
+        lines.append(Line(say("answer.ask_objects"), objects, "Captions", "Objects"))
     return lines
 
 
@@ -92,15 +96,22 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: i
         way: sentence.with_interval(*(row[f"{way}{end}"] for end in ("", "_low", "_high"))) for way in (A_TO_T, T_TO_A)
     }
     constant = beside(rows, row["model"], attribute.name, row["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
-    alone = f"; an attacker that reads no text gets {sentence.number(constant['value'])}" if constant else ""
-    masked = f"With {attribute.name} words masked" if attribute.masked_words else "With captions as written"
-    alike = (row["encoder"], row["seeds"]) == (attacker, seeds)
-    by = "" if alike else f"By {row['encoder']}, {counted(int(row['seeds']), 'seed')}: "
+    alone = say("answer.direction_alone", value=sentence.number(constant["value"])) if constant else ""
+    masked = "answer.direction_masked" if attribute.masked_words else "answer.direction_as_written"
+    by = ""
+    if (row["encoder"], row["seeds"]) != (attacker, seeds):
+        by = say("answer.direction_by", attacker=row["encoder"], seeds=counted(int(row["seeds"]), "seed"))
     reasons = {way.replace("->", "→"): reason for way, (_, reason) in stated(row, rows, "DBAC").items() if reason}
-    other = "".join(f" {way} shows no direction: {reason}." for way, reason in reasons.items())
-    return (
-        f"{by}{masked}, {sentence.measure('DBAC', A_TO_T)} is {shown[A_TO_T]}{alone}. With objects masked, "
-        f"{sentence.measure('DBAC', T_TO_A)} is {shown[T_TO_A]}.{other}"
+    return say(
+        "answer.direction",
+        by=by,
+        masked=say(masked, attribute=attribute.name),
+        first=sentence.measure("DBAC", A_TO_T),
+        first_value=shown[A_TO_T],
+        alone=alone,
+        second=sentence.measure("DBAC", T_TO_A),
+        second_value=shown[T_TO_A],
+        reasons="".join(say("answer.direction_none", direction=way, reason=why) for way, why in reasons.items()),
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate.estimate import interval_side
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.measures.word_comparison import ENDS
@@ -27,7 +28,7 @@ from capbias_core.types import Attribute, counted
 from capbias_core.views.captions import SAME, CaptionScores
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects, two_lines
 from capbias_core.views.results import current_runs
-from capbias_core.views.sentence import signed, with_interval
+from capbias_core.views.sentence import say, signed, with_interval
 from capbias_core.views.tables import to_text
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.spec import RunSpec
@@ -41,18 +42,12 @@ NEGATED = {side: side for side in ENDS}
 NEGATED |= {low: high for low, high in ENDS.values()} | {high: low for low, high in ENDS.values()}
 MOST = 30  # words of the view `words`
 RARE = 10  # captions with a word, of the captioner or of people; words in fewer are not listed
-INTERVALS = (
-    "Intervals cover seeds and images: an attacker of each seed trains on half of the images and explains the other "
-    "half. They hold for all tested words of a captioner together in 95% of cases (Bonferroni)."
-)
-ONE_TRAINING = (
-    "No intervals: these contributions come from one training. The comparison with human captions trains attackers of "
-    "several seeds, and gives intervals over seeds and images."
-)
-MEANING = "Value: average contribution of a word to the logit of captions with it, toward the value it pushes toward."
-GREY_MEANS = "Grey: the interval contains 0, or the word was not tested."
+INTERVALS = say("words.intervals")
+ONE_TRAINING = say("words.one_training")
+MEANING = say("words.meaning")
+GREY_MEANS = say("words.grey")
 LINK = "color:inherit;text-decoration:underline"
-BOLD_MEANS = "Bold: the word adds more, or less, than in human captions."
+BOLD_MEANS = say("words.bold")
 
 
 def comparison_of(workspace: Workspace, collection: str, scored: RunRow, references: str = "") -> RunRow | None:
@@ -116,7 +111,7 @@ def word_table(corpus: pd.DataFrame, compared: pd.DataFrame | None = None) -> pd
     tested = table.pop("tested").eq(True)
     for name, side in (("certain", "captioner"), ("significant", "difference")):
         low, high = (table[end] for end in ENDS[side])
-        table[name] = np.where(~tested, UNTESTED, np.where((low > 0) | (high < 0), YES, NO))
+        table[name] = np.where(~tested, UNTESTED, np.where(interval_side(low, high) != 0, YES, NO))
     return table.assign(strength=strength)
 
 
@@ -137,19 +132,18 @@ def comparison_sentence(table: pd.DataFrame, attribute: Attribute, name: str) ->
 
     def named(rows: pd.DataFrame) -> str:
         words = [f"{row.word} ({attribute.values[row.toward]})" for row in rows.itertuples()]
-        return f"{', '.join(words[:NAMED])}{f' and {len(words) - NAMED} others' if len(words) > NAMED else ''}"
+        listed, others = ", ".join(words[:NAMED]), len(words) - NAMED
+        return say("words.others", words=listed, count=others) if others > 0 else listed
 
-    n = counted(len(tested), "tested word")
-    where = f"in the captions of {name} than in human captions of the same images"
+    about = {"words": counted(len(tested), "tested word"), "attribute": attribute.name, "captioner": name}
     if differ.empty:
-        return f"Of {n}, none reveals {attribute.name} significantly more or less {where}." if len(tested) else ""
+        return say("words.none", **about) if len(tested) else ""
     more = abs(differ["captioner"]) > abs(differ["human"])
     sentences = []
-    for side, rows in (("more", differ[more]), ("less", differ[~more])):
+    for way, rows in (("more", differ[more]), ("less", differ[~more])):
         if len(rows):
-            reveal = f"{len(rows)} reveal{'s' if len(rows) == 1 else ''}"
-            clause = f"{reveal} it {side}" if sentences else f"Of {n}, {reveal} {attribute.name} {side} {where}"
-            sentences.append(f"{clause}: {named(rows)}.")
+            template = f"words.{'also_' if sentences else ''}{way}{'_one' if len(rows) == 1 else ''}"
+            sentences.append(say(template, count=len(rows), named=named(rows), **about))
     return " ".join(sentences)
 
 

@@ -131,8 +131,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     slides = 2 + (1 + entry.rescores if run else 0)  # sentence, chart, words, a caption to try
     support = f'<div class="cb-legend">{explained(text.support)}</div>'
     present.slide(lambda: st.html(support), text.headline, number=1, of=slides)
-    details, _, warning = text.details.partition(" ⚠ ")
-    answer_box(bar, replace(text, details=f"⚠ {warning}" if warning else ""))
+    answer_box(bar, replace(text, details=""))
     _confirm(bar, comparison, table, comparisons)
     if len(crossed := answer_views.cross_table(rows, model)):
         st.html(crossed.to_html(index=False, border=0, classes="cb-table"))
@@ -226,7 +225,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         ]
     )
     with st.expander("How is this measured?"):
-        note(details)
+        note(text.details)
         note(HOW)
         note(f"{METRICS[metric].title}: {METRICS[metric].explanation} {METRICS[metric].source}.")
         note(
