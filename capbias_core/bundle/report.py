@@ -31,6 +31,7 @@ from capbias_core.views.objects import (
     score_chart,
     scores_by_object,
 )
+from capbias_core.views.palette import VARIABLES
 from capbias_core.views.pictures import HEIGHT, figure_data
 from capbias_core.views.results import attribute_of_run, references_read
 from capbias_core.views.sentence import intervals_over
@@ -45,7 +46,7 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); margin: 2rem auto;
   max-width: 62rem; padding: 0 1rem }
 h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2.2rem } h3 { font-size: 1rem; margin-bottom: .3rem }
-.answer { background: var(--box); border-left: 4px solid #3B82D0; padding: .8rem 1rem }
+.answer { background: var(--box); border-left: 4px solid var(--cb-blue); padding: .8rem 1rem }
 .answer b { font-size: 1.15rem } .answer p { margin: .4rem 0 0 }
 .wide { overflow-x: auto; margin-bottom: 1.2rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem }
@@ -123,7 +124,7 @@ def report_html(parts: ReportParts) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             # Only these scripts run, whatever a name or a caption holds.
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            f"<title>{escape(parts.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
+            f"<title>{escape(parts.title)}</title>\n<style>{VARIABLES}{STYLE}</style>\n</head>\n<body>\n<main>",
             f"<h1>{escape(parts.title)}</h1>",
             answer,
             "<h2>Scores</h2>",

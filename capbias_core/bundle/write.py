@@ -13,7 +13,6 @@ from __future__ import annotations
 import io
 import json
 import platform
-import re
 import time
 import zipfile
 from collections.abc import Sequence
@@ -37,6 +36,7 @@ from capbias_core.runs.run import needs_workers
 from capbias_core.types import counted
 from capbias_core.views.charts import chart_series, interval_chart
 from capbias_core.views.groups import READING, gap_table
+from capbias_core.views.pictures import file_name
 from capbias_core.views.results import Comparison, attribute_of_run, comparisons, ranking, with_inputs, with_letters
 from capbias_core.views.sentence import (
     BY_HUMAN,
@@ -95,7 +95,7 @@ def _files(
     items = _items(workspace, collection, runs)
     names: dict[tuple[str, str], str] = {}  # each item's file; two names that would be one file get a number
     for item in items:
-        base, taken = (f"data/{kind_name(item.kind)}-{_slug(item.name)}", {name.lower() for name in names.values()})
+        base, taken = (f"data/{kind_name(item.kind)}-{file_name(item.name)}", {name.lower() for name in names.values()})
         tries = (f"{base}{number}.parquet" for number in ("", *(f"-{number}" for number in range(2, 10_000))))
         names[item.kind, item.name] = next(name for name in tries if name.lower() not in taken)
     written = plan_text(_plan(collection, items, names, requests, runs))
@@ -149,12 +149,8 @@ def _files(
     return files
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", name.replace("→", "to")).strip("._") or "file"
-
-
 def _attribute_file(name: str) -> str:
-    return f"attributes/{_slug(name)}.toml"
+    return f"attributes/{file_name(name)}.toml"
 
 
 # what was measured

@@ -12,7 +12,6 @@ import pandas as pd
 from capbias_core.aggregate.comparison import LEAST_ENCODERS, Sensitivity, learned
 from capbias_core.types import A_TO_T, T_TO_A, Attribute, counted
 from capbias_core.views import sentence
-from capbias_core.views.charts import GREY
 from capbias_core.views.directions import CONSTANT, WAY, beside, directions, stated, ways_measured
 from capbias_core.views.encoders import encoder_note
 from capbias_core.views.results import Comparison, current_runs
@@ -117,13 +116,14 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: i
 
 # tables
 
-STYLE = f"""<style>
-.cb-table {{border-collapse: collapse; margin: .2rem 0 .4rem; font-variant-numeric: tabular-nums}}
-.cb-table :is(th, td) {{padding: .25rem 1.2rem .25rem 0; vertical-align: baseline; font-weight: normal;
-  border: none; overflow-wrap: anywhere; text-align: left}}
-.cb-table thead th {{font-size: .85rem; opacity: .75}}
-.cb-table td:has(a) {{min-width: 13rem}}
-.cb-table a {{color: inherit; text-decoration: underline; text-underline-offset: 3px; text-decoration-color: {GREY}}}
+STYLE = """<style>
+.cb-table {border-collapse: collapse; margin: .2rem 0 .4rem; font-variant-numeric: tabular-nums}
+.cb-table :is(th, td) {padding: .25rem 1.2rem .25rem 0; vertical-align: baseline; font-weight: normal;
+  border: none; overflow-wrap: anywhere; text-align: left}
+.cb-table thead th {font-size: .85rem; opacity: .75}
+.cb-table td:has(a) {min-width: 13rem}
+.cb-table a {color: inherit; text-decoration: underline; text-underline-offset: 3px;
+  text-decoration-color: var(--cb-grey)}
 </style>"""
 
 

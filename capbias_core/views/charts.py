@@ -15,6 +15,9 @@ import pandas as pd
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import Attribute, counted
+from capbias_core.views.palette import BLUE, COLOURS, GREY, MEASURED, MOST, ORANGE
+from capbias_core.views.palette import BLUE_MARK as BLUE_MARK
+from capbias_core.views.palette import ORANGE_MARK as ORANGE_MARK
 from capbias_core.views.sentence import (
     Second,
     better_text,
@@ -27,17 +30,6 @@ from capbias_core.views.sentence import (
 
 # colours and marks
 
-# The ends of the diverging ramp, orange to blue, readable for the colour-blind on light and dark grounds.
-ORANGE, BLUE = (194, 87, 12), (29, 95, 168)
-MOST = 0.65  # its opacity at full strength: text on it keeps a contrast of 4.5 in both themes
-GREY = "#8A94A3"
-# Lines and points on either ground: lighter than the ramp's ends, with a contrast of 3 or more on both themes.
-ORANGE_MARK, BLUE_MARK = "#D9701F", "#3B82D0"
-MEASURED = BLUE_MARK
-
-# With a contrast of 3 or more on both themes and, seen with any of the three kinds of colour blindness, apart from each
-# other and from the grey of printed values. More colours would come too close.
-COLOURS = (BLUE_MARK, ORANGE_MARK, "#7C549E", "#AB4400", "#16745E")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdashdot")
 SHAPES = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
 SHAPES += ("triangle-right", "diamond-tall", "triangle-left", "star-diamond")

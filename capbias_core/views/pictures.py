@@ -89,6 +89,15 @@ def _draw() -> None:
     sys.stdout.buffer.write(drawn)
 
 
+def file_name(title: str) -> str:
+    """A title as the name of a file, without its ending.
+
+    >>> file_name("DBAC A→T (mine, gender)"), file_name("..")
+    ('DBAC_AtoT_mine_gender', 'file')
+    """
+    return re.sub(r"[^\w.-]+", "_", title.replace("→", "to")).strip("._") or "file"
+
+
 def figure_data(figure: Any) -> pd.DataFrame:
     """What a Plotly figure draws, a row per point: series, x and y with the ends of their intervals, about (the text of
     the point), and z of a heat map. panel, x_title and y_title name where that is drawn. Columns that hold nothing are
