@@ -326,7 +326,9 @@ def word_chart(
         margin={"l": 10, "r": 10, "t": 34, "b": 64},
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "reversed"},
         xaxis={"title": {"text": ends if two else "added to the logit of the value on average"}},
-        yaxis={"tickvals": list(place), "ticktext": labels, "automargin": True, "range": [-0.8, len(rows) - 0.2]},
+        # Fixed, since what drags an axis lies over the links of its labels.
+        yaxis={"tickvals": list(place), "ticktext": labels, "automargin": True, "range": [-0.8, len(rows) - 0.2]}
+        | {"fixedrange": True},
         dragmode=False,
     )
 

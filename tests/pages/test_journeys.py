@@ -263,7 +263,7 @@ def test_from_files_to_the_answer_and_its_words(window, served, tmp_path):
     captions = dict.fromkeys(("first", "second"), "captions")
     assert kinds == {"labels": "attributes", "human captions": "references"} | captions
     assert_harmless(window)
-    window.locator("[data-testid=stPlotlyChart] a[*|href*='word=']").last.click()
+    window.locator("[data-testid=stPlotlyChart] a[*|href*='word=']").last.press("Enter")
     arrived(window, "Captions")
     (word,) = query_of(window)["word"]
     expect(window.get_by_role("textbox", name="With the word")).to_have_value(word)
