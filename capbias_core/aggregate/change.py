@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from capbias_core.aggregate.estimate import Estimate
+from capbias_core.aggregate.estimate import Estimate, interval_side
 from capbias_core.aggregate.metric import Metric
 from capbias_core.aggregate.ranking import ALIKE, ALPHA, LEAST_SHARED, Pair, holm, rank
 from capbias_core.aggregate.resampling import NO_WIDTH
@@ -39,7 +39,7 @@ class Change:
     def claim(self, p: float) -> str:
         """WORSE or IMPROVED, if significant by this corrected p and by the interval; else ''."""
         low, high = self.worse_low, self.worse_high
-        clear = low is None or high is None or low > 0 or high < 0
+        clear = low is None or high is None or interval_side(low, high) != 0
         if self.undecided or not math.isfinite(self.worse) or p >= ALPHA or not clear:
             return ""
         return WORSE if self.worse > 0 else IMPROVED

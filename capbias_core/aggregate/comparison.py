@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from capbias_core.aggregate.estimate import REFITS, provisional
+from capbias_core.aggregate.estimate import REFITS, interval_side, provisional
 from capbias_core.aggregate.ranking import ALPHA, Ranking
 from capbias_core.aggregate.resampling import LEVEL, NO_WIDTH, wilson
 
@@ -141,7 +141,7 @@ def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
     """
     if np.isnan(low) or np.isnan(high):
         low = high = value
-    return ABOVE if low > neutral else BELOW if high < neutral else OPEN
+    return int(interval_side(low, high, neutral))
 
 
 def order_by_value(values: dict[str, float]) -> Order:

@@ -252,6 +252,17 @@ def quotient(sums: np.ndarray) -> np.ndarray:
     return share_of(sums[..., 0], sums[..., 1])
 
 
+def interval_side(low: Any, high: Any, neutral: float = 0.0) -> Any:
+    """On which side of the neutral point a whole interval lies: 1 above, -1 below, 0 if it contains it, or if there is
+    none. low, high: its ends, None if there is none; or columns of them.
+
+    >>> [int(interval_side(*ends)) for ends in ((0.5, 2.0), (-2.0, -0.5), (-1.0, 1.0), (None, None))]
+    [1, -1, 0, 0]
+    """
+    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    return (low > neutral).astype(int) - (high < neutral).astype(int)
+
+
 def verdict(by_human_low: float | None, by_model_high: float | None) -> str:
     """The verdict from the lower limit of LIC_by_H and the upper limit of LIC_by_M, None for no interval.
 

@@ -1,12 +1,11 @@
-"""A bundle: a zip with results, what they were measured from, the plan, figures and a report.
+"""A bundle: a zip with results, what they were measured from, the plan and a report.
 
-report.html   opens without a server and without a network
+report.html   answer, tables and charts; opens without a server and without a network
 plan.toml     what was measured; `capbias run plan.toml` runs it, also edited
 rows.csv, rows.json   a row per number, nothing rounded
 manifest.json         versions, and each input with its content hash
 data/         the inputs as they were kept (Parquet), unless they are left out
 attributes/   each attribute with its words
-figures/      each chart as SVG: intervals of each metric, and what pages draw of these rows
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import io
 import json
 import platform
-import re
 import time
 import zipfile
 from collections.abc import Sequence
@@ -28,7 +26,7 @@ from capbias_core import __version__
 from capbias_core.aggregate.comparison import unlearned_note
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, PLAN, ROWS, TABLES
 from capbias_core.bundle.report import Chart, ReportParts, page_charts, report_cell, report_html
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, installed, missing_extra
 from capbias_core.kinds import SOURCES, kind_name
 from capbias_core.measures.registry import METRICS
 from capbias_core.question import Question
@@ -36,9 +34,9 @@ from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import LabelColumn, PlanFile, attribute_text, plan_text, questions_of
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import counted
-from capbias_core.views.charts import chart_series, interval_svg, part_svg
+from capbias_core.views.charts import chart_series, interval_chart
 from capbias_core.views.groups import READING, gap_table
-from capbias_core.views.pictures import pictures, pictures_lack
+from capbias_core.views.pictures import file_name
 from capbias_core.views.results import Comparison, attribute_of_run, comparisons, ranking, with_inputs, with_letters
 from capbias_core.views.sentence import (
     BY_HUMAN,
@@ -97,7 +95,7 @@ def _files(
     items = _items(workspace, collection, runs)
     names: dict[tuple[str, str], str] = {}  # each item's file; two names that would be one file get a number
     for item in items:
-        base, taken = (f"data/{kind_name(item.kind)}-{_slug(item.name)}", {name.lower() for name in names.values()})
+        base, taken = (f"data/{kind_name(item.kind)}-{file_name(item.name)}", {name.lower() for name in names.values()})
         tries = (f"{base}{number}.parquet" for number in ("", *(f"-{number}" for number in range(2, 10_000))))
         names[item.kind, item.name] = next(name for name in tries if name.lower() not in taken)
     written = plan_text(_plan(collection, items, names, requests, runs))
@@ -141,25 +139,18 @@ def _files(
     }
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     found = comparisons(workspace, collection)
-    charts = _charts(workspace, rows)
-    if not pictures_lack():  # the charts of pages
-        drawn = list(page_charts(workspace, collection, rows, runs))
-        pictured = zip(drawn, pictures([figure for _, figure, _ in drawn], "svg"), strict=True)
-        charts += [Chart(title, part_svg(svg, title), note) for (title, _, note), svg in pictured]
+    charts = []
+    if installed("plotly"):
+        charts = [*_charts(workspace, rows), *page_charts(workspace, collection, rows, runs)]
     rows = with_letters(workspace, rows, found, [run.run_id for run in runs])
     parts = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned, inputs)
     files["rows.csv"] = to_csv(rows)
-    files |= {f"figures/{_slug(chart.title)}.svg": chart.svg for chart in charts}
     files[REPORT] = report_html(parts)
     return files
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", name.replace("→", "to")).strip("._") or "file"
-
-
 def _attribute_file(name: str) -> str:
-    return f"attributes/{_slug(name)}.toml"
+    return f"attributes/{file_name(name)}.toml"
 
 
 # what was measured
@@ -218,9 +209,9 @@ def _charts(workspace: Workspace, rows: pd.DataFrame) -> list[Chart]:
         runs = list(workspace.runs_of(list(series["run_id"])).values())
         pairs = ranking(workspace, runs, metric, direction)
         second = second_dots(rows[rows["run_id"].isin(series["run_id"])], metric)
-        svg = interval_svg(series, metric, attribute_of_run(runs[0]), pairs.letters, second, name)
+        figure = interval_chart(series, metric, attribute_of_run(runs[0]), pairs.letters, second)
         notes = (METRICS[metric].explanation, BY_HUMAN if second else "", told_apart(pairs))
-        charts.append(Chart(name, svg, " ".join(filter(None, notes))))
+        charts.append(Chart(name, figure, " ".join(filter(None, notes))))
     return charts
 
 
@@ -259,8 +250,8 @@ def _report(
         named = ", ".join(sorted(f"{measure} of {model}" for measure, model in lost))
         notes.append(f"The plan does not make these again, since what they read is not in the bundle: {named}.")
     items = manifest["items"]
-    if lack := pictures_lack():
-        notes.append(f"Charts of objects, directions, encoders and masking are left out. {lack}")
+    if not installed("plotly"):
+        notes.append(f"Charts are left out. {missing_extra(['plotly'], 'A chart')}")
     groups = gap_table(rows, report_cell)
     inputs = pd.DataFrame([{name: own[name] for name in ("kind", "name", "rows", "images", "hash")} for own in items])
     about = {
@@ -281,9 +272,10 @@ def _report(
             "which are found by content."
         )
     )
+    below = [said.support, said.details, said.warning, *elsewhere] if said else []
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
-        answer=(said.headline, " ".join([said.support, said.details, *elsewhere])) if said else ("", ""),
+        answer=(said.headline, " ".join(filter(None, below))) if said else ("", ""),
         tables=in_blocks(scores_table(rows, cell=report_cell)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,

@@ -12,7 +12,7 @@ from capbias_core.aggregate import Metric
 from capbias_core.cli.inputs import command
 from capbias_core.cli.terminal import DONE, show, show_table
 from capbias_core.measures.registry import GROUPS, METRICS, NAME_RULE, expand_metrics, measure_of, needs_references
-from capbias_core.views.sentence import BETTER
+from capbias_core.views.sentence import say
 
 SHOWN = 3
 
@@ -67,7 +67,7 @@ def _one(row: Metric) -> str:
         "what": f"{row.title}. {row.explanation}",
         "range": f"[{low}, {high}], the quantity x{row.scale:g}",
         "no bias": "no value" if math.isnan(neutral) else f"{neutral:g} (for two values)",
-        "reading": BETTER[row.better].strip("←→ "),
+        "reading": say(f"comparison.{row.better}"),
         "reads": _needs(row.name) or "captions and labels only",
         "source": row.source,
     }

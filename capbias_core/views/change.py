@@ -36,7 +36,7 @@ from capbias_core.views.results import (
     tables_read,
 )
 from capbias_core.views.rows import dots_chart
-from capbias_core.views.sentence import decimals, lengths_note, limit, listed, measure, with_interval
+from capbias_core.views.sentence import decimals, lengths_note, limit, listed, measure, say, with_interval
 from capbias_core.views.tables import BEHIND
 from capbias_core.views.view import Scope, Shown, fitting
 from capbias_core.views.word_comparison import function_words
@@ -52,10 +52,6 @@ WORDS, NAMED = 20, 6  # in the table of words, and in its sentence
 COLUMNS = (
     *("metric", "direction", "before", "after", "change", "ci_low", "ci_high", "p", "tested", "claim", "images"),
     *("encoder", "seeds", "undecided"),
-)
-INTERVALS = (
-    "Change: the second captioner minus the first, on the images of both, with its 95% interval. Each interval holds "
-    "for its metric alone."
 )
 SCALED = (
     "Each line is on its own scale, from no change (0) to the far end of its interval, and turned so that worse is on "
@@ -258,22 +254,23 @@ def clause(row: dict[str, Any]) -> str:
     """How a metric changed: `LIC fell by 2.1 [0.8, 3.4] (better)`, `CIDEr fell by 1.2 [−0.1, 2.5], not significant`."""
     title, change, metric = title_of(row["metric"], row["direction"]), row["of"], METRICS[row["metric"]]
     if change is None or (row["undecided"] and pd.isna(row["change"])):
-        return f"{title} cannot be compared: {row['undecided']}"
+        return say("change.cannot", metric=title, reason=row["undecided"])
     digits = decimals(row["metric"], metric.scale)
     if metric.better == "neutral" and math.isfinite(change.worse):
-        way = "further from" if change.worse > 0 else "nearer to"
-        went = f"{title} went from {limit(row['before'], digits)} to {limit(row['after'], digits)}"
-        went += f", {_amount(change.worse, change.worse_low, change.worse_high, digits)} {way} its neutral value"
+        way = "further" if change.worse > 0 else "nearer"
+        ends = {name: limit(row[name], digits) for name in ("before", "after")}
+        amount = _amount(change.worse, change.worse_low, change.worse_high, digits)
+        went = say(f"change.{way}", metric=title, amount=amount, **ends)
     elif not row["change"]:
-        went = f"{title} is the same"
+        went = say("change.same", metric=title)
     else:
-        way = "rose" if row["change"] > 0 else "fell"
-        went = f"{title} {way} by {_amount(row['change'], row['ci_low'], row['ci_high'], digits)}"
+        amount = _amount(row["change"], row["ci_low"], row["ci_high"], digits)
+        went = say("change.rose" if row["change"] > 0 else "change.fell", metric=title, amount=amount)
     if row["undecided"]:
-        return f"{went} (no claim: {row['undecided']})"
+        return say("change.no_claim", went=went, reason=row["undecided"])
     if metric.better == "none" or not row["change"]:
         return went
-    return f"{went} ({row['claim']})" if row["claim"] else f"{went}, not significant"
+    return say("change.claim" if row["claim"] else "change.not_significant", went=went, claim=row["claim"])
 
 
 def _amount(value: float, low: float | None, high: float | None, digits: int) -> str:
@@ -290,20 +287,19 @@ def gate(rows: pd.DataFrame) -> tuple[str, str]:
     """
     tested = rows[rows["tested"]].to_dict("records")
     if worse := [title_of(row["metric"], row["direction"]) for row in tested if row["claim"] == WORSE]:
-        return FAILED, f"Gate failed: {listed(worse)} {'is' if len(worse) == 1 else 'are'} significantly worse."
+        return FAILED, say("change.gate_failed_one" if len(worse) == 1 else "change.gate_failed", metrics=listed(worse))
     reasons = {}
     for row in tested:
         title = title_of(row["metric"], row["direction"])
         if METRICS[row["metric"]].better == "none" or (row["of"] and math.isnan(row["of"].worse) and row["of"].images):
-            reasons[title] = row["undecided"] or "neither end is better"
+            reasons[title] = row["undecided"] or say("change.neither_end")
         elif row["undecided"]:
             reasons[title] = row["undecided"]
     if reasons or not tested:
-        text = "; ".join(f"{title}: {why}" for title, why in reasons.items()) or "nothing is measured"
-        return UNDECIDED, f"Gate not decided: {text}."
+        text = "; ".join(f"{title}: {why}" for title, why in reasons.items()) or say("change.nothing_measured")
+        return UNDECIDED, say("change.gate_undecided", reasons=text)
     names = [title_of(row["metric"], row["direction"]) for row in tested]
-    what = f"{names[0]} is not" if len(names) == 1 else f"none of {listed(names)} is"
-    return PASSED, f"Gate passed: {what} significantly worse."
+    return PASSED, say("change.gate_passed_one" if len(names) == 1 else "change.gate_passed", metrics=listed(names))
 
 
 def change(scope: Scope, metrics: Sequence[str] = ()) -> Shown:
@@ -316,17 +312,21 @@ def change(scope: Scope, metrics: Sequence[str] = ()) -> Shown:
     if rows.empty or not rows["tested"].any():
         raise CapbiasError(f"Nothing is measured of both {first} and {second}.", "Score both with the same settings.")
     tested = rows[rows["tested"]].to_dict("records")
-    sentence = f"From {first} to {second}, {'; '.join(map(clause, tested))}."
+    sentence = say("change.change", first=first, second=second, clauses="; ".join(map(clause, tested)))
     names = listed([title_of(row["metric"], row["direction"]) for row in tested])
-    judged = f"Significant: p < {ALPHA:g}, two-sided"
-    judged += f", Holm over the {len(tested)} metrics tested ({names})" if len(tested) > 1 else f" ({names})"
+    family = say("change.family" if len(tested) > 1 else "change.family_of_one", count=len(tested), metrics=names)
     found = scope.comparison
     settings = ""
     if found.attacker:
-        settings = f"{scope.attribute}: {found.attacker}, {counted(found.seeds, 'seed')}"
-        settings += f"; human captions: {_human(scope)}." if found.references else "; no human captions."
+        settings = say(
+            "change.settings" if found.references else "change.settings_alone",
+            attribute=scope.attribute,
+            attacker=found.attacker,
+            seeds=counted(found.seeds, "seed"),
+            human=_human(scope),
+        )
     notes = (
-        f"{INTERVALS} {judged}. Metrics that are not tested carry no claim.",
+        say("change.notes", alpha=ALPHA, family=family),
         _verdicts(scope),
         lengths_note({name: _words(scope, name) for name in scope.captioners}),
         settings,
@@ -352,7 +352,8 @@ def _verdicts(scope: Scope) -> str:
     runs = [scope.run(name) for name in scope.captioners]
     rows = known_results(scope.workspace, [run.run_id for run in runs])
     verdicts = rows[rows["metric"] == "LIC"].set_index("model")["verdict"]
-    return f"Verdict of LIC: {', '.join(f'{name} {verdicts[name]}' for name in scope.captioners if name in verdicts)}."
+    known = [f"{name} {verdicts[name]}" for name in scope.captioners if name in verdicts]
+    return say("change.verdicts", verdicts=", ".join(known))
 
 
 def change_table(rows: pd.DataFrame, scope: Scope) -> pd.DataFrame:
@@ -367,7 +368,7 @@ def change_table(rows: pd.DataFrame, scope: Scope) -> pd.DataFrame:
         arrow = {"higher": " ↑", "lower": " ↓"}.get(METRICS[row["metric"]].better, "")
         claim = row["undecided"] or row["claim"] or "not significant" if row["tested"] else row["undecided"]
         if row["tested"] and METRICS[row["metric"]].better == "none":
-            claim = row["undecided"] or "neither end is better"
+            claim = row["undecided"] or say("change.neither_end")
         table.append(
             {"metric": f"{measure(METRICS[row['metric']].title.partition(',')[0], row['direction'])}{arrow}"}
             | numbers
@@ -465,24 +466,27 @@ def change_words(scope: Scope) -> Shown:
     rows = rows.sort_values(["differs", "size"], ascending=False, kind="stable", ignore_index=True)
     differ = rows[rows["differs"]]
     n, two = counted(len(tested), "word"), len(attribute.values) == 2
+    ends = {"first": attribute.values[0], "second": attribute.values[1]}
     if differ.empty:
-        sentence = f"Of {n}, none changed significantly in which {scope.attribute} it goes with."
+        sentence = say("change.words_none", words=n, attribute=scope.attribute)
     else:
-        sides = f"{attribute.values[1]} minus {attribute.values[0]}, points" if two else "points"
         named = [
             f"{row.word} {limit(row.before, 1)} to {limit(row.after, 1)}{'' if two else f' ({row.toward})'}"
             for row in differ.head(NAMED).itertuples()
         ]
-        sentence = f"Of {n}, {differ['word'].nunique()} changed significantly in which {scope.attribute} they go with "
-        more = f" and {len(differ) - NAMED} others" if len(differ) > NAMED else ""
-        sentence += f"({sides}): {', '.join(named)}{more}."
-    lean = f"% of captions of {attribute.values[1]} with the word minus % of captions of {attribute.values[0]}"
-    if not two:
-        lean = "% of captions of that value with the word minus % of the other captions"
+        sentence = say(
+            "change.words",
+            words=n,
+            count=differ["word"].nunique(),
+            attribute=scope.attribute,
+            unit=say("change.points_between" if two else "change.points", **ends),
+            named=", ".join(named),
+            more=say("change.words_more", count=len(differ) - NAMED) if len(differ) > NAMED else "",
+        )
+    lean = "change.lean_between" if two else "change.lean"
     notes = (
-        f"Lean: {lean}, on the {len(images):,} labelled images of both, every word for {scope.attribute} masked.",
-        f"Intervals are 95%, paired over images, each for its word alone. Significant: p < {ALPHA:g}, Holm over the "
-        f"words in at least {FEWEST} captions, function words left out.",
+        say(lean, images=len(images), attribute=scope.attribute, **ends),
+        say("change.words_tested", alpha=ALPHA, fewest=FEWEST),
     )
     shown = rows[["word", "toward", "before", "after", "change", "ci_low", "ci_high", "p", "captions"]]
     top = rows.head(WORDS)

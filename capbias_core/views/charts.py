@@ -1,12 +1,10 @@
-"""What charts share: colours and marks, names beside points, intervals of captioners, SVG without a chart library."""
+"""What charts share: colours and marks, names beside points, intervals of captioners."""
 
 from __future__ import annotations
 
 import math
-import re
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import chain, product
 from typing import Any, NamedTuple
@@ -17,21 +15,21 @@ import pandas as pd
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import Attribute, counted
-from capbias_core.views.sentence import Second, better_text, interval, interval_over, measure
+from capbias_core.views.palette import BLUE, COLOURS, GREY, MEASURED, MOST, ORANGE
+from capbias_core.views.palette import BLUE_MARK as BLUE_MARK
+from capbias_core.views.palette import ORANGE_MARK as ORANGE_MARK
+from capbias_core.views.sentence import (
+    Second,
+    better_text,
+    differ_in_length,
+    interval,
+    interval_over,
+    intervals_over,
+    measure,
+)
 
 # colours and marks
 
-# The ends of the diverging ramp, orange to blue, readable for the colour-blind on light and dark grounds.
-ORANGE, BLUE = (194, 87, 12), (29, 95, 168)
-MOST = 0.65  # its opacity at full strength: text on it keeps a contrast of 4.5 in both themes
-GREY = "#8A94A3"
-# Lines and points on either ground: lighter than the ramp's ends, with a contrast of 3 or more on both themes.
-ORANGE_MARK, BLUE_MARK = "#D9701F", "#3B82D0"
-MEASURED = BLUE_MARK
-
-# With a contrast of 3 or more on both themes and, seen with any of the three kinds of colour blindness, apart from each
-# other and from the grey of printed values. More colours would come too close.
-COLOURS = (BLUE_MARK, ORANGE_MARK, "#7C549E", "#AB4400", "#16745E")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdashdot")
 SHAPES = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
 SHAPES += ("triangle-right", "diamond-tall", "triangle-left", "star-diamond")
@@ -89,6 +87,7 @@ def opened(shape: str) -> str:
 # parts of Plotly figures
 
 MARGINS = 96  # pixels above and below the rows of a chart
+ROW, BELOW = 44, 0.27  # pixels of a row of two lines; how far below it a second dot lies, in rows
 TYPE = 14  # pixels
 
 
@@ -259,179 +258,82 @@ def chart_series(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def interval_chart(
-    rows: pd.DataFrame, metric: str, attribute: Attribute, letters: dict[str, str], second: Second | None = None
-):
-    """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
-
-    rows: results of one metric and direction, one row a captioner. The letters stand at the right; captioners
-    that share one are not told apart. second: by captioner a hollow dot under the first, such as
-    `sentence.second_dots`.
-    """
-    rows = rows.sort_values("value")
-    neutral = METRICS[metric].neutral(len(attribute.values))
-    names = dict(zip(rows["model"], map(escape, rows["model"]), strict=True))
-    hover = [
-        f"{metric} {row.value:,.2f}"
-        + (f" [{row.ci_low:.2f}, {row.ci_high:.2f}] {interval_over(row._asdict())}" if pd.notna(row.ci_low) else "")
-        + (f"<br>±{row.spread:.2f} std over {counted(int(row.seeds), 'seed')}" if pd.notna(row.spread) else "")
-        for row in rows.itertuples()
-    ]
-    common = {"mode": "markers", "hoverinfo": "y+text"}
-    figure = graph_objects().Figure()
-    figure.add_scatter(
-        **common,
-        x=rows["value"],
-        y=[names[model] for model in rows["model"]],
-        customdata=rows["model"],
-        hovertext=hover,
-        marker={"size": 11, "color": MEASURED},
-        error_x=error_bars(rows["value"], rows["ci_low"], rows["ci_high"], MEASURED, 2.5),
-    )
-    if second:
-        models = [model for model in names if model in second]
-        dots = pd.DataFrame([second[model] for model in models], columns=["value", "low", "high"])
-        figure.add_scatter(
-            **common,
-            x=dots["value"],
-            y=[names[model] for model in models],
-            customdata=models,
-            hovertext=[f"LIC_by_H {a:.2f} [{b:.2f}, {c:.2f}]" for a, b, c in dots.itertuples(index=False)],
-            marker={"size": 9, "symbol": "circle-open", "color": MEASURED, "line": {"width": 2}},
-            error_x=error_bars(dots["value"], dots["low"], dots["high"], MEASURED, 1),
-        )
-    if math.isfinite(neutral):
-        neutral_line(figure, neutral, METRICS[metric].reference_line)
-    beside = {"x": 1.01, "xref": "paper", "showarrow": False, "xanchor": "left"}
-    shown = [beside | {"y": names[model], "text": letters[model]} for model in rows["model"] if model in letters]
-    # All at once: one by one, each makes all of the others anew.
-    figure.update_layout(annotations=[*figure.layout.annotations, *(shown if len(letters) > 1 else ())])
-    encoders = [name for name in rows["encoder"].unique() if name]
-    name = measure(metric, rows["direction"].iloc[0]) + (f" ({encoders[0]})" if len(encoders) == 1 else "")
-    return figure.update_layout(
-        height=int(MARGINS + 34 * max(len(rows), 3)),
-        margin={"l": 10, "r": 90, "t": 34, "b": 46},
-        showlegend=False,
-        xaxis={"title": {"text": f"{name} ({better_text(metric, len(attribute.values))})"}, "zeroline": False},
-        yaxis={"automargin": True},
-        dragmode=False,
-    )
-
-
-class Scale:
-    """A value to its position on a bar, in percent, with some room at both ends."""
-
-    def __init__(self, low: float, high: float):
-        room = 0.06 * ((high - low) or 1.0)
-        self.low, self.width = low - room, (high - low) + 2 * room
-
-    def __call__(self, value: float) -> float:
-        return 100 * (value - self.low) / self.width
-
-
-def intervals_in_order(
-    rows: pd.DataFrame, neutral: float, second: Second
-) -> tuple[pd.DataFrame, pd.Series, pd.Series, Scale]:
-    """Rows as they are drawn, highest value on top; the ends of their intervals, the value where there is none; and
-    the scale of all of them, of second dots and of the neutral point where there is one."""
-    rows = rows.sort_values("value", ascending=False)
-    low, high = rows["ci_low"].fillna(rows["value"]), rows["ci_high"].fillna(rows["value"])
-    drawn = [*low, *high, *(end for dot in second.values() for end in dot)]
-    drawn += [neutral] if math.isfinite(neutral) else []
-    return rows, low, high, Scale(min(drawn), max(drawn))
-
-
-# A chart as SVG: a file for a paper, or a part of a report. No chart library, no font, no script. Text and lines take
-# the colour of what the chart stands in (`currentColor`), so that it suits both themes.
-SVG_WIDTH, SVG_ROW, TOP, BOTTOM = 720, 30, 26, 34
-SVG_LETTER = 7.0  # pixels of a letter at this size of type
-TICKS = 5
-# What `pictures` draws on white, and what it is on the ground and in the ink of a page: ground, ink and grid.
-THEMED = {
-    "fill: rgb(255, 255, 255)": "fill: none",
-    "rgb(27, 39, 51)": "currentColor",
-    "stroke: rgb(235, 240, 248); stroke-opacity: 1": "stroke: currentColor; stroke-opacity: 0.15",
-}
-
-
-def interval_svg(
     rows: pd.DataFrame,
     metric: str,
     attribute: Attribute,
     letters: dict[str, str],
     second: Second | None = None,
-    title: str = "",
-) -> str:
-    """A dot and its 95% interval for each captioner, highest value on top, beside the neutral point and the number.
+    answered: str = "",
+    words: Mapping[str, float] | None = None,
+):
+    """A dot and its 95% interval for each captioner, highest value on top, with the neutral point as a line.
 
-    rows: results of one metric, one row a captioner. letters, second: as of `interval_chart`.
+    Left of it the name and the number of images, right of it the number, the verdict and the letters; captioners that
+    share a letter do not differ significantly. rows: results of one metric and direction, one row a captioner. second:
+    by captioner a hollow dot below the first, such as `sentence.second_dots`. answered: whose name is bold. words:
+    average words of a caption by captioner, shown if they differ much.
     """
-    second = second or {}
+    rows = rows.sort_values("value").reset_index(drop=True)
+    words = words if words and differ_in_length(words) else {}
+    labels, tails, hover = [], [], []
+    for row in rows.to_dict("records"):
+        name, letter = escape(row["model"]), letters.get(row["model"], "") if len(letters) > 1 else ""
+        images = int(np.nan_to_num(row["training"]) + np.nan_to_num(row["n"]))
+        size = [f"{images:,} images"] if images else []
+        size += [f"{words[row['model']]:.0f} words"] if row["model"] in words else []
+        labels.append(two_lines(f"<b>{name}</b>" if row["model"] == answered else name, ", ".join(size)))
+        verdict = row["verdict"] if isinstance(row["verdict"], str) else ""
+        tails.append((interval(pd.Series(row)), " ".join(filter(None, (verdict, f"({letter})" if letter else "")))))
+        text = f"{name}<br>{metric} {row['value']:,.2f}"
+        text += f" [{row['ci_low']:.2f}, {row['ci_high']:.2f}] {interval_over(row)}" if pd.notna(row["ci_low"]) else ""
+        text += (
+            f"<br>±{row['spread']:.2f} std over {counted(int(row['seeds']), 'seed')}" if pd.notna(row["spread"]) else ""
+        )
+        hover.append(text)
+    figure = graph_objects().Figure()
+    common = {"mode": "markers", "hoverinfo": "text", "cliponaxis": False}
+    figure.add_scatter(
+        **common,
+        x=rows["value"],
+        y=rows.index,
+        hovertext=hover,
+        marker={"size": 11, "color": MEASURED},
+        error_x=error_bars(rows["value"], rows["ci_low"], rows["ci_high"], MEASURED, 2.5),
+    )
+    if second:
+        has_second = rows[rows["model"].isin(list(second))]
+        dots = pd.DataFrame([second[model] for model in has_second["model"]], columns=["value", "low", "high"])
+        figure.add_scatter(
+            **common,
+            x=dots["value"],
+            y=has_second.index - BELOW,
+            name="LIC_by_H",
+            hovertext=[f"LIC_by_H {a:.2f} [{b:.2f}, {c:.2f}]" for a, b, c in dots.itertuples(index=False)],
+            marker={"size": 9, "symbol": "circle-open", "color": MEASURED, "line": {"width": 2}},
+            error_x=error_bars(dots["value"], dots["low"], dots["high"], MEASURED, 1),
+        )
     neutral = METRICS[metric].neutral(len(attribute.values))
-    rows, low, high, scale = intervals_in_order(rows, neutral, second)
-    letters = letters if len(letters) > 1 else {}
-    tails = [  # `8.7 [6.9, 10.4] · a · amplifies`
-        " · ".join(filter(None, (interval(row), letters.get(row["model"], ""), row.get("verdict", ""))))
-        for _, row in rows.iterrows()
-    ]
-    left = 16 + SVG_LETTER * max(map(len, rows["model"]))
-    right = SVG_WIDTH - 12 - SVG_LETTER * max(map(len, tails))
-
-    def place(value: float) -> str:
-        return f"{left + (right - left) * scale(value) / 100:.1f}"
-
-    bottom = TOP + SVG_ROW * len(rows)
-    step = 10 ** math.floor(math.log10(scale.width))
-    step = next((step * part for part in (0.1, 0.2, 0.5, 1, 2, 5) if scale.width / (step * part) <= TICKS), step * 10)
-    ticks = range(math.ceil(scale.low / step), math.floor((scale.low + scale.width) / step) + 1)
-    parts = [
-        f'<line x1="{place(scale.low)}" x2="{place(scale.low + scale.width)}" y1="{bottom}" y2="{bottom}" '
-        'stroke="currentColor" opacity=".4"/>',
-        *(
-            f'<text x="{place(tick * step)}" y="{bottom + 15}" text-anchor="middle" opacity=".8">{tick * step:g}</text>'
-            for tick in ticks
-        ),
-    ]
     if math.isfinite(neutral):
-        at = place(neutral)
-        parts.append(
-            f'<line x1="{at}" x2="{at}" y1="{TOP - 6}" y2="{bottom}" stroke="{GREY}" stroke-dasharray="5 4"/>'
-            f'<text x="{at}" y="{TOP - 11}" text-anchor="middle">{METRICS[metric].reference_line} {neutral:g}</text>'
-        )
-    for number, (_, row) in enumerate(rows.iterrows()):
-        y = TOP + SVG_ROW * (number + 0.5)
-        if dot := second.get(row["model"]):
-            at, first, last = map(place, dot)
-            parts.append(
-                f'<line x1="{first}" x2="{last}" y1="{y + 10:.1f}" y2="{y + 10:.1f}" stroke="{MEASURED}" opacity=".7"/>'
-                f'<circle cx="{at}" cy="{y + 10:.1f}" r="3.5" fill="white" stroke="{MEASURED}" stroke-width="1.5"/>'
-            )
-        parts.append(
-            f'<text x="{left - 10:.1f}" y="{y + 4:.1f}" text-anchor="end">{escape(row["model"])}</text>'
-            f'<line x1="{place(low[row.name])}" x2="{place(high[row.name])}" y1="{y:.1f}" y2="{y:.1f}" '
-            f'stroke="{MEASURED}" stroke-width="2.5"/>'
-            f'<circle cx="{place(row["value"])}" cy="{y:.1f}" r="5" fill="{MEASURED}"/>'
-            f'<text x="{right + 10:.1f}" y="{y + 4:.1f}">{escape(tails[number])}</text>'
-        )
-    over = next(filter(None, (interval_over(row) for row in rows.to_dict("records"))), "")
-    axis = f"{title or metric} ({better_text(metric, len(attribute.values))}){f', [interval, {over}]' if over else ''}"
-    parts.append(f'<text x="{(left + right) / 2:.1f}" y="{bottom + 32}" text-anchor="middle">{escape(axis)}</text>')
-    named, height = escape(f"{title or metric} of each captioner"), bottom + BOTTOM + 6
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SVG_WIDTH} {height}" width="{SVG_WIDTH}" '
-        f'height="{height}" role="img" aria-label="{named}" font-family="Helvetica, Arial, sans-serif" '
-        f'font-size="13" fill="currentColor"><title>{named}</title>{"".join(parts)}</svg>'
+        neutral_line(figure, neutral, METRICS[metric].reference_line)
+    beside = {"x": 1, "xref": "paper", "xshift": 10, "showarrow": False, "xanchor": "left", "align": "left"}
+    shown = [beside | {"y": place, "text": two_lines(*tail)} for place, tail in enumerate(tails)]
+    # All at once: one by one, each makes all of the others anew.
+    figure.update_layout(annotations=[*figure.layout.annotations, *shown])
+    encoders = [name for name in rows["encoder"].unique() if name]
+    title = measure(metric, rows["direction"].iloc[0]) + (f" ({encoders[0]})" if len(encoders) == 1 else "")
+    better = better_text(metric, len(attribute.values))
+    over = f"lines: intervals, {intervals_over(rows)}" if rows["ci_low"].notna().any() else ""
+    return figure.update_layout(
+        height=MARGINS + 18 + ROW * max(len(rows), 2),
+        margin={"l": 10, "r": 20 + LETTER * max(len(line) for tail in tails for line in tail), "t": 34, "b": 64},
+        showlegend=False,
+        xaxis={"title": {"text": two_lines(f"{title} ({better})", over)}, "zeroline": False},
+        yaxis={"tickvals": list(rows.index), "ticktext": labels, "range": [-0.7, len(rows) - 0.4], "automargin": True}
+        | {"showgrid": False, "zeroline": False},
+        dragmode=False,
     )
 
 
-def part_svg(svg: bytes, name: str) -> str:
-    """A chart of Plotly as part of a page: named, in the page's ink, with ids that no other chart has and that stay.
-
-    Plotly makes up a number for the ids of each chart and for the class of each trace. name: of the chart, different
-    from the others'.
-    """
-    text = re.sub(r' trace[0-9a-f]{6}"', '"', svg.decode())
-    for drawn, themed in THEMED.items():
-        text = text.replace(drawn, themed)
-    if made_up := re.search(r'id="defs-(\w+)"', text):
-        text = text.replace(made_up[1], f"c{zlib.crc32(name.encode()):x}")
-    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(name)}" ', 1)
+def two_lines(first: str, below: str) -> str:
+    """A text and a smaller one below it, as Plotly writes them; the first alone if there is no second."""
+    return f'{first}<br><span style="font-size:85%">{below}</span>' if below else first

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import REFITS, Counts, Estimate, comparison, unlabelled
+from capbias_core.aggregate.estimate import interval_side
 from capbias_core.aggregate.resampling import UNBOUNDED
 from capbias_core.attributes import attribute_folder, get_attribute, known_attributes, need_words
 from capbias_core.errors import CapbiasError
@@ -141,7 +142,7 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
             rows.append(_row(where, "conflict_score", conflict, list(judges), n, method, unsigned, scale=100.0))
             if not unsigned:
                 ends = [scores[judge].set_index("model").loc[shared, ["ci_low", "ci_high"]] for judge in judges]
-                sides = [(own["ci_low"] > 0).to_numpy() * 1 - (own["ci_high"] < 0).to_numpy() * 1 for own in ends]
+                sides = [interval_side(own["ci_low"], own["ci_high"]) for own in ends]
                 if not any(own.astype(float).isna().any(axis=None) for own in ends):
                     differing = 100.0 * float((sides[0] * sides[1] < 0).mean())
                     method = f"% of {n} captioners whose intervals by the two judges lie on different sides of 0"

@@ -16,7 +16,7 @@ from capbias_core.metrics.share import share
 from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import counted
 from capbias_core.views.rows import dots_chart
-from capbias_core.views.sentence import with_interval
+from capbias_core.views.sentence import say, with_interval
 from capbias_core.views.tables import value_text
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.store import RunRow, Workspace
@@ -24,11 +24,7 @@ from capbias_core.workspace.store import RunRow, Workspace
 SCALE = 100.0
 # Name of a gap -> the metric whose values it compares.
 GAPS = {name: own.gap_of for name, own in METRICS.items() if own.gap_of}
-READING = (
-    "↑ and ↓ say which way is better; without one, neither is. A difference of 0 means that captions of both groups' "
-    "images are alike in this; an interval that contains 0 shows no clear difference. The groups' images differ too, "
-    "so a difference alone does not show where it comes from."
-)
+READING = say("groups.reading")
 
 
 def of_groups(rows: pd.DataFrame) -> pd.Series:
@@ -132,27 +128,6 @@ def by_captioner(runs: Iterable[RunRow]) -> dict[str, RunRow]:
     return {run.spec.model: run for run in ordered if not run.spec.shared_with}
 
 
-BY_VALUE = (
-    "LIC_M on the captions of the images with each label: how surely an attacker names that label, from captions whose "
-    "words for it are masked. Higher gives more away. Attackers lean to some labels, so one label's value is not to be "
-    "read without the others'."
-)
-BEYOND = (
-    "Right: captions whose cell the attacker names, %. The next two are by the same guesses, summed over the other "
-    "attribute. Beyond: right minus the product of both, which two independent guesses would give; above 0, captions "
-    "tell the combination beyond telling each attribute."
-)
-
-
-def no_beyond(left_out: int) -> str:
-    """Why what crossing adds is not shown where cells are left out."""
-    return (
-        "Whether captions tell the combination beyond telling each attribute is not shown: too few images, and so "
-        f"{counted(left_out, 'cell')} left out. Guesses that tell nothing would then seem to name the cells less than "
-        "both parts."
-    )
-
-
 def by_value_table(found: Mapping[str, Mapping[str, Estimate]]) -> pd.DataFrame:
     """A row a captioner, a column a labelled value. found: captioner -> value -> LIC_M."""
     rows = [
@@ -195,11 +170,12 @@ def leakage_of_runs(workspace: Workspace, attribute: str, runs: Mapping[str, Run
         if crossed:
             low, high = crossed.interval
             rows.append({"captioner": name, "group": "beyond", "value": crossed.beyond, "ci_low": low, "ci_high": high})
-    table, notes = by_value_table(values), [BY_VALUE]
+    table, notes = by_value_table(values), [say("groups.by_value")]
     if parts:
-        table, notes = table.merge(beyond_table(parts), on="captioner", how="left").fillna(""), [BY_VALUE, BEYOND]
+        table = table.merge(beyond_table(parts), on="captioner", how="left").fillna("")
+        notes.append(say("groups.beyond"))
     elif left_out := max(map(cells_left_out, runs.values()), default=0):
-        notes.append(no_beyond(left_out))
+        notes.append(say("groups.no_beyond", cells=counted(left_out, "cell")))
     frame = pd.DataFrame(rows)
     # The groups' values share an axis, so that they can be compared.
     whole = frame["group"].isin({group for of in values.values() for group in of})

@@ -18,7 +18,7 @@ from capbias_core.prepare.refusals import refusals
 from capbias_core.types import counted
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
 from capbias_core.views.results import Comparison, average_words, comparisons, known_results, like_with_like, ranking
-from capbias_core.views.sentence import NOT_TRAINED, best_text, interval, verdicts_text, with_interval
+from capbias_core.views.sentence import NOT_TRAINED, best_text, interval, say, verdicts_text, with_interval
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.store import Workspace
@@ -33,12 +33,6 @@ COLUMNS = (
     *("seeds", "references", "images", "words", "refusals", "cut", "cut_low", "cut_high"),
 )
 ACROSS = 3  # attributes side by side in the chart
-COLOURS = "Dot and 95% interval. Orange: amplifies. Blue: reduces. Grey: inconclusive. Hollow: not ranked."
-EQUAL_LENGTH = (
-    "At equal length: LIC_cut, with captions cut to the average length of the human ones; of captioners that write "
-    f"over {LONGER - 1:.0%} more words than people."
-)
-ASIDES = "Words: average of a caption. Refusals: share of all captions. Images: training and held out, per attribute."
 COLOUR = {AMPLIFIES: ORANGE_MARK, REDUCES: BLUE_MARK}
 
 
@@ -166,11 +160,11 @@ def leaderboard(
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", name)}
     amplifying = rows.loc[(rows["verdict"] == AMPLIFIES), "captioner"]
     notes = (
-        f"{COLOURS}{' Same letter: no significant difference (a is lowest).' if rows['letters'].any() else ''}",
+        say("leaderboard.colours", letters=say("leaderboard.letters") if rows["letters"].any() else ""),
         " ".join(_settings(rows, attribute) for attribute in attributes),
         " ".join(filter(None, (_marked(rows, mark) for mark in (OTHER_IMAGES, OTHER_SETTINGS)))),
-        EQUAL_LENGTH if rows["cut"].notna().any() else "",
-        ASIDES,
+        say("leaderboard.equal_length", longer=LONGER - 1) if rows["cut"].notna().any() else "",
+        say("leaderboard.asides"),
         NOT_TRAINED if not all(trained.get(model) for model in amplifying) else "",
     )
     title = f"Leaderboard of {name}"
@@ -182,16 +176,24 @@ def _sentence(rows: pd.DataFrame, attribute: str) -> str:
     """Verdicts of the captioners that are ranked; of LIC_M, which has none, how many were measured."""
     of = rows[(rows["attribute"] == attribute) & (rows["mark"] == "")]
     if not of["verdict"].any():
-        return f"{attribute}: {counted(len(of), 'captioner')}, no verdict without human captions."
-    one = f"{of['captioner'].iloc[0]} {of['verdict'].iloc[0]}."
-    return f"{attribute}: {verdicts_text(of) if len(of) > 1 else one}"
+        return say("leaderboard.no_verdict", attribute=attribute, captioners=counted(len(of), "captioner"))
+    if len(of) > 1:
+        return say("leaderboard.verdicts", attribute=attribute, verdicts=verdicts_text(of))
+    captioner, verdict = of[["captioner", "verdict"]].iloc[0]
+    return say("leaderboard.verdict", attribute=attribute, captioner=captioner, verdict=verdict)
 
 
 def _settings(rows: pd.DataFrame, attribute: str) -> str:
     of = rows[(rows["attribute"] == attribute) & (rows["mark"] == "")].iloc[0]
-    human = f"human captions: {of['references']}" if of["references"] else "no human captions"
-    best = best_text(of["metric"])
-    return f"{attribute}: {of['metric']} ({best}) by {of['encoder']}, {counted(int(of['seeds']), 'seed')}; {human}."
+    return say(
+        "leaderboard.settings" if of["references"] else "leaderboard.settings_alone",
+        attribute=attribute,
+        metric=of["metric"],
+        best=best_text(of["metric"]),
+        attacker=of["encoder"],
+        seeds=counted(int(of["seeds"]), "seed"),
+        human=of["references"],
+    )
 
 
 def _marked(rows: pd.DataFrame, mark: str) -> str:
@@ -200,7 +202,7 @@ def _marked(rows: pd.DataFrame, mark: str) -> str:
     for row in rows[rows["mark"] == mark].to_dict("records"):
         with_ = f", {row['encoder']}, {counted(int(row['seeds']), 'seed')}" if mark == OTHER_SETTINGS else ""
         cells.append(f"{row['captioner']} ({row['attribute']}{with_})")
-    return f"Not ranked, {mark}: {', '.join(cells)}." if cells else ""
+    return say(f"leaderboard.{mark.replace(' ', '_')}", cells=", ".join(cells)) if cells else ""
 
 
 def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataFrame:

@@ -11,8 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-from base64 import b64decode, b64encode
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from html import escape, unescape
@@ -27,7 +25,7 @@ FORMATS = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 WIDTH, HEIGHT = 900, 420  # pixels, of figures that do not say theirs
 SHARPNESS = 3  # pixels of a PNG for each pixel of the figure
 INK = "#1B2733"
-TRIES, SECONDS, EACH = 2, 60, 5  # of a browser; two to four seconds are usual, and less for each further picture
+TRIES, SECONDS = 2, 60  # of a browser; two to four seconds are usual
 BREAK, TAG = re.compile("<br */?>"), re.compile("<[^>]+>")
 NEAR = 1e-3  # of the width or height of a figure: the same place
 
@@ -45,34 +43,23 @@ def pictures_lack() -> str:
 
 def picture(figure: Any, format: str, caption: str = "") -> bytes:
     """A Plotly figure with a caption below it as SVG, PNG or PDF. Raises CapbiasError where none can be drawn."""
-    own, below = figure.__class__(figure), 36
-    title = {"text": escape(caption), "x": 0.5, "xanchor": "center", "y": 0, "yref": "container", "yanchor": "bottom"}
-    own.update_layout(title=title | {"pad": {"b": 10}, "font": {"size": 14}})
-    own.update_layout(height=(own.layout.height or HEIGHT) + below, margin_b=(own.layout.margin.b or 0) + below)
-    return pictures([own], format)[0]
-
-
-def pictures(figures: Sequence[Any], format: str) -> list[bytes]:
-    """Several, drawn by one browser."""
     if lack := pictures_lack():
         raise CapbiasError(lack, "Install it, or download the data.")
-    import plotly.graph_objects as go
-
-    scale, asked = SHARPNESS if format == "png" else 1, []
-    for figure in figures:
-        own = go.Figure(figure)
-        own.update_layout(template="plotly_white", paper_bgcolor="white", plot_bgcolor="white", font_color=INK)
-        size = {"width": own.layout.width or WIDTH, "height": own.layout.height or HEIGHT}
-        asked.append({"figure": json.loads(own.to_json() or ""), "format": format, "scale": scale, **size})
-    for _ in range(TRIES if asked else 0):
-        if data := _of_browser(json.dumps(asked).encode(), SECONDS + EACH * len(asked)):
-            return [b64decode(own) for own in data.split()]
-    if not asked:
-        return []
+    shown, below = figure.__class__(figure), 36
+    title = {"text": escape(caption), "x": 0.5, "xanchor": "center", "y": 0, "yref": "container", "yanchor": "bottom"}
+    shown.update_layout(title=title | {"pad": {"b": 10}, "font": {"size": 14}})
+    shown.update_layout(height=(shown.layout.height or HEIGHT) + below, margin_b=(shown.layout.margin.b or 0) + below)
+    shown.update_layout(template="plotly_white", paper_bgcolor="white", plot_bgcolor="white", font_color=INK)
+    options = {"format": format, "scale": SHARPNESS if format == "png" else 1}
+    options |= {"width": shown.layout.width or WIDTH, "height": shown.layout.height}
+    asked = json.dumps({"figure": json.loads(shown.to_json() or ""), "opts": options}).encode()
+    for _ in range(TRIES):
+        if data := _of_browser(asked):
+            return data
     raise CapbiasError("The image could not be exported.", "Try again, or download the data.")
 
 
-def _of_browser(asked: bytes, seconds: float) -> bytes:
+def _of_browser(asked: bytes) -> bytes:
     """What a browser draws, b'' where it gave nothing in time: one that starts may wait for ever (seen in tests).
 
     In a process of its own, which ends together with its browser; kaleido's threads cannot be ended.
@@ -83,7 +70,7 @@ def _of_browser(asked: bytes, seconds: float) -> bytes:
         command, stdin=pipe, stdout=pipe, stderr=nowhere, env=environment, start_new_session=True
     ) as child:
         try:
-            return child.communicate(asked, seconds)[0]
+            return child.communicate(asked, SECONDS)[0]
         except subprocess.TimeoutExpired:
             return b""
         finally:
@@ -92,13 +79,23 @@ def _of_browser(asked: bytes, seconds: float) -> bytes:
 
 
 def _draw() -> None:
-    """Figures and how they are wanted as JSON on standard input; a line of base64 for each on standard output."""
+    """A figure and its format as JSON on standard input; the picture on standard output."""
     import kaleido
 
     kaleido.start_sync_server(mathjax=False)  # without MathJax, which would be fetched
-    drawn = [b64encode(kaleido.calc_fig_sync(own.pop("figure"), opts=own)) for own in json.load(sys.stdin)]
+    asked = json.load(sys.stdin)
+    drawn = kaleido.calc_fig_sync(asked["figure"], opts=asked["opts"])
     kaleido.stop_sync_server()
-    sys.stdout.buffer.write(b"\n".join(drawn))
+    sys.stdout.buffer.write(drawn)
+
+
+def file_name(title: str) -> str:
+    """A title as the name of a file, without its ending.
+
+    >>> file_name("DBAC A→T (mine, gender)"), file_name("..")
+    ('DBAC_AtoT_mine_gender', 'file')
+    """
+    return re.sub(r"[^\w.-]+", "_", title.replace("→", "to")).strip("._") or "file"
 
 
 def figure_data(figure: Any) -> pd.DataFrame:
@@ -116,12 +113,12 @@ def figure_data(figure: Any) -> pd.DataFrame:
 
 def _trace(figure: Any, trace: Any) -> pd.DataFrame:
     axes = {axis: figure.layout[f"{axis}axis{(getattr(trace, f'{axis}axis', None) or axis)[1:]}"] for axis in "xy"}
-    titles = {"panel": None} | {f"{axis}_title": _text(axes[axis].title.text) for axis in "xy"}
+    titles = {"panel": None} | {f"{axis}_title": _plain(axes[axis].title.text) for axis in "xy"}
     across, up = (axes[axis].domain or (0, 1) for axis in "xy")
     for note in figure.layout.annotations:  # the title over a panel is a text in the middle of its upper edge
         on_paper = (note.xref, note.yref) == ("paper", "paper") and None not in (note.x, note.y)
         if on_paper and abs(note.x - sum(across) / 2) < NEAR and abs(note.y - up[1]) < NEAR:
-            titles["panel"] = _text(note.text)
+            titles["panel"] = _plain(note.text)
             break
     if trace.type == "heatmap":
         table = pd.DataFrame(trace.z, index=list(trace.y), columns=list(trace.x))
@@ -136,17 +133,25 @@ def _trace(figure: Any, trace: Any) -> pd.DataFrame:
             middle = pd.to_numeric(table[axis])
             table[f"{axis}_low"], table[f"{axis}_high"] = middle - list(below), middle + list(error.array)
     if isinstance(trace.hovertext, tuple) and len(trace.hovertext) == len(table):
-        table["about"] = [_text(TAG.sub("", BREAK.sub("; ", text or ""))) for text in trace.hovertext]
+        table["about"] = [_plain(text or "") for text in trace.hovertext]
+    table = table.dropna(subset=list(values))
     for axis in values:
-        ticks = zip(axes[axis].tickvals or (), map(_text, axes[axis].ticktext or ()), strict=False)
-        named = dict(ticks)
-        table[axis] = [named.get(value, value) for value in table[axis]]
-    return table.assign(**titles).dropna(subset=list(values))
+        # The first line of the label of the nearest tick: dots of one name lie a little above and below it.
+        ticks, labels = axes[axis].tickvals or (), axes[axis].ticktext or ()
+        named = {at: _plain(BREAK.split(label)[0]) for at, label in zip(ticks, labels, strict=False)}
+        if named:
+            table[axis] = [named.get(round(value), value) for value in table[axis]]
+    return table.assign(**titles)
 
 
 def _text(value: Any) -> Any:
     """A name as it is, without the escapes that a figure needs."""
     return unescape(value) if isinstance(value, str) else value
+
+
+def _plain(text: str | None) -> str | None:
+    """A text of a figure in one line, without markup."""
+    return text and _text(TAG.sub("", BREAK.sub("; ", text)))
 
 
 if __name__ == "__main__":

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
-from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES, verdict
+from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES, interval_side, verdict
 from capbias_core.aggregate.ranking import ALIKE, LEAST_SHARED
 from capbias_core.aggregate.resampling import LEAST_SEEDS, NO_WIDTH
 from capbias_core.aggregate.variants import variants
@@ -30,20 +33,46 @@ FEW_IMAGES = 300  # balanced images of which fewer tell little
 FEW_SEEDS = 5  # fewer say little of how far seeds differ
 
 
+# templates
+
+TEMPLATES = Path(__file__).parent / "sentences"
+
+
+@cache
+def templates() -> dict[str, str]:
+    """The sentences of the files in `sentences/`, by name: `answer.leakage` is `leakage` of answer.toml."""
+    return {
+        f"{path.stem}.{name}": text
+        for path in sorted(TEMPLATES.glob("*.toml"))
+        for name, text in tomllib.loads(path.read_text("utf-8")).items()
+    }
+
+
+def say(template: str, **fields: Any) -> str:
+    """A sentence of `sentences/` with its fields. Raises KeyError for an unknown template and for a missing field.
+
+    >>> say("comparison.amplify", count=2)
+    '2 amplify'
+    """
+    return templates()[template].format(**fields)
+
+
 @dataclass(frozen=True)
 class Answer:
     """headline: the answer in a few words. support: why, for readers outside the field. details: the numbers and
-    settings behind it. captioner: whom it is about, '' for several. Plain text; whoever shows it escapes it."""
+    settings behind it. warning: why little follows, if so. captioner: whom it is about, '' for several. Plain text;
+    whoever shows it escapes it."""
 
     headline: str
     support: str
     captioner: str = ""
     details: str = ""
+    warning: str = ""
 
     @property
     def text(self) -> str:
         """All of it in one paragraph."""
-        return " ".join(filter(None, (self.headline, self.support, self.details)))
+        return " ".join(filter(None, (self.headline, self.support, self.details, self.warning)))
 
 
 # numbers
@@ -136,15 +165,14 @@ def measure(metric: str, direction: str) -> str:
 
 def with_attacker(metric: str, attacker: AttackerEntry) -> str:
     """A metric and who measured it: `LIC (lstm_bi)`, `LIC (ngram, preview)`."""
-    return f"{metric} ({attacker.name}{', preview' if attacker.preview else ''})"
+    return f"{metric} ({_attacker(attacker)})"
 
 
-BETTER = {
-    "lower": "← lower is better",
-    "higher": "higher is better →",
-    "neutral": "nearest to neutral is best",
-    "none": "neither end is better",
-}
+def _attacker(attacker: AttackerEntry) -> str:
+    return say("answer.attacker_preview", attacker=attacker.name) if attacker.preview else attacker.name
+
+
+ARROWS = {"lower": "← {}", "higher": "{} →"}
 
 
 def better_text(metric: str, values: int = 2) -> str:
@@ -153,8 +181,7 @@ def better_text(metric: str, values: int = 2) -> str:
     >>> better_text("LIC"), better_text("ratio"), better_text("length")
     ('← lower is better', 'nearest to 1 is best', 'neither end is better')
     """
-    better, neutral = METRICS[metric].better, METRICS[metric].neutral(values)
-    return f"nearest to {neutral:g} is best" if better == "neutral" and not math.isnan(neutral) else BETTER[better]
+    return ARROWS.get(METRICS[metric].better, "{}").format(best_text(metric, values))
 
 
 def best_text(metric: str, values: int = 2) -> str:
@@ -163,7 +190,10 @@ def best_text(metric: str, values: int = 2) -> str:
     >>> best_text("LIC"), best_text("cider"), best_text("ratio")
     ('lower is better', 'higher is better', 'nearest to 1 is best')
     """
-    return better_text(metric, values).strip("←→ ")
+    better, neutral = METRICS[metric].better, METRICS[metric].neutral(values)
+    if better == "neutral" and not math.isnan(neutral):
+        return say("comparison.nearest", neutral=neutral)
+    return say(f"comparison.{better}")
 
 
 def duration(seconds: float) -> str:
@@ -183,11 +213,12 @@ def cost_text(expected: Expected) -> str:
     >>> cost_text(Expected({}, 7200, False, "NVIDIA H200", no_run_yet=True))
     'about 2.0 h on two free cores; no run on NVIDIA H200 yet'
     """
-    about = f"about {duration(expected.seconds)}"
+    time, cores = duration(expected.seconds), say("comparison.two_cores")
     if expected.no_run_yet:
-        return f"{about} on {'a CPU' if expected.learned else 'two free cores'}; no run on {expected.card} yet"
-    where = expected.card or ("" if expected.learned else "two free cores")
-    return f"{about} on {where}" if where else about
+        where = say("comparison.a_cpu") if expected.learned else cores
+        return say("comparison.cost_unknown", time=time, where=where, card=expected.card)
+    where = expected.card or ("" if expected.learned else cores)
+    return say("comparison.cost_on", time=time, where=where) if where else say("comparison.cost", time=time)
 
 
 def left_text(expected: Expected, left: float) -> str:
@@ -196,7 +227,7 @@ def left_text(expected: Expected, left: float) -> str:
     >>> left_text(Expected({}, 150, True), 75)
     ', about 75 s left'
     """
-    return "" if expected.no_run_yet else f", about {duration(left)} left"
+    return "" if expected.no_run_yet else say("comparison.left", time=duration(left))
 
 
 def run_text(spec: RunSpec) -> str:
@@ -208,7 +239,8 @@ def run_text(spec: RunSpec) -> str:
     aligned = alignment_name(spec.options["alignment"]).replace("_", " ") if spec.options.get("alignment") else ""
     seeds = counted(len(spec.seeds), "seed") if measure and measure.seeded else ""
     parts = (spec.attacker, seeds, spec.coverage.replace("_", " "), aligned)
-    return ", ".join([f"{spec.model}: {title} for {spec.attribute['name']}", *filter(None, parts)])
+    run = say("comparison.run", model=spec.model, measure=title, attribute=spec.attribute["name"])
+    return ", ".join([run, *filter(None, parts)])
 
 
 # A number of a note, which is another for another captioner.
@@ -279,102 +311,100 @@ def answer(
     seeds, training, test = (int(scores.iloc[0][name]) for name in ("seeds", "training", "n"))
     error = ""
     if pd.notna(metric["spread"]):
-        error = f" (standard error over seeds {number(metric['spread'] / math.sqrt(metric['seeds']), 2)})"
-    settings = (
-        f"{counted(seeds, 'seed')}{error}, {'with' if seeds == 1 else 'each with'} {training:,} training and {test:,} "
-        f"test images; {attacker.title}."
+        error = say("answer.error", error=number(metric["spread"] / math.sqrt(metric["seeds"]), 2))
+    settings = say(
+        "answer.settings_of_one_seed" if seeds == 1 else "answer.settings",
+        seeds=counted(seeds, "seed"),
+        error=error,
+        training=training,
+        test=test,
+        attacker=attacker.title,
     )
-    preview = f"Preview ({attacker.name}): " if attacker.preview else ""
-    leakage = f"SC {interval(scores.loc['SC'], 1)}, LIC_M {interval(scores.loc['LIC_M'], 1)}"
-    known = [name for name in ("SC", "SC_D") if name in scores.index]
-    correct = {name: round(scores.loc[name, "value"] * 100 / scores.loc[name, "scale"]) for name in known}
-    hidden = f"With every {attribute.name} word hidden, a classifier" if attribute.masked_words else "A classifier"
-    guessed = f"{hidden} correctly guesses the labelled {attribute.name} from {correct['SC']} of 100 captions"
-    chance = f"chance is {round(100 / len(attribute.values))}"
-    if "LIC" not in scores.index:
-        return Answer(
-            f"{preview}{model}: leakage of {attribute.name} is {interval(metric, 1)} "
-            f"(LIC_M; chance {number(attribute.chance)}).",
-            f"{guessed}; {chance}. Only a comparison with human captions of the same images can show amplification.",
-            model,
-            f"{leakage} ({attacker.name}{', preview' if attacker.preview else ''}). {settings}{_warning(metric)}",
-        )
-    headline, reason = _verdict(scores, model, attribute, trained)
-    human = f"{correct['SC_D']} of 100 human captions of the same images"
-    people = ", ".join(f"{name} {number(scores.loc[name, 'value'])}" for name in ("SC_D", "LIC_D"))
-    equal = f"; at equal length {interval(scores.loc['LIC_cut'], 1)}" if "LIC_cut" in scores.index else ""
-    return Answer(
-        preview + headline,
-        f"{guessed} and from {human}; {chance}.{reason}",
-        model,
-        f"{with_attacker('LIC', attacker)} {interval(metric, 1)}{equal}. Captioner: {leakage}. People: {people}. "
-        f"{settings}{_warning(metric)}",
+    correct = {
+        name: round(scores.loc[name, "value"] * 100 / scores.loc[name, "scale"])
+        for name in ("SC", "SC_D")
+        if name in scores.index
+    }
+    guesses = say(
+        "answer.guesses_masked" if attribute.masked_words else "answer.guesses",
+        attribute=attribute.name,
+        correct=correct["SC"],
     )
+    chance = round(100 / len(attribute.values))
+    numbers = {"sc": interval(scores.loc["SC"], 1), "lic_m": interval(scores.loc["LIC_M"], 1), "settings": settings}
+    if "LIC" in scores.index:
+        headline, reason = _verdict(scores, model, attribute, trained)
+        support = say("answer.support", guesses=guesses, human=correct["SC_D"], chance=chance, reason=reason)
+        people = ", ".join(f"{name} {number(scores.loc[name, 'value'])}" for name in ("SC_D", "LIC_D"))
+        lic = _numbers(scores, "LIC", with_attacker("LIC", attacker))
+        details = say("answer.details", lic=lic, people=people, **numbers)
+    else:
+        leakage = {"value": interval(metric, 1), "chance": number(attribute.chance)}
+        headline = say("answer.leakage", model=model, attribute=attribute.name, **leakage)
+        support = say("answer.support_alone", guesses=guesses, chance=chance)
+        details = say("answer.details_alone", attacker=_attacker(attacker), **numbers)
+    if attacker.preview:
+        headline = say("answer.preview", attacker=attacker.name, headline=headline)
+    return Answer(headline, support, model, details, _warning(metric))
 
 
 def _warning(row: pd.Series) -> str:
     """Why little follows from a row of LIC or LIC_M, if so."""
+    images = row["training"] + row["n"]
     if provisional(row.to_dict()):
-        return f" ⚠ {no_claim(row)}: a verdict needs at least {LEAST_SEEDS} seeds. The papers use 10."
-    if 0 < row["training"] + row["n"] < FEW_IMAGES:
-        return f" ⚠ Only {row['training'] + row['n']:,} images, so intervals are wide and attackers weak."
+        return say("answer.warn_no_claim", why=no_claim(row), least=LEAST_SEEDS)
+    if 0 < images < FEW_IMAGES:
+        return say("answer.warn_few_images", images=images)
     if row["training"] and row["seeds"] < FEW_SEEDS:
-        return f" ⚠ {row['seeds']} seeds: other seeds may give quite another interval. The papers use 10."
+        return say("answer.warn_few_seeds", seeds=row["seeds"])
     return ""
+
+
+def _numbers(scores: pd.DataFrame, metric: str, name: str = "") -> str:
+    """A metric with its interval, at equal length too if that was measured. scores: rows by metric."""
+    found = {"metric": name or metric, "value": interval(scores.loc[metric], 1)}
+    if f"{metric}_cut" in scores.index:
+        return say("answer.numbers_at_equal_length", equal=interval(scores.loc[f"{metric}_cut"], 1), **found)
+    return say("answer.numbers", **found)
 
 
 def _verdict(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bool | None) -> tuple[str, str]:
     """The headline of LIC, and why. scores: rows by metric."""
     lic, cut = scores.loc["LIC"], "LIC_by_H_cut" in scores.index
-
-    def shown(name: str) -> str:
-        equal = f"; at equal length {interval(scores.loc[f'{name}_cut'], 1)}" if cut else ""
-        return f"{name} {interval(scores.loc[name], 1)}{equal}"
-
-    better_from_captioner = f"guesses better from the captioner's: {shown('LIC_by_H')}."
-    better_from_people = f"guesses better from human ones: {shown('LIC_by_M')}."
-    if lic["verdict"] in (AMPLIFIES, REDUCES):
-        headline = f"{model} {lic['verdict']} {attribute.name} bias"
-        if lic["verdict"] == AMPLIFIES:
-            reason = f" Even a classifier trained on human captions {better_from_captioner}"
-        else:
-            reason = f" Even a classifier trained on the captioner's captions {better_from_people}"
-        equal = ", at equal length too" if cut else ""
-        if trained:
-            return f"{headline}{equal}.", reason
-        known = "was not trained" if trained is False else "is not known to be trained"
-        reason += f" The captioner {known} on these human captions, so the verdict is a difference from them."
-        return f"{headline} relative to these human captions{equal}.", reason
+    deciding = {AMPLIFIES: "LIC_by_H", REDUCES: "LIC_by_M"}
+    if lic["verdict"] in deciding:
+        relative = "" if trained else say("answer.relative")
+        reason = say(f"answer.because_{lic['verdict']}", numbers=_numbers(scores, deciding[lic["verdict"]]))
+        if not trained:
+            reason += say("answer.not_trained" if trained is False else "answer.perhaps_trained")
+        at_equal_length = say("answer.at_equal_length") if cut else ""
+        about = {"model": model, "attribute": attribute.name, "relative": relative}
+        return say(f"answer.{lic['verdict']}", at_equal_length=at_equal_length, **about), reason
     as_given, at_equal = (
         verdict(scores["ci_low"].get(f"LIC_by_H{end}"), scores["ci_high"].get(f"LIC_by_M{end}")) for end in ("", "_cut")
     )
-    reason, not_equal = "", "but not at equal length"
+    reason, clear = "", interval_side(lic["ci_low"], lic["ci_high"])
     if provisional(lic.to_dict()):
         why = no_claim(lic)
     elif cut and as_given != at_equal:
-        alone, where = as_given, "with captions as given, not at equal length"
-        if as_given == INCONCLUSIVE:
-            alone, where = at_equal, "at equal length, not with captions as given"
-        why = f"it {alone} {where}"
-        reason = f" {shown('LIC_by_H' if alone == AMPLIFIES else 'LIC_by_M')}."
-    elif lic["ci_low"] > 0:
-        alone = cut and not scores.loc["LIC_cut", "ci_low"] > 0
-        why = f"more predictable than human captions, {not_equal if alone else 'perhaps only through simpler wording'}"
-        reason = " A classifier trained on human captions does not guess clearly better from the captioner's: "
-        reason += f"{shown('LIC_by_H')}."
-    elif lic["ci_high"] < 0:
-        alone = cut and not scores.loc["LIC_cut", "ci_high"] < 0
-        why = f"less predictable than human captions, {not_equal if alone else 'perhaps only through other wording'}"
-        reason = " A classifier trained on its captions does not guess clearly better from human ones: "
-        reason += f"{shown('LIC_by_M')}."
+        alone = at_equal if as_given == INCONCLUSIVE else as_given
+        why = say(f"answer.only_{'at_equal_length' if as_given == INCONCLUSIVE else 'as_given'}", verdict=alone)
+        reason = say("answer.because_numbers", numbers=_numbers(scores, deciding[alone]))
+    elif clear:
+        way, decides = ("more", "LIC_by_H") if clear > 0 else ("less", "LIC_by_M")
+        equal = cut and interval_side(*scores.loc["LIC_cut", ["ci_low", "ci_high"]]) != clear
+        why = say(f"answer.{way}_as_given" if equal else f"answer.{way}")
+        reason = say(f"answer.because_{way}", numbers=_numbers(scores, decides))
     else:
-        why = "no clear difference from human captions"
-    return f"{model}: {INCONCLUSIVE} ({why}).", reason
+        why = say("answer.no_difference")
+    return say("answer.inconclusive", model=model, why=why), reason
 
 
 def no_claim(row: Mapping[str, Any] | pd.Series) -> str:
     """Why a provisional row of results carries no claim."""
-    return "only one attacker was trained" if row["interval"] == IMAGES else f"{row['seeds']} seeds decide nothing"
+    if row["interval"] == IMAGES:
+        return say("answer.one_attacker")
+    return say("answer.few_seeds_decide_nothing", seeds=row["seeds"])
 
 
 def chance_warning(row: pd.Series, attribute: Attribute) -> str:
@@ -382,13 +412,10 @@ def chance_warning(row: pd.Series, attribute: Attribute) -> str:
     chance = row["scale"] / len(attribute.values)
     if (row["value"] if pd.isna(row["ci_low"]) else row["ci_low"]) > chance + NO_WIDTH:
         return ""
-    return (
-        f"⚠ The attackers are not shown to do better than guessing (SC {interval(row, 1)}, chance {number(chance)}), "
-        f"so no word is shown to reveal the {attribute.name}."
-    )
+    return say("answer.chance", value=interval(row, 1), chance=number(chance), attribute=attribute.name)
 
 
-NOT_TRAINED = "For a captioner not known to be trained on these human captions, 'amplifies' is a difference from them."
+NOT_TRAINED = say("answer.not_trained_note")
 
 
 def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None = None) -> str:
@@ -402,7 +429,8 @@ def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None 
     """
     counts = [(name, int((rows["verdict"] == name).sum())) for name in (AMPLIFIES, REDUCES, INCONCLUSIVE)]
     several = {AMPLIFIES: "amplify", REDUCES: "reduce"}
-    shown = ", ".join(f"{count} {several.get(name, name) if count > 1 else name}" for name, count in counts if count)
+    forms = [(several.get(name, name) if count > 1 else name, count) for name, count in counts if count]
+    shown = ", ".join(say(f"comparison.{form}", count=count) for form, count in forms)
     text = f"{shown}." if shown and len(rows) > 1 else ""
     amplifying = rows.loc[rows["verdict"] == AMPLIFIES, "model"] if trained else ()
     if any(not (trained or {}).get(model) for model in amplifying):
@@ -410,12 +438,7 @@ def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None 
     return text.strip()
 
 
-BY_HUMAN = (
-    "Filled dots: LIC. Hollow dots: LIC_by_H, where one attacker, trained on human captions, reads both sides; at "
-    "equal length (LIC_by_H_cut) if that is lower. A captioner amplifies if the whole interval of the hollow dot is "
-    "above 0. It reduces if the interval of LIC_by_M (trained on the captioner's captions, not drawn) is below 0, at "
-    "equal length too."
-)
+BY_HUMAN = say("comparison.by_human")
 Second = Mapping[str, tuple[float, float, float]]  # captioner -> value and interval of a second dot
 
 
@@ -431,8 +454,8 @@ def second_dots(rows: pd.DataFrame, metric: str) -> dict[str, tuple[float, float
 
 # comparisons
 
-APART = "Captioners with capital letters were measured on different images, so they are not compared with the others."
-INCOMPARABLE = f"they share fewer than {LEAST_SHARED} images, or one trained on less than {ALIKE:.0%} as many"
+APART = say("comparison.apart")
+INCOMPARABLE = say("comparison.incomparable", shared=LEAST_SHARED, alike=ALIKE)
 
 
 def told_apart(ranking: Ranking | None) -> str:
@@ -440,24 +463,26 @@ def told_apart(ranking: Ranking | None) -> str:
     if ranking is None or len(ranking.letters) < 2:
         return ""
     if not ranking.pairs:
-        return f"No pair of captioners can be compared: {INCOMPARABLE}."
+        return say("comparison.no_pair", incomparable=INCOMPARABLE)
     apart = sum(pair.apart for pair in ranking.pairs)
     others = math.comb(len(ranking.letters), 2) - len(ranking.pairs)
     if ranking.provisional and not apart:
-        text = "No difference is shown"
+        finding = "no_difference_shown"
     elif not apart and not others:
-        text = "No two captioners differ significantly"
+        finding = "no_two_differ"
     elif apart == len(ranking.pairs):
-        text = f"All {'compared ' if others else ''}pairs of captioners differ significantly"
+        finding = "all_compared_differ" if others else "all_differ"
     else:
-        text = "Same letter: no significant difference"
-    given = f", {ranking.provisional}" if ranking.provisional else ""
-    more = f" {counted(others, 'pair')} not compared: {INCOMPARABLE}." if others else ""
-    alone = [f"{name} ({ranking.images[name]:,})" for name in ranking.apart if not ranking.letters[name]]
-    more += f" Measured on different images, and compared with none: {', '.join(alone)}." if alone else ""
+        finding = "same_letter"
+    method = ", ".join(filter(None, (ranking.method, ranking.provisional)))
+    more = ""
+    if others:
+        more += say("comparison.pairs_not_compared", pairs=counted(others, "pair"), incomparable=INCOMPARABLE)
+    if alone := [f"{name} ({ranking.images[name]:,})" for name in ranking.apart if not ranking.letters[name]]:
+        more += say("comparison.compared_with_none", captioners=", ".join(alone))
     more += f" {APART}" if any(letters.isupper() for letters in ranking.letters.values()) else ""
     more += f" {length}" if (length := lengths_note(ranking.words)) else ""
-    return f"{text} ({ranking.method}{given}).{more}"
+    return say("comparison.letters", finding=say(f"comparison.{finding}"), method=method, more=more)
 
 
 def lengths_note(words: Mapping[str, float]) -> str:
@@ -469,8 +494,13 @@ def lengths_note(words: Mapping[str, float]) -> str:
     if not differ_in_length(words):
         return ""
     shortest, longest = min(words, key=lambda name: words[name]), max(words, key=lambda name: words[name])
-    ends = f"{words[shortest]:.1f} words ({shortest}) to {words[longest]:.1f} ({longest})"
-    return f"Average length of captions differs: {ends}; longer captions can reveal more."
+    return say(
+        "comparison.lengths",
+        shortest=words[shortest],
+        shortest_name=shortest,
+        longest=words[longest],
+        longest_name=longest,
+    )
 
 
 def differ_in_length(words: Mapping[str, float]) -> bool:
@@ -483,10 +513,11 @@ def contradicted(rows: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     0, each with these rows."""
     found: dict[tuple[str, str], pd.DataFrame] = {}
     rows = rows[rows["metric"].isin(list(dbac.VARIANTS))]
-    rows = rows[(rows["ci_low"] > 0) | (rows["ci_high"] < 0)]
+    rows = rows.assign(side=interval_side(rows["ci_low"], rows["ci_high"]))
+    rows = rows[rows["side"] != 0]
     alike = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
     for (model, direction, *_), clear in rows.groupby(alike, sort=False):
-        if (clear["ci_low"] > 0).nunique() > 1:
+        if clear["side"].nunique() > 1:
             found[model, direction] = rows[(rows["model"] == model) & (rows["direction"] == direction)]
     return found
 
@@ -497,10 +528,4 @@ def variants_warning(rows: pd.DataFrame) -> str:
     for (model, direction), clear in contradicted(rows).items():
         values = ", ".join(f"{row['metric']} {number(row['value'])}" for row in clear.to_dict("records"))
         texts.append(f"{model} {direction.replace('->', '→')}: {values}")
-    if not texts:
-        return ""
-    return (
-        f"The variants of DBAC disagree in sign ({'; '.join(texts)}). Its equations weigh each task word alone by how "
-        "often captions have it; its code weighs each caption by how often its whole set of task words occurs, "
-        "captions without any included. Name the variant with any number, and draw no conclusion from one alone."
-    )
+    return say("comparison.variants", values="; ".join(texts)) if texts else ""

@@ -156,7 +156,7 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
 
 STYLE = """<style>
 .cb-columns {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 13.5rem), 1fr)); gap: .9rem 1.1rem}
-.cb-columns > section {border-top: 3px solid #8A94A3; padding-top: .35rem; min-width: 0}
+.cb-columns > section {border-top: 3px solid var(--cb-grey); padding-top: .35rem; min-width: 0}
 .cb-columns header {display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .6rem}
 .cb-columns header b {overflow-wrap: anywhere}
 </style>"""

@@ -32,7 +32,7 @@ from capbias_core.types import Attribute, counted
 from capbias_core.views.charts import GREY, MARGINS, MEASURED, ORANGE_MARK, error_bars, graph_objects, neutral_line
 from capbias_core.views.results import attribute_of_run
 from capbias_core.views.rows import dots_chart
-from capbias_core.views.sentence import OVER, better_text, limit, listed, signed, with_interval
+from capbias_core.views.sentence import OVER, better_text, limit, listed, say, signed, with_interval
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.slices import (
     COLUMN,
@@ -57,6 +57,7 @@ YES, NO = "yes", "no"
 OF_ATTACKER = {True: ("LIC", "LIC_by_H"), False: ("LIC_M",)}  # with and without human captions
 # Shown and not tested: a slice in which nothing is amplified differs too often (docs/statistics.md).
 UNTESTED = "LIC_by_H"
+KINDS = {WORDS: "words", COLUMN: "column", SEARCH: "search"}  # what picks a slice -> its note
 METRICS_OF_SLICES = {
     compared: (*(name for name in names if name != UNTESTED), *COUNTED) for compared, names in OF_ATTACKER.items()
 }
@@ -372,78 +373,62 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: 
             none.append(str(captioner))
         else:
             named = [_clause(row) for row in clear.head(NAMED).to_dict("records")]
-            more = f" {counted(len(clear) - NAMED, 'more slice')} differ significantly." if len(clear) > NAMED else ""
-            alone = " Simpler wording alone may do this: as a whole, it is not shown to amplify."
-            sentences.append(
-                f"{captioner}: {metric} is {listed(named)}.{more}{alone if captioner in not_amplifying else ''}"
-            )
+            more = ""
+            if len(clear) > NAMED:
+                more = say("slices.more", slices=counted(len(clear) - NAMED, "more slice"))
+            more += say("slices.not_amplifying") if captioner in not_amplifying else ""
+            sentences.append(say("slices.found", captioner=captioner, metric=metric, slices=listed(named)) + more)
     if none:
-        sentences.append(f"{listed(none)}: in none of {what} does {metric} differ significantly from the other images.")
+        sentences.append(say("slices.none", captioners=listed(none), what=what, metric=metric))
     if untested:
-        sentences.append(f"{listed(untested)}: no slice has {LEAST_IMAGES} images to count, inside and outside.")
+        sentences.append(say("slices.too_few", captioners=listed(untested), least=LEAST_IMAGES))
     return " ".join(sentences)
 
 
 def _clause(row: Mapping[str, Any]) -> str:
     """`higher in images with “dog” (12.1 [8.0, 16.0], others 6.0 [4.1, 8.0])`"""
     where = Slice.parse(row["rule"], row["slice"] if row["slice"] != Slice.parse(row["rule"]).title else "").images
-    side = "higher" if row["difference"] > 0 else "lower"
     numbers = with_interval(*(row[f"value{end}"] for end in ("", "_low", "_high")))
     rest = with_interval(*(row[f"rest{end}"] for end in ("", "_low", "_high")))
-    return f"{side} in {where} ({numbers}, others {rest})"
+    way = "slices.higher" if row["difference"] > 0 else "slices.lower"
+    return say(way, images=where, value=numbers, rest=rest)
 
 
 def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str) -> Iterator[str]:
     tests = int((rows.loc[rows["metric"] == metric, "p"].notna()).sum())
-    yield (
-        f"p compares a slice with the other images, corrected by Holm over the {counted(tests, 'test')} of {metric}; "
-        "other metrics are corrected in the same way. Slices overlap: an image with a dog on a bench counts in both. "
-        "If one differs, others differ from the rest too, which holds it. They are in the order in which they were "
-        "chosen, by default by size."
-    )
+    yield say("slices.tests", tests=counted(tests, "test"), metric=metric)
     sliced = next(iter(found.values()))
     guesses = sliced.evidence[0].counts
     if guesses.seeds:
-        guessed, each = len(guesses.taking_part.images), guesses.held_out.sum(axis=1).mean()
-        seeds = len(guesses.seeds)
-        few = f" Fewer than {LEAST_SEEDS} seeds decide nothing." if seeds < LEAST_SEEDS else ""
-        yield (
-            f"{scope.comparison.attacker}, {counted(seeds, 'seed')}: each balances the labels and holds out "
-            f"{each:,.0f} images. {guessed:,} of {len(guesses.images):,} are held out by some seed: n counts these, "
-            f"and in brackets those of a seed on average. A slice needs {LEAST_IMAGES}, and so do the other images. "
-            f"Intervals: {OVER[REFITS]}.{few}"
+        yield say(
+            "slices.held_out",
+            attacker=scope.comparison.attacker,
+            seeds=counted(len(guesses.seeds), "seed"),
+            each=guesses.held_out.sum(axis=1).mean(),
+            guessed=len(guesses.taking_part.images),
+            images=len(guesses.images),
+            least=LEAST_IMAGES,
+            over=OVER[REFITS],
+            few=say("slices.few_seeds", least=LEAST_SEEDS) if len(guesses.seeds) < LEAST_SEEDS else "",
         )
     if others := sliced.evidence[1:]:
         names = listed([each.metrics[0].name for each in others])
-        yield f"{names}: on all {len(others[0].counts.images):,} images with a label and a caption, 95% over images."
-    balance = "Labels are not balanced within a slice: see the share of each label."
+        yield say("slices.all_images", metrics=names, images=len(others[0].counts.images))
+    balance = say("slices.balance")
     if "LIC" in sliced.metrics:
         equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in found)
-        length = "" if equal else " Captions and human captions differ in length; slices are not cut to equal length."
-        yield (
-            "A slice has no verdict. LIC_by_H above 0 in a slice alone is no amplification, and its differences are "
-            "not tested: an attacker that is surer of one side's captions gains where most images have the label that "
-            f"it guesses, and loses elsewhere. {balance}{length}"
-        )
+        yield say("slices.no_verdict", balance=balance, length="" if equal else say("slices.length"))
     else:
         yield balance
     kinds = {one.kind for own in found.values() for one in own.members}
     if OBJECT in kinds:
         unknown = len(sliced.labelled - sliced.sources.annotated)
-        lost = f" {counted(unknown, 'image')} without are left out." if unknown else ""
-        yield f"Objects: {sliced.sources.objects_from}, without person.{lost}"
-    if WORDS in kinds:
-        yield "A word counts if any human caption of the image has it."
-    if COLUMN in kinds:
-        yield "Images with an empty cell in the column are left out."
-    if SEARCH in kinds:
-        yield (
-            "A search picks images by what the captioner wrote, so a difference may come from the choice alone and "
-            "says little of the images."
-        )
+        lost = say("slices.objects_lost", images=counted(unknown, "image")) if unknown else ""
+        yield say("slices.objects", source=sliced.sources.objects_from, lost=lost)
+    yield from (say(f"slices.{name}") for kind, name in KINDS.items() if kind in kinds)
     for name, own in found.items():
         for lost, reason in own.lacking.items():
-            yield f"{name}: {lost} left out: {reason}"
+            yield say("slices.left_out", captioner=name, what=lost, reason=reason)
 
 
 def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate.estimate import interval_side
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.options import Option
 from capbias_core.measures.registry import MEASURES
@@ -26,10 +27,10 @@ from capbias_core.prepare import tasks
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED
 from capbias_core.types import Attribute, counted
 from capbias_core.views.captions import SAME, CaptionScores
-from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
+from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects, two_lines
 from capbias_core.views.results import current_runs
 from capbias_core.views.rows import dots_chart
-from capbias_core.views.sentence import signed, with_interval
+from capbias_core.views.sentence import say, signed, with_interval
 from capbias_core.views.tables import to_text
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.spec import RunSpec
@@ -43,16 +44,12 @@ NEGATED = {side: side for side in ENDS}
 NEGATED |= {low: high for low, high in ENDS.values()} | {high: low for low, high in ENDS.values()}
 MOST = 30  # words of the view `words`
 RARE = 10  # captions with a word, of the captioner or of people; words in fewer are not listed
-INTERVALS = (
-    "Intervals cover seeds and images: an attacker of each seed trains on half of the images and explains the other "
-    "half. They hold for all tested words of a captioner together in 95% of cases (Bonferroni)."
-)
-ONE_TRAINING = (
-    "No intervals: these contributions come from one training. The comparison with human captions trains attackers of "
-    "several seeds, and gives intervals over seeds and images."
-)
-MEANING = "Value: average contribution of a word to the logit of captions with it, toward the value it pushes toward."
-GREY_MEANS = "Grey: the interval contains 0, or the word was not tested."
+INTERVALS = say("words.intervals")
+ONE_TRAINING = say("words.one_training")
+MEANING = say("words.meaning")
+GREY_MEANS = say("words.grey")
+LINK = "color:inherit;text-decoration:underline"
+BOLD_MEANS = say("words.bold")
 
 
 def comparison_of(workspace: Workspace, collection: str, scored: RunRow, references: str = "") -> RunRow | None:
@@ -116,7 +113,7 @@ def word_table(corpus: pd.DataFrame, compared: pd.DataFrame | None = None) -> pd
     tested = table.pop("tested").eq(True)
     for name, side in (("certain", "captioner"), ("significant", "difference")):
         low, high = (table[end] for end in ENDS[side])
-        table[name] = np.where(~tested, UNTESTED, np.where((low > 0) | (high < 0), YES, NO))
+        table[name] = np.where(~tested, UNTESTED, np.where(interval_side(low, high) != 0, YES, NO))
     return table.assign(strength=strength)
 
 
@@ -137,19 +134,18 @@ def comparison_sentence(table: pd.DataFrame, attribute: Attribute, name: str) ->
 
     def named(rows: pd.DataFrame) -> str:
         words = [f"{row.word} ({attribute.values[row.toward]})" for row in rows.itertuples()]
-        return f"{', '.join(words[:NAMED])}{f' and {len(words) - NAMED} others' if len(words) > NAMED else ''}"
+        listed, others = ", ".join(words[:NAMED]), len(words) - NAMED
+        return say("words.others", words=listed, count=others) if others > 0 else listed
 
-    n = counted(len(tested), "tested word")
-    where = f"in the captions of {name} than in human captions of the same images"
+    about = {"words": counted(len(tested), "tested word"), "attribute": attribute.name, "captioner": name}
     if differ.empty:
-        return f"Of {n}, none reveals {attribute.name} significantly more or less {where}." if len(tested) else ""
+        return say("words.none", **about) if len(tested) else ""
     more = abs(differ["captioner"]) > abs(differ["human"])
     sentences = []
-    for side, rows in (("more", differ[more]), ("less", differ[~more])):
+    for way, rows in (("more", differ[more]), ("less", differ[~more])):
         if len(rows):
-            reveal = f"{len(rows)} reveal{'s' if len(rows) == 1 else ''}"
-            clause = f"{reveal} it {side}" if sentences else f"Of {n}, {reveal} {attribute.name} {side} {where}"
-            sentences.append(f"{clause}: {named(rows)}.")
+            template = f"words.{'also_' if sentences else ''}{way}{'_one' if len(rows) == 1 else ''}"
+            sentences.append(say(template, count=len(rows), named=named(rows), **about))
     return " ".join(sentences)
 
 
@@ -157,14 +153,6 @@ def with_ends(row: Any, side: str) -> str:
     """A number of ENDS of a row of `word_table`, with its interval if the word was tested."""
     low, high = ENDS[side]
     return with_interval(row[side], row[low], row[high], 2)
-
-
-def against_human(row: Any) -> str:
-    """Whether a word of `word_table` adds more (↑) or less (↓) than in human captions; '' if the interval of the
-    difference contains 0."""
-    if row["significant"] != YES:
-        return ""
-    return "↑" if abs(row["captioner"]) > abs(row["human"]) else "↓"
 
 
 def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:
@@ -259,12 +247,18 @@ def word_cells(rows: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(n=[f"{number:,.0f}" for number in rows["n"]], kind=rows["kind"])
 
 
-def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional: Collection[str]):
+def word_chart(
+    words: pd.DataFrame,
+    attribute: Attribute,
+    name: str,
+    functional: Collection[str] = (),
+    link: Callable[[str], str] | None = None,
+):
     """A dot per word for what it adds to the logit, with its interval, grey if that contains 0; if words were compared,
     a hollow dot for human captions, and the names of words that differ in bold.
 
-    words: of `top_words`. name: the captioner. functional: words that are marked as function words. Of two values a dot
-    to the left pushes toward the first.
+    words: of `top_words`. name: the captioner. functional: words that are marked as function words. link: word to the
+    address of its captions. Of two values a dot to the left pushes toward the first.
     """
     two, compared = len(attribute.values) == 2, "human" in words
     sign = np.where(words["toward"] == 0, -1, 1) if two else np.ones(len(words))
@@ -275,7 +269,10 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional:
         marks = [FUNCTION] if row["word"] in functional else []
         marks += [] if two else [escape(attribute.values[row["toward"]])]
         label = escape(row["word"]) + (f" ({', '.join(marks)})" if marks else "")
-        labels.append(f"<b>{label}</b>" if compared and row["significant"] == YES else label)
+        label = f"<b>{label}</b>" if compared and row["significant"] == YES else label
+        labels.append(
+            f'<a href="{escape(link(row["word"]))}" target="_self" style="{LINK}">{label}</a>' if link else label
+        )
     figure, place = graph_objects().Figure(), np.arange(len(rows))
     colours = np.where(rows["shown"] < 0, ORANGE_MARK, BLUE_MARK) if two else np.full(len(rows), BLUE_MARK)
     hover = [f"{signed(row['shown'], 3)} in {row['count']:,} captions" for _, row in rows.iterrows()]
@@ -325,13 +322,15 @@ def word_chart(words: pd.DataFrame, attribute: Attribute, name: str, functional:
         x=[None], y=[None], mode="markers", marker={"size": 11, "color": BLUE_MARK}, name=title, hoverinfo="skip"
     )
     figure.add_vline(x=0, line={"color": GREY, "width": 1.5})
-    ends = f"← {attribute.values[0]} · added to the logit on average · {attribute.values[1]} →"
+    ends = two_lines(escape(f"← {attribute.values[0]} · {attribute.values[1]} →"), "added to the logit on average")
     return figure.update_layout(
-        height=MARGINS + 27 * max(len(rows), 3),
-        margin={"l": 10, "r": 10, "t": 34, "b": 46},
+        height=MARGINS + 18 + 27 * max(len(rows), 3),
+        margin={"l": 10, "r": 10, "t": 34, "b": 64},
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "reversed"},
-        xaxis={"title": {"text": escape(ends) if two else "added to the logit of the value on average"}},
-        yaxis={"tickvals": list(place), "ticktext": labels, "automargin": True, "range": [-0.8, len(rows) - 0.2]},
+        xaxis={"title": {"text": ends if two else "added to the logit of the value on average"}},
+        # Fixed, since what drags an axis lies over the links of its labels.
+        yaxis={"tickvals": list(place), "ticktext": labels, "automargin": True, "range": [-0.8, len(rows) - 0.2]}
+        | {"fixedrange": True},
         dragmode=False,
     )
 

@@ -175,9 +175,9 @@ def _named(values, names: Sequence[str]) -> dict[str, float]:
 STYLE = """<style>
 .cb-words {line-height: 2.1; font-size: 1.02rem; overflow-wrap: anywhere}
 .cb-w {display: inline-block; max-width: 100%; line-height: 1.4; border-radius: 4px; padding: 1px 5px; margin: 0 1px}
-.cb-first {border-bottom: 2px dotted #D9701F}
-.cb-second {border-bottom: 2px solid #3B82D0}
-.cb-masked {border: 1px dashed #8A94A3; opacity: .75}
+.cb-first {border-bottom: 2px dotted var(--cb-orange)}
+.cb-second {border-bottom: 2px solid var(--cb-blue)}
+.cb-masked {border: 1px dashed var(--cb-grey); opacity: .75}
 .cb-alone {font-weight: 750}
 /* What a word adds: read out by a screen reader, and shown where a keyboard goes to the caption. */
 .cb-w[data-adds]::after {content: " " attr(data-adds); position: absolute; width: 1px; height: 1px; overflow: hidden;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
@@ -28,7 +29,7 @@ from capbias_core.views.published import measured_rows
 from capbias_core.views.results import Comparison, like_with_like
 from capbias_core.views.slices import slices_line
 from capbias_core.views.view import Scope
-from capbias_core.views.word_comparison import GREY_MEANS, INTERVALS
+from capbias_core.views.word_comparison import BOLD_MEANS, GREY_MEANS, INTERVALS, word_chart
 from capbias_core.views.words import STYLE as COLOURS
 from capbias_core.workspace.conditions import left_out_as_masked, originals
 from capbias_core.workspace.content import content_of
@@ -39,7 +40,7 @@ from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar, attribute_names, empty_state
 from pages.ui.base import box, caveats, explained, masked_left_out, note, plain, show_messages
-from pages.ui.drawing import chart_downloads
+from pages.ui.drawing import draw_chart
 from pages.ui.one_image import caption_line
 from pages.ui.page import draw_bar
 from pages.ui.runs import active_runs, answer_box, first_runs, nothing_scored, start_button
@@ -130,11 +131,10 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     slides = 2 + (1 + entry.rescores if run else 0)  # sentence, chart, words, a caption to try
     support = f'<div class="cb-legend">{explained(text.support)}</div>'
     present.slide(lambda: st.html(support), text.headline, number=1, of=slides)
-    details, _, warning = text.details.partition(" ⚠ ")
-    answer_box(bar, replace(text, details=f"⚠ {warning}" if warning else ""))
+    answer_box(bar, replace(text, details=""))
     _confirm(bar, comparison, table, comparisons)
-    if crossed := answer_views.cross_table(rows, model):
-        st.html(crossed)
+    if len(crossed := answer_views.cross_table(rows, model)):
+        st.html(crossed.to_html(index=False, border=0, classes="cb-table"))
     found = [(item.name, tuple(item.details.get(WARNINGS, ()))) for item in sets if item.name in names]
     found += [(run.spec.model, tuple(each.text for each in content_of(workspace, run.spec))) for run in comparison.runs]
     for line in sentence.named_notes([(name, texts) for name, texts in found if name == model]):
@@ -162,21 +162,27 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         def words(rows: pd.DataFrame) -> dict[str, float]:
             return {name: pairs.words[name] for name in rows["model"] if name in pairs.words}
 
-        def chart(rows: pd.DataFrame) -> str:
-            return answer_views.interval_rows(rows, metric, attribute, pairs.letters, model, second, words(rows))
+        def chart(rows: pd.DataFrame):
+            return interval_chart(rows, metric, attribute, pairs.letters, second, model, words(rows))
 
         told = not trained.get(model) and "relative to" in text.headline  # what a verdict means, above
         verdicts = sentence.verdicts_text(alike.compared, {} if told else trained)
         marks = " ".join(
             filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(words(alike.compared))))
         )
-        drawn = cached.once(workspace, "intervals", lambda: chart(alike.compared))
-        present.slide(lambda: st.html(drawn), f"{title}.", f"{marks} {verdicts}", 2, slides)
-        st.html(drawn)
-        note(f"{verdicts} {metric}: {sentence.best_text(metric, len(attribute.values))}. {alike.shared_text} {marks}")
+        draw_chart(
+            cached.once(workspace, "intervals", lambda: chart(alike.compared)),
+            key="answer_chart",
+            alt=f"{metric} of each captioner",
+            notes=f"{verdicts} {alike.shared_text} {marks}",
+            headline=f"{title}.",
+            legend=f"{marks} {verdicts}",
+            presented=(2, slides),
+        )
         if len(alike.others):
             st.markdown("**Measured on different images**")
-            st.html(cached.once(workspace, "others", lambda: chart(alike.others)))
+            others = cached.once(workspace, "others", lambda: chart(alike.others))
+            draw_chart(others, key="others_chart", alt=f"{metric} of captioners measured on different images")
             note(
                 f"{sentence.verdicts_text(alike.others)} Not comparable with the captioners above. "
                 f"{sentence.lengths_note(words(alike.others))}"
@@ -195,8 +201,6 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         specs = first_runs(bar, attribute.name) if missing else []
         if specs := [spec for spec in specs if spec.model in missing]:
             start_button(bar, specs, f"Score {', '.join(missing)}", "score_missing")
-        figure = partial(interval_chart, alike.compared, metric, attribute, pairs.letters, second)
-        chart_downloads(figure, "answer_chart", f"{metric} of each captioner")
         if leads(comparisons):
             view.link(st, "pages/2_Scores.py", "Leaderboard", ":material/leaderboard:", tab="Leaderboard")
     with right:
@@ -221,7 +225,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         ]
     )
     with st.expander("How is this measured?"):
-        note(details)
+        note(text.details)
         note(HOW)
         note(f"{METRICS[metric].title}: {METRICS[metric].explanation} {METRICS[metric].source}.")
         note(
@@ -273,17 +277,24 @@ def _words(
         return
     compared = compared_words(bar, run, comparison.references)
     top = cached.top_words(bar.folder, run.run_id, WORDS_A_SIDE, compared)
-    link = view.query(
+    query = view.query(
         collection=bar.collection, attribute=name, table=table.name, measured_with=run.spec.attacker, captioner=model
     )
-    rows = answer_views.word_rows(top, comparison.attribute, "Captions", link)
+
+    def link(word: str) -> str:
+        return f"Captions?{urlencode({**query, 'word': word})}"
+
     few = cached.top_words(bar.folder, run.run_id, PRESENTED_A_SIDE, compared)
-    large = answer_views.word_rows(few, comparison.attribute, "Captions", link)
-    present.slide(lambda: st.html(large), f"Words of {model} that weigh most for {name}", warning, 3, slides)
-    st.html(rows)
-    bars = f"Bars: what a word adds to the logit on average in the captions of {model}"
-    behind = f"{bars}, with its interval. {GREY_MEANS} ↑, ↓: more, less than in human captions. {INTERVALS}"
-    note(f"{behind if compared else f'{bars}.'} By {run.spec.attacker}. Click a word to read the captions with it.")
+    title = f"Words of {model} that weigh most for {name}"
+    present.chart(word_chart(few, comparison.attribute, model), "words_presented", title, title, warning, 3, slides)
+    dots = f"Dots: what a word adds to the logit on average in the captions of {model}"
+    beside = f"{dots}, with its interval. {GREY_MEANS} {BOLD_MEANS} {INTERVALS}"
+    draw_chart(
+        word_chart(top, comparison.attribute, model, link=link),
+        key="answer_words",
+        alt=title,
+        notes=f"{beside if compared else f'{dots}.'} By {run.spec.attacker}. Click a word to read its captions.",
+    )
 
 
 @st.fragment
@@ -317,7 +328,7 @@ def _overview(bar: Bar, comparison: Comparison, table: Item, model: str, sensiti
     st.header(f"More about {plain(model)}")
     against = {"references": human.name} if human else {}
     link = view.query(collection=bar.collection, attribute=name, table=table.name, captioner=model, **against)
-    st.html(answer_views.overview_rows(cached.once(bar.workspace, "overview", work), link))
+    st.html(answer_views.overview_table(cached.once(bar.workspace, "overview", work), link))
 
 
 def _other_attributes(bar: Bar, shown: str, measured: set[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.spreadsheets import csv_text
-from capbias_core.views.pictures import FORMATS, figure_data, picture, pictures_lack
+from capbias_core.views.pictures import FORMATS, figure_data, file_name, picture, pictures_lack
 from pages.ui import present, view
 from pages.ui.base import defined, note
 
@@ -56,7 +55,7 @@ def draw_chart(
             "displayModeBar": True,
             "displaylogo": False,
             "modeBarButtons": [["toImage"]],
-            "toImageButtonOptions": {"format": "svg", "filename": _file_name(alt)},
+            "toImageButtonOptions": {"format": "svg", "filename": file_name(alt)},
         }
     st.plotly_chart(figure, key=key, config=bar, alt=alt, **selecting)
     if notes:
@@ -75,7 +74,7 @@ def chart_downloads(make: Callable[[], Any], key: str, alt: str, otherwise: str 
     chosen = view.choices()
     of = ", ".join(name for key in ("collection", "attribute") for name in chosen.get(key, ()))
     title = f"{alt} ({of})" if of else alt
-    lack, name = pictures_lack(), _file_name(title)
+    lack, name = pictures_lack(), file_name(title)
     files: dict[str, tuple[str, Callable[[], Any], str]] = {}
     if not lack:
         files = {
@@ -89,10 +88,6 @@ def chart_downloads(make: Callable[[], Any], key: str, alt: str, otherwise: str 
         row = st.container(horizontal=True)
         for ending, (label, data, mime) in files.items():
             row.download_button(label, data, f"{name}.{ending}", mime, on_click="ignore", key=f"take_{key}_{ending}")
-
-
-def _file_name(alt: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", alt).strip("_")
 
 
 def draw_table(shown, place: Any = st, intervals: Sequence[str] = (), **settings):

@@ -8,6 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.resources import ICON
+from capbias_core.views.palette import VARIABLES
 from pages.ui import view
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,15 +46,15 @@ h1 {font-size: 1.6rem !important; padding: 0 0 .5rem clamp(0px, calc(48rem - 100
   [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
   [class*="st-key-stacks"] [data-testid="stColumn"] {min-width: 100%}
 }
-.cb-answer {border-left: 5px solid #3B82D0; padding: .55rem 1rem; margin: .1rem 0 .8rem}
+.cb-answer {border-left: 5px solid var(--cb-blue); padding: .55rem 1rem; margin: .1rem 0 .8rem}
 .cb-answer b {font-size: 1.5rem; line-height: 1.3; font-weight: 650}
 .cb-answer p {margin: .35rem 0 0; font-size: 1.1rem; max-width: 100ch}
-.cb-error {border: 1px solid #D9701F; border-left-width: 5px; border-radius: 6px; padding: .6rem 1rem; margin: .4rem 0;
-  overflow-wrap: anywhere}
+.cb-error {border: 1px solid var(--cb-orange); border-left-width: 5px; border-radius: 6px; padding: .6rem 1rem;
+  margin: .4rem 0; overflow-wrap: anywhere}
 .cb-error b {display: inline-block; min-width: 5.2rem}
 .cb-note {font-size: .82rem; opacity: .85; max-width: 120ch; margin: .1rem 0}
 :is(a, button, summary, main, canvas, [tabindex], [role="radio"]):focus-visible {
-  outline: 2px solid #3B82D0 !important; outline-offset: 2px}
+  outline: 2px solid var(--cb-blue) !important; outline-offset: 2px}
 :is(main, canvas):focus-visible {outline-offset: -2px}
 [data-testid="stMultiSelect"] [data-tag] {max-width: 100%; height: auto; flex-shrink: 0}
 [data-testid="stMultiSelect"] [data-tag] > span {white-space: normal; overflow-wrap: break-word}
@@ -85,7 +86,7 @@ def frame(title: str, heading: str = "") -> None:
     """Set the page up and draw its navigation and heading. The first call of each page."""
     # The icon is a file: one by name would be fetched from elsewhere.
     st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
-    st.html(CSS)
+    st.html(f"<style>{VARIABLES}</style>{CSS}")
     st.html(view.ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
     view.enter(title)
     for path, label, icon in _navigation():

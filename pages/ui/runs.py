@@ -165,8 +165,8 @@ def answer_box(bar: Bar, answer: Answer) -> None:
     about = ", ".join(dict.fromkeys(name for run in waiting if (name := run.spec.attribute.get("name", ""))))
     coming = f"{counted(len(waiting), 'run')} of this collection still to come{f' ({about})' if about else ''}."
     box(answer.headline, answer.support, coming if waiting else "")
-    if answer.details:
-        note(answer.details)
+    if details := " ".join(filter(None, (answer.details, answer.warning))):
+        note(details)
 
 
 def progress(engine: Engine, collection: str | None = None) -> None:

@@ -17,6 +17,7 @@ from capbias_core.views.results import attribute_of_run
 from capbias_core.views.sentence import limit
 from capbias_core.views.view import Shown
 from capbias_core.views.word_comparison import (
+    BOLD_MEANS,
     FUNCTION,
     GREY_MEANS,
     INTERVALS,
@@ -91,7 +92,7 @@ def words_tab(bar: Bar) -> None:
                 draw_chart(figure, key=key, on_select=partial(_pick_bar, key), selection_mode="points", alt=alt)
                 rows = word_frame(top, attribute, name, cached.function_words(bar.folder, tuple(top["word"])))
             downloads(Shown(f"Words of {name}", rows, table=word_cells(rows)), f"{name}_words")
-        bold = "Bold: the word adds more, or less, than in human captions." if kind == CHART else ""
+        bold = BOLD_MEANS if kind == CHART else ""
         note(f"{MEANING} {f'{INTERVALS} {GREY_MEANS} {bold}' if compared else ONE_TRAINING}")
         note(
             f"{FUNCTION}: article, preposition, pronoun, conjunction, auxiliary or numeral. Select a word to see its "

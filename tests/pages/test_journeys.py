@@ -256,14 +256,14 @@ def test_from_files_to_the_answer_and_its_words(window, served, tmp_path):
     drop(window, *(tmp_path / name for name in (*texts, "labels.csv")))
     assert_harmless(window)
     window.get_by_role("button", name="Save", exact=True).click()
-    window.locator(".cb-rows a[href*='word=']").first.wait_for(timeout=120_000)
+    window.locator("[data-testid=stPlotlyChart] a[*|href*='word=']").first.wait_for(timeout=120_000)
     arrived(window, "Answer")
     assert query_of(window)["collection"] == ["mine"]
     kinds = {item.name: item.kind for item in served.workspace.items(collection="mine")}
     captions = dict.fromkeys(("first", "second"), "captions")
     assert kinds == {"labels": "attributes", "human captions": "references"} | captions
     assert_harmless(window)
-    window.locator(".cb-rows a[href*='word=']").last.click()
+    window.locator("[data-testid=stPlotlyChart] a[*|href*='word=']").last.press("Enter")
     arrived(window, "Captions")
     (word,) = query_of(window)["word"]
     expect(window.get_by_role("textbox", name="With the word")).to_have_value(word)

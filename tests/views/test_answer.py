@@ -1,18 +1,14 @@
-"""The front page: who answers first, and rows of text and bars, of which nothing of a file is markup."""
+"""The front page: who answers first, and how well the attackers behind its words guess."""
 
-import html
-import re
 from dataclasses import replace
-from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
 import pytest
 
-from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.question import Question
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import plan
-from capbias_core.views.answer import guessing_row, interval_rows, word_rows
+from capbias_core.views.answer import guessing_row
 from capbias_core.views.results import comparisons
 from capbias_core.views.sentence import first_to_answer
 from capbias_core.workspace.store import Workspace
@@ -27,67 +23,6 @@ def test_who_is_shown_to_amplify_answers_before_a_higher_value_that_is_not():
     assert answering["model"].tolist() == ["clearer", "clear", "wide", "less"]
     few = pd.DataFrame([("few", 10.6, "inconclusive", 1.7), ("many", 5.1, "inconclusive", 2.8)], columns=columns)
     assert first_to_answer(few)["model"].tolist() == ["many", "few"], "a high value of few images answers nothing"
-
-
-GENDER = get_attribute("gender")
-HOSTILE = '<img src=x onerror="alert(1)">'
-
-
-def lic_rows(**changes) -> pd.DataFrame:
-    values = {"model": ["low", "high"], "value": [-4.0, 8.0], "ci_low": [-8.0, 6.0], "ci_high": [-2.0, 12.0]}
-    more = {"metric": "LIC", "interval": "refits", "spread": [0.5, 0.25], "seeds": 10, "scale": 100.0}
-    more |= {"training": [68, 1418], "n": [8, 158]}
-    return pd.DataFrame(values | more).assign(**changes)
-
-
-def places(text: str, kind: str) -> list[float]:
-    return [float(value) for value in re.findall(rf'cb-{kind}" style="left:([\d.]+)%', text)]
-
-
-def test_dots_intervals_and_the_neutral_point_stand_where_their_values_are():
-    """From -8 to 12 with 6% room at both ends: a value v stands at (v + 8 + 1.2) / 22.4."""
-    text = interval_rows(lic_rows(), "LIC", GENDER, {"low": "a", "high": "b"})
-    assert places(text, "dot") == pytest.approx([100 * 17.2 / 22.4, 100 * 5.2 / 22.4], abs=0.01)
-    assert places(text, "line") == pytest.approx([100 * 15.2 / 22.4, 100 * 1.2 / 22.4], abs=0.01)
-    assert places(text, "neutral") == pytest.approx([100 * 9.2 / 22.4] * 2, abs=0.01)
-    assert text.index("high") < text.index("low"), "the highest value comes first"
-    assert "8.0 [6.0, 12.0]" in text and "−4.0 [−8.0, −2.0]" in text and "(b)</span>" in text
-    assert "LIC 8.00 [6.00, 12.00] 95% with refits; ±0.25 std over 10 seeds" in text
-    assert "high<small>1,576 images</small>" in text and "low<small>76 images</small>" in text
-    lengths = {"low": 91.2, "high": 10.2}
-    text = interval_rows(lic_rows(), "LIC", GENDER, {}, words=lengths)
-    assert "76 images, 91 words" in text and "1,576 images, 10 words" in text
-    assert "words" not in interval_rows(lic_rows(), "LIC", GENDER, {}, words=lengths | {"low": 11.0})
-    # Chance, and a value without an interval.
-    rows = lic_rows(metric="LIC_M", value=[40.0, 50.0], ci_low=None, ci_high=None, spread=None).head(1)
-    text = interval_rows(rows, "LIC_M", GENDER, {"low": "a"})
-    assert "chance 25" in text and ">40.0<" in text and ">a</span>" not in text and "std" not in text
-    assert "width:0.00%" in text
-
-
-def words(*rows) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["word", "mean", "toward", "count"])
-
-
-def bars(text: str) -> list[tuple[float, float]]:
-    found = re.findall(r'cb-fill" style="left:([\d.]+)%;width:([\d.]+)%', text)
-    return [(float(left), float(width)) for left, width in found]
-
-
-def test_bars_of_two_values_go_both_ways_of_three_one_way_and_link_to_the_captions():
-    text = word_rows(words(("cake", 0.5, 0, 3000), ("tie", 1.0, 1, 7)), GENDER, "Captions", {"set": "a&b"})
-    assert bars(text) == [(50.0, 50.0), (25.0, 25.0)] and "3,000 captions" in text and "toward Female" in text
-    first = urlsplit(html.unescape(re.search(r'href="([^"]+)"', text)[1]))
-    assert first.path == "Captions" and parse_qs(first.query) == {"set": ["a&b"], "word": ["tie"]}
-    ages = plain_attribute("age", ("young", "middle", "old"))
-    text = word_rows(words(("toy", 0.5, 0, 10), ("cane", 1.0, 2, 4)), ages, "Captions", {})
-    assert bars(text) == [(0.0, 50.0), (0.0, 100.0)] and "young, 10 captions" in text and "old, 4 captions" in text
-
-
-def test_names_and_words_are_text_only():
-    text = interval_rows(lic_rows(model=[HOSTILE, "b"]), "LIC", GENDER, {HOSTILE: "a", "b": "b"}, HOSTILE)
-    text += word_rows(words((HOSTILE, 1.0, 1, 3)), GENDER, "Captions", {"set": HOSTILE})
-    assert "<img" not in text and 'onerror="' not in text and "&lt;img" in text
 
 
 @pytest.mark.long

@@ -50,7 +50,7 @@ def test_the_answer_follows_the_verdict(verdict, trained):
     assert verdict == "amplifies" or "amplifies gender" not in answer.headline
     assert sentence.second_dots(rows, "LIC") == {"m": (1.0, 0.5, 1.5)}
     crossed = rows.assign(metric=rows["metric"].replace({"SC": "LIC_HM", "SC_D": "LIC_MH"}))
-    assert cross_table(crossed, "m") and not cross_table(rows, "m"), "no such scores, no table"
+    assert len(cross_table(crossed, "m")) == 2 and cross_table(rows, "m").empty, "no such scores, no table"
 
 
 @pytest.mark.parametrize("verdict", ["amplifies", "reduces", "amplifies as given", "amplifies cut", "LIC as given"])
