@@ -69,7 +69,6 @@ class Bar:
             key="attribute",
             missing="the attribute",
             unfit=unfit,
-            follows=True,
         )
 
     def labels(self, attribute: str) -> Item:
@@ -131,27 +130,13 @@ class Bar:
         another one cannot be chosen here."""
         first = default or cached.answering(self.workspace, self.collection, names)
         return view.selectbox(
-            self.place,
-            "Captioner",
-            names,
-            default=first,
-            key="captioner",
-            missing="the captioner",
-            unfit=unfit,
-            follows=True,
+            self.place, "Captioner", names, default=first, key="captioner", missing="the captioner", unfit=unfit
         )
 
     def measured_with(self, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more) -> str:
         """One of several settings of measured results. options: name -> the choices it stands for, by key."""
         return view.linked_selectbox(
-            self.place,
-            "Measured with",
-            options,
-            titles,
-            key="measured_with",
-            missing="the settings",
-            follows=True,
-            **more,
+            self.place, "Measured with", options, titles, key="measured_with", missing="the settings", **more
         )
 
 

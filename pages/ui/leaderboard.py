@@ -20,6 +20,6 @@ def leaderboard_tab(bar: Bar) -> None:
     known = cached.of_collection(
         workspace, collection, "sortings", lambda: sortings(leaderboard_rows(workspace, collection))
     )
-    sort = view.selectbox(bar.place, "Sort by", known, key="order", missing="the column", follows=True)
+    sort = view.selectbox(bar.place, "Sort by", known, key="order", missing="the column")
     shown = cached.once(workspace, "leaderboard", lambda: leaderboard(scope(workspace, collection), sort))
     draw_shown(shown, "leaderboard")

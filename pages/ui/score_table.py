@@ -439,7 +439,6 @@ def _table(
         default=[name for name in first if not name.partition(" ")[0].endswith("_cut")][:most],
         key="columns",
         missing="the column",
-        follows=True,
         label_visibility="collapsed",
     )
     hidden = [name for name in names if name not in chosen]
@@ -514,7 +513,7 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
     if not series:
         return
     buttons = {} if len(series) > MOST_BUTTONS else {"draw": "segmented_control", "required": True}
-    chosen = view.selectbox(st, "Chart", list(series), key="chart", follows=True, **buttons)
+    chosen = view.selectbox(st, "Chart", list(series), key="chart", **buttons)
     shown = series[chosen]
     metric, direction = shown.iloc[0]["metric"], shown.iloc[0]["direction"]
     attribute = bar.workspace.get_run(shown.iloc[0]["run_id"]).spec.attribute

@@ -1,13 +1,18 @@
-"""The state of a view: each choice on a page is in its address, defaults too (but for those that follow results
-while runs arrive).
+"""The state of a view is in the address: one list of controls, and the functions that draw them.
 
-A control is drawn by a function of this module instead of Streamlit's. It starts at what the address names, else at
-what was last chosen on another page (collection, attribute, captioner and the like), else at its default; the choice is
-written into the address at once. So a link means the same to everybody, also after data were added, and a reload or the
-browser's back button shows what was there. Links to other pages go through `link`, `go` and `query`.
+A control starts at what the address names, else at what was chosen on another page, else at its default. A link, a
+reload and the browser's back button therefore show what was there. CONTROLS says for how long a choice holds, and
+whether its default depends on data.
 
-Streamlit's `bind` is not used: it leaves defaults out, and a page that is left by a button may not clear what a control
-is bound to.
+What the address leaves out: a choice that equals its default, if the default is fixed. What data decide (such as the
+captioner that is shown first) is in the address even if nobody chose it, so that a link means the same after data were
+added. While results arrive such a default may change, so it is left out until they are there. A default that nobody
+chose gives way to a new default; a choice stays. An option that a link names and is not here stays in the address, with
+a line that says so, until another option is chosen. Links to other pages go through `link`, `go` and `query`.
+
+Streamlit's `bind="query-params"` is not used. In Streamlit 1.67 `st.switch_page` raises an exception while a control of
+the page is bound, a link to a page that binds the same key loses its value, defaults that data decide are left out, and
+an unknown option disappears without a word.
 
 A control is drawn with its value as its default, too. A value that is only in the session is sent to the browser once;
 if the page runs again before it is sent, it is lost: the browser would show the first option and send that back.
@@ -25,27 +30,32 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-# Chosen on one page, and meant on all others.
-SHARED = (
-    *("workspace", "collection", "attribute", "table", "captioner", "sets", "references", "attacker", "alignment"),
-    "delta",
-)
-# Choices of a collection: another collection has others.
-OF_COLLECTION = {
-    *("after", "against", "alignment", "at", "attacker", "attribute", "before", "caption", "captioner"),
-    *("column", "compared", "cross_table", "draw", "group", "image", "listed", "marked_by", "measured_with", "objects"),
-    *("objects_of", "page", "people", "photograph", "photographs", "references", "seeds", "sets", "slice"),
-    *("slice_columns", "slice_objects", "slice_search", "slice_words", "table", "value", "vectors", "word"),
+from capbias_core.types import CONDITIONS
+
+# How long a choice holds: on all pages; on all pages, until another collection is chosen; on its page; on its tab.
+ALL, COLLECTION, PAGE, TAB = "all", "collection", "page", "tab"
+FIXED, DATA = "fixed", "data"  # what a default depends on
+# Key -> scope, and the default. A key that is not listed is (TAB, FIXED).
+CONTROLS = {
+    "workspace": (ALL, DATA),
+    "collection": (ALL, DATA),
+    "delta": (ALL, FIXED),
+    "tab": (PAGE, DATA),  # its step of the back button is known by it
+    **dict.fromkeys(("metrics", "mode", "present", "runs", "run"), (PAGE, FIXED)),
+    **dict.fromkeys(("attribute", "table", "references", "captioner", "attacker"), (COLLECTION, DATA)),
+    **dict.fromkeys(("sets", "alignment"), (COLLECTION, FIXED)),
+    **dict.fromkeys(("measured_with", "seeds", "objects_of", "against", "before", "after"), (TAB, DATA)),
+    **dict.fromkeys(("values", "measure", "tested", "compared", "vectors", "photographs", "people"), (TAB, DATA)),
+    **dict.fromkeys(("photograph", "paper", "printed_table", "order"), (TAB, DATA)),
+    **dict.fromkeys((f"set_{condition}" for condition in CONDITIONS), (TAB, DATA)),
 }
-# Choices among what was measured in it: without the collection none of these is an option.
-OF_RESULTS = {"chart", "columns", "encoders", "measure", "order", "tested"}
 # Letters of a text that is taken from the address or a browser. A longer caption can be read, but not edited.
 MOST_LETTERS = 5_000
 # Is not an option of any control.
 UNFIT: Any = object()
 
 # Streamlit makes each change of the address a step of the back button; with this, only another page or tab is one.
-# Before that step, the choices of the page or tab that is left are dropped; they are put back.
+# Before `st.switch_page`, the choices of the page that is left are dropped; they are put back.
 ONE_STEP_A_PAGE = """<script>
 if (!window.oneStepAPage) {
   window.oneStepAPage = true
@@ -63,7 +73,7 @@ if (!window.oneStepAPage) {
     const next = new URL(url, location)
     const here = tab(location), other = here && tab(next) && tab(next) !== here
     if (next.pathname === location.pathname && !other) return history.replaceState(state, title, url)
-    if (left && (other || left.search === next.search)) replace(history.state, '', left.href)
+    if (left && left.search === next.search) replace(history.state, '', left.href)
     left = null
     push(state, title, url)
   }
@@ -78,28 +88,33 @@ class _Memory:
     """What a session remembers of its view from one run of the script to the next."""
 
     page: str = ""
-    shared: dict[str, Any] = field(default_factory=dict)  # choices that hold on all pages
-    written: dict[str, list[str]] = field(default_factory=dict)  # of this page, as the last whole run wrote them
-    pending: dict[str, list[str]] | None = None  # of the run under way, if they are written at its end
-    defaults: dict[str, list[Any]] = field(default_factory=dict)  # of controls that nobody set: each default so far
-    missing: dict[str, tuple[list[str], Any]] = field(default_factory=dict)  # in the link, not here; shown instead
-    messages: set[str] = field(default_factory=set)  # shown by the run under way
+    shared: dict[str, Any] = field(default_factory=dict)  # choices that hold on other pages too
+    defaults: dict[str, Any] = field(default_factory=dict)  # of controls that nobody set
+    drawn: dict[str, list[str]] = field(default_factory=dict)  # the choices of this run, as texts
+    to_write: dict[str, list[str]] = field(default_factory=dict)  # of these, what the address is to hold
+    written: dict[str, list[str]] = field(default_factory=dict)  # what this page has written
     next: dict[str, Any] = field(default_factory=dict)  # to be chosen before the page is drawn again
-    arriving: bool = False  # results are: a default that follows them is no choice yet, and not in the address
-    unsettled: set[str] = field(default_factory=set)  # the keys of such defaults
+    messages: set[str] = field(default_factory=set)  # shown by the run under way
+    whole_run: bool = False  # the choices are written at its end; else, in a fragment, at once
+    arriving: bool = False  # results are
 
 
 def _memory() -> _Memory:
     return st.session_state.setdefault("view", _Memory())
 
 
+def _scope(key: str) -> str:
+    return CONTROLS.get(key, (TAB, FIXED))[0]
+
+
 def enter(title: str) -> None:
     """Start a page; the first call of each. Choices of the page that was left stay in that page's address."""
     memory = _memory()
     if memory.page != title:
-        for key in memory.written:
+        for key in {*memory.drawn, *memory.written, *memory.defaults}:
             st.session_state.pop(key, None)
-        memory.page, memory.written, memory.missing, memory.defaults = title, {}, {}, {}
+        memory.page, memory.written, memory.defaults = title, {}, {}
+    memory.drawn, memory.to_write = {}, {}
     upcoming, memory.next = memory.next, {}
     for key, value in upcoming.items():
         choose(key, value)
@@ -112,44 +127,42 @@ def written_at_once() -> Iterator[None]:
     If another run of the page, or another page, takes over, that one writes, and repeats the messages.
     """
     memory = _memory()
-    memory.pending, memory.unsettled = {}, set()
+    memory.whole_run = True
     try:
         yield
-        _write_pending()
+        _write()
     finally:
-        memory.pending = None
+        memory.whole_run = False
 
 
 def stop() -> NoReturn:
     """End the page here."""
-    _write_pending()
+    _write()
     st.stop()
 
 
-def _write_pending() -> None:
+def _write() -> None:
     memory = _memory()
-    pending, memory.pending = memory.pending or {}, None
-    for key in memory.unsettled:
-        st.query_params.pop(key, None)
-        memory.written.pop(key, None)
-        pending.pop(key, None)
-    if changed := {key: texts for key, texts in pending.items() if st.query_params.get_all(key) != texts}:
-        st.query_params.update(changed)
-    memory.written |= pending
+    before = {key: st.query_params.get_all(key) for key in st.query_params}
+    kept = {key: texts for key, texts in before.items() if key not in memory.written}
+    after = {key: texts for key, texts in (kept | memory.to_write).items() if texts}
+    if after != before:
+        st.query_params.from_dict(after)
+    memory.written = {key: texts for key, texts in memory.to_write.items() if texts}
     for key in memory.messages:
         st.session_state.pop(key, None)
     memory.messages = set()
 
 
 def results_arrive(arriving: bool) -> None:
-    """Whether they do, so that a reload keeps no default of a control that follows them."""
+    """Whether they do: until they are there, no default of a collection's control is in the address."""
     _memory().arriving = arriving
 
 
 def choices() -> dict[str, list[str]]:
-    """The page, and the choices of the controls drawn so far, as texts of the address."""
+    """The page, and the choices of the controls drawn so far, as texts."""
     memory = _memory()
-    return {"view_page": [memory.page]} | (memory.written if memory.pending is None else memory.pending)
+    return {"view_page": [memory.page]} | memory.drawn
 
 
 def pop_message(key: str) -> Any:
@@ -190,12 +203,17 @@ def go(page: str, **choices: str) -> None:
 
 
 def forget(keys: Iterable[str]) -> None:
-    """Let controls start anew, such as those whose choices another collection does not have."""
+    """Let controls start anew."""
     memory = _memory()
-    for key in keys:
-        st.session_state.pop(key, None)
-        memory.shared.pop(key, None)
-        memory.missing.pop(key, None)
+    for key in [*keys]:
+        for known in (st.session_state, memory.shared, memory.defaults):
+            known.pop(key, None)
+
+
+def leave(*scopes: str) -> None:
+    """Let controls of these scopes start anew; without any, those of a collection, since another one is chosen."""
+    memory, left = _memory(), scopes or (COLLECTION, TAB)
+    forget(key for key in {*memory.drawn, *memory.written, *memory.shared} if _scope(key) in left)
 
 
 def chosen_elsewhere(key: str) -> Any:
@@ -206,11 +224,13 @@ def chosen_elsewhere(key: str) -> Any:
 
 def choose(key: str, value: Any) -> None:
     """Set a control before it is drawn, on this page or the next; another collection has other choices."""
+    memory = _memory()
     if key == "collection" and value != st.session_state.get(key):
-        forget(OF_COLLECTION)
+        leave()
+    memory.defaults.pop(key, None)
     st.session_state[key] = value
-    if key in SHARED:
-        _memory().shared[key] = value
+    if _scope(key) in (ALL, COLLECTION):
+        memory.shared[key] = value
 
 
 def choose_next(key: str, value: Any) -> None:
@@ -227,7 +247,6 @@ def selectbox(
     default: Any = None,
     missing: str = "",
     draw: str = "selectbox",
-    follows: bool = False,
     shown: bool = True,
     unfit: Mapping[str, str] = MappingProxyType({}),
     any_case: bool = False,
@@ -237,9 +256,8 @@ def selectbox(
 
     default: the first option unless given. missing: what to call an option that the link names and is not here; the
     label unless given. unfit: options of other pages, and why this page does not offer them. draw: another of
-    Streamlit's controls that choose one option. follows: an option that nobody chose gives way to a new default, as
-    results arrive. shown: whether there is a control; if not, the choice is in the address alone. any_case: whether a
-    link may write an option in any case, as names of metrics.
+    Streamlit's controls that choose one option. shown: whether there is a control; if not, the choice is in the address
+    alone. any_case: whether a link may write an option in any case, as names of metrics.
     """
     options = list(options)
     default = options[0] if default is None and options and more.get("index", 0) is not None else default
@@ -261,7 +279,7 @@ def selectbox(
         known, unknown = read(texts[-1:])
         return (known[0], []) if known else (UNFIT, unknown)
 
-    return _control(key, default, read_last, fits, drawn, missing or label, write, follows, unfit)
+    return _control(key, default, read_last, fits, drawn, missing or label, write, unfit)
 
 
 def linked_selectbox(
@@ -270,9 +288,8 @@ def linked_selectbox(
     """One of some options that stand for several choices each, by key.
 
     It opens on the option that agrees most with the choices made on other pages or named by the address, and its
-    choices hold on other pages. If no option has what was chosen before, a line says so, and the earlier choices stay
-    for other pages until an option is chosen by hand: a default is not held against a better one that comes later.
-    titles: how each is shown.
+    choices hold on other pages once it is chosen. If no option has what was chosen before, a line says so. titles: how
+    each is shown.
     """
     memory = _memory()
     last = {**st.query_params, **memory.shared}
@@ -290,26 +307,8 @@ def linked_selectbox(
 
 def tabs(names: Iterable[str]) -> str:
     """Which tab of a page is shown; only that one is drawn. Its choices go when another one is chosen."""
-    return selectbox(
-        st,
-        "View",
-        names,
-        key="tab",
-        draw="segmented_control",
-        required=True,
-        label_visibility="collapsed",
-        on_change=_leave_tab,
-    )
-
-
-def _leave_tab() -> None:
-    memory = _memory()
-    left = memory.written.keys() - {"tab", *SHARED}
-    forget(left)
-    for key in left:
-        del memory.written[key]
-        memory.defaults.pop(key, None)
-        st.query_params.pop(key, None)
+    look = {"draw": "segmented_control", "required": True, "label_visibility": "collapsed"}
+    return selectbox(st, "View", names, key="tab", on_change=leave, args=(TAB,), **look)
 
 
 def multiselect(
@@ -320,11 +319,10 @@ def multiselect(
     key: str,
     default: Sequence[Any] = (),
     missing: str = "",
-    follows: bool = False,
     any_case: bool = False,
     **more,
 ) -> list[Any]:
-    """Some of the options; none at all is written as an empty choice. follows, any_case: as of a selectbox."""
+    """Some of the options; none at all is written as an empty choice. any_case: as of a selectbox."""
     options = list(options)
     free, read, write = _options(options, any_case, more)
 
@@ -338,7 +336,7 @@ def multiselect(
     def drawn(value: list[Any]) -> list[Any]:
         return place.multiselect(label, options, value, key=key, **more)
 
-    return _control(key, list(default), read_some, fits, drawn, missing or label, write, follows)
+    return _control(key, list(default), read_some, fits, drawn, missing or label, write)
 
 
 def number(
@@ -378,8 +376,8 @@ def number(
     return _control(key, default, read, fits, drawn, label, unfit=unfit)
 
 
-def text(place, label: str, *, key: str, default: str = "", quiet: bool = False, **more) -> str:
-    """A line of text. quiet: the default is not in the address, and gives way to another default."""
+def text(place, label: str, *, key: str, default: str = "", **more) -> str:
+    """A line of text."""
     return _control(
         key,
         default,
@@ -387,8 +385,6 @@ def text(place, label: str, *, key: str, default: str = "", quiet: bool = False,
         lambda value: isinstance(value, str),
         lambda value: place.text_input(label, value, key=key, **more),
         label,
-        follows=quiet,
-        quiet=quiet,
     )
 
 
@@ -424,82 +420,67 @@ def _control(
     draw: Callable[[Any], Any],
     missing: str = "",
     write: Callable[[Any], str] = str,
-    follows: bool = False,
     unfit: Mapping[str, str] = MappingProxyType({}),
-    quiet: bool = False,
 ) -> Any:
-    """Draw a control at the value that it should have, and write its choice into the address.
+    """Draw a control at the value that it should have, and note what the address is to hold.
 
     read: the value that texts of the address stand for, or UNFIT, and those texts that are no option. fits: whether a
-    value can be shown. draw: the control at a value; returns the choice. write: a choice as text. quiet: as of `text`.
-    For the others see `selectbox`.
+    value can be shown. draw: the control at a value; returns the choice. write: a choice as text. For the others see
+    `selectbox`.
     """
-    memory, session = _memory(), st.session_state
-    in_address = st.query_params.get_all(key)
-    value, unknown = UNFIT, []
+    memory, session, in_address = _memory(), st.session_state, st.query_params.get_all(key)
+    scope, default_by = CONTROLS.get(key, (TAB, FIXED))
+    shared = scope in (ALL, COLLECTION)
+    linked, unknown = UNFIT, []
     if not _is_short(in_address):
         unknown = ["a long text"]
     elif in_address:
-        value, unknown = read(in_address)
-    if not _is_short(session.get(key)):
-        del session[key]
+        linked, unknown = read(in_address)
+        linked = linked if fits(linked) else UNFIT
 
-    # What this run shows: the address if it changed, else the session; then what another page chose; then the default.
-    former = memory.defaults.get(key, [])
-    lags = follows and value in former  # the browser has not heard of the newest default yet
-    if lags or in_address == memory.written.get(key, []):
-        unknown = []
-        if follows and former and session.get(key) == former[-1]:
-            session[key] = default
-    else:  # the address changed from outside: a link, or the back button
+    # The address if it changed, else the session; then what another page chose; then the default.
+    if in_address != memory.written.get(key, []):  # a link, or the back button
         session.pop(key, None)
         memory.defaults.pop(key, None)
-        if fits(value):
-            session[key] = value
-    if key not in session:
-        elsewhere = memory.shared.get(key, UNFIT)
-        if fits(elsewhere):
-            session[key] = elsewhere
-        elif isinstance(elsewhere, str) and elsewhere in unfit:
-            unknown = [elsewhere]
-    if key not in session or not fits(session[key]):
-        session[key], memory.defaults[key] = default, [default]
-    elif key in memory.defaults and session[key] == default:
-        if default != memory.defaults[key][-1]:
-            memory.defaults[key].append(default)
+        if linked is not UNFIT:
+            session[key] = linked
+    if shared and unknown and unknown[0] in unfit:
+        memory.shared[key] = unknown[0]
+    elsewhere = memory.shared.get(key, UNFIT)
+    if key not in session and fits(elsewhere):
+        session[key] = elsewhere
+    value = session.get(key, UNFIT)
+    if not (fits(value) and _is_short(value)) or value == memory.defaults.get(key, UNFIT):
+        memory.defaults[key] = value = default
     else:
         memory.defaults.pop(key, None)  # chosen, or named by the address
+    if session.get(key, UNFIT) != value:
+        session[key] = value
 
-    # A line says what the link names and is not here, until another option is chosen.
-    if unknown and missing:
-        memory.missing[key] = unknown, session[key]
-    if key in memory.missing and memory.missing[key][1] != session[key]:
-        del memory.missing[key]
-    names = memory.missing[key][0] if key in memory.missing else []
-    if "collection" not in memory.missing or key not in OF_COLLECTION | OF_RESULTS:  # without it they are missing too
-        for name in names:
+    # Until another option is chosen, the address keeps an option that is not here, and a line names it.
+    kept = bool(unknown and missing) and value == (default if linked is UNFIT else linked)
+    if not kept:
+        unfit_elsewhere = key in memory.defaults and isinstance(elsewhere, str) and elsewhere in unfit
+        unknown = [elsewhere] if unfit_elsewhere else []
+    no_collection = memory.to_write.get("collection", []) != memory.drawn.get("collection", [])
+    if not (no_collection and scope in (COLLECTION, TAB)):  # without it they are missing too
+        for name in unknown:
             why = unfit.get(name) or f"The link names {missing} {name[:100]!r}, which is not here."
             _warn(f"{why} Another choice is shown.")
 
-    chosen = draw(session[key])
-    if key in SHARED:
-        memory.shared[key] = names[0] if names and names[0] in unfit else chosen
-    if quiet and chosen == default:
-        for choices in (memory.written, memory.pending or {}, st.query_params):
-            choices.pop(key, None)
-        return chosen
+    chosen, by_nobody = draw(value), key in memory.defaults
+    if shared and not by_nobody:
+        memory.shared[key] = chosen
     if isinstance(chosen, list):
         texts = [write(option) for option in chosen] or [""]
     else:
         texts = ["" if chosen is None else str(int(chosen)) if isinstance(chosen, bool) else write(chosen)]
-    if memory.pending is not None:
-        memory.pending[key] = texts
-        if follows and memory.arriving and key in memory.defaults:
-            memory.unsettled.add(key)
-    else:
-        if in_address != texts:
-            st.query_params[key] = texts
-        memory.written[key] = texts
+    memory.drawn[key] = texts
+    unsettled = by_nobody and memory.arriving and scope in (COLLECTION, TAB)
+    left_out = chosen == default if default_by == FIXED else unsettled
+    memory.to_write[key] = in_address if kept else [] if left_out else texts
+    if not memory.whole_run:
+        _write()
     return chosen
 
 
