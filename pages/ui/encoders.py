@@ -74,8 +74,9 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "") & rows["model"].isin(names)]
 
     measured = once("measured", work)
+    place = st.container(horizontal=True)
     source = view.selectbox(
-        bar.place,
+        place,
         "Values",
         [*([MEASURED] if once("any", lambda: encoder_views.series_of(measured)) else []), *encoder_views.PRINTED],
         format_func=_title,
@@ -121,13 +122,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     answer_box(bar, text)
     options = once("series", lambda: encoder_views.series_of(rows))
     series = view.selectbox(
-        bar.place,
-        "Metric",
-        options,
-        format_func=encoder_views.named,
-        key="measure",
-        missing="the metric",
-        any_case=True,
+        place, "Metric", options, format_func=encoder_views.named, key="measure", missing="the metric", any_case=True
     )
     name = encoder_views.named(series)
     shown = once("shown", lambda: encoder_views.rows_of(rows, series))
