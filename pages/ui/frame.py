@@ -29,6 +29,33 @@ def _navigation() -> tuple[tuple[str, str, str], ...]:
     return tuple((path, title, ICONS.get(title, "article")) for path, title in [("app.py", "Answer"), *titles.items()])
 
 
+# Streamlit makes each change of the address a step of the back button; with this, only another page or tab is one.
+# Before `st.switch_page`, the choices of the page that is left are dropped; they are put back.
+ONE_STEP_A_PAGE = """<script>
+if (!window.oneStepAPage) {
+  window.oneStepAPage = true
+  const tab = url => new URL(url, location).searchParams.get('tab')
+  const push = history.pushState.bind(history), replace = history.replaceState.bind(history)
+  let left = null
+  history.replaceState = (state, title, url) => {
+    const before = new URL(location)
+    replace(state, title, url)
+    const dropped = [...before.searchParams.keys()].some(key => !new URL(location).searchParams.has(key))
+    if (dropped) left = {href: left ? left.href : before.href, search: location.search}
+    else if (location.href !== before.href) left = null
+  }
+  history.pushState = (state, title, url) => {
+    const next = new URL(url, location)
+    const here = tab(location), other = here && tab(next) && tab(next) !== here
+    if (next.pathname === location.pathname && !other) return history.replaceState(state, title, url)
+    if (left && left.search === next.search) replace(history.state, '', left.href)
+    left = null
+    push(state, title, url)
+  }
+  // A choice may be written before this runs: the step without choices that is left is skipped.
+  addEventListener('popstate', () => location.search || history.back())
+}
+</script>"""
 CSS = """<style>
 .block-container {padding: .9rem clamp(1rem, 3vw, 5rem) 6rem; max-width: 1800px}
 /* The heading stands in the row of Streamlit's menu, which lies above it. */
@@ -86,7 +113,7 @@ def frame(title: str, heading: str = "") -> None:
     # The icon is a file: one by name would be fetched from elsewhere.
     st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
     st.html(CSS)
-    st.html(view.ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
+    st.html(ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
     view.enter(title)
     for path, label, icon in _navigation():
         view.link(st.sidebar, path, label, f":material/{icon}:")

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -46,41 +47,13 @@ CONTROLS = {
     **dict.fromkeys(("sets", "alignment"), (COLLECTION, FIXED)),
     **dict.fromkeys(("measured_with", "seeds", "objects_of", "against", "before", "after"), (TAB, DATA)),
     **dict.fromkeys(("values", "measure", "tested", "compared", "vectors", "photographs", "people"), (TAB, DATA)),
-    **dict.fromkeys(("photograph", "paper", "printed_table", "order"), (TAB, DATA)),
+    **dict.fromkeys(("photograph", "paper", "printed_table", "order", "draw"), (TAB, DATA)),
     **dict.fromkeys((f"set_{condition}" for condition in CONDITIONS), (TAB, DATA)),
 }
 # Letters of a text that is taken from the address or a browser. A longer caption can be read, but not edited.
 MOST_LETTERS = 5_000
 # Is not an option of any control.
 UNFIT: Any = object()
-
-# Streamlit makes each change of the address a step of the back button; with this, only another page or tab is one.
-# Before `st.switch_page`, the choices of the page that is left are dropped; they are put back.
-ONE_STEP_A_PAGE = """<script>
-if (!window.oneStepAPage) {
-  window.oneStepAPage = true
-  const tab = url => new URL(url, location).searchParams.get('tab')
-  const push = history.pushState.bind(history), replace = history.replaceState.bind(history)
-  let left = null
-  history.replaceState = (state, title, url) => {
-    const before = new URL(location)
-    replace(state, title, url)
-    const dropped = [...before.searchParams.keys()].some(key => !new URL(location).searchParams.has(key))
-    if (dropped) left = {href: left ? left.href : before.href, search: location.search}
-    else if (location.href !== before.href) left = null
-  }
-  history.pushState = (state, title, url) => {
-    const next = new URL(url, location)
-    const here = tab(location), other = here && tab(next) && tab(next) !== here
-    if (next.pathname === location.pathname && !other) return history.replaceState(state, title, url)
-    if (left && left.search === next.search) replace(history.state, '', left.href)
-    left = null
-    push(state, title, url)
-  }
-  // A choice may be written before this runs: the step without choices that is left is skipped.
-  addEventListener('popstate', () => location.search || history.back())
-}
-</script>"""
 
 
 @dataclass
@@ -93,7 +66,6 @@ class _Memory:
     drawn: dict[str, list[str]] = field(default_factory=dict)  # the choices of this run, as texts
     to_write: dict[str, list[str]] = field(default_factory=dict)  # of these, what the address is to hold
     written: dict[str, list[str]] = field(default_factory=dict)  # what this page has written
-    next: dict[str, Any] = field(default_factory=dict)  # to be chosen before the page is drawn again
     messages: set[str] = field(default_factory=set)  # shown by the run under way
     whole_run: bool = False  # the choices are written at its end; else, in a fragment, at once
     arriving: bool = False  # results are
@@ -115,9 +87,6 @@ def enter(title: str) -> None:
             st.session_state.pop(key, None)
         memory.page, memory.written, memory.defaults = title, {}, {}
     memory.drawn, memory.to_write = {}, {}
-    upcoming, memory.next = memory.next, {}
-    for key, value in upcoming.items():
-        choose(key, value)
 
 
 @contextmanager
@@ -233,11 +202,6 @@ def choose(key: str, value: Any) -> None:
         memory.shared[key] = value
 
 
-def choose_next(key: str, value: Any) -> None:
-    """`choose` before the page is drawn again: the control is drawn already."""
-    _memory().next[key] = value
-
-
 def selectbox(
     place,
     label: str,
@@ -256,30 +220,45 @@ def selectbox(
 
     default: the first option unless given. missing: what to call an option that the link names and is not here; the
     label unless given. unfit: options of other pages, and why this page does not offer them. draw: another of
-    Streamlit's controls that choose one option. shown: whether there is a control; if not, the choice is in the address
+    Streamlit's controls that choose options. shown: whether there is a control; if not, the choice is in the address
     alone. any_case: whether a link may write an option in any case, as names of metrics.
     """
-    options = list(options)
-    default = options[0] if default is None and options and more.get("index", 0) is not None else default
-    more.pop("index", None)
-    free, read, write = _options(options, any_case, more)
+    options, several = list(options), draw == "multiselect"
+    title, free = more.get("format_func", str), bool(more.get("accept_new_options"))
+    if more.pop("index", 0) is not None and default is None:
+        default = next(iter(options), None)
+
+    def write(option: Any) -> str:
+        return option if isinstance(option, str) else str(title(option))
+
+    by_text = {str(title(option)): option for option in options} | {write(option): option for option in options}
+    if any_case:
+        by_text = {text.lower(): option for text, option in by_text.items()}
+
+    def read(texts: list[str]) -> tuple[Any, list[str]]:
+        texts = [text.lower() if any_case else text for text in (texts if several else texts[-1:])]
+        known = [by_text.get(text, text) for text in texts if text in by_text or (free and text)]
+        unknown = [text for text in texts if text and text not in by_text and not free]
+        if several:
+            return known if known or not unknown else UNFIT, unknown
+        return (known[0], []) if known else (UNFIT, unknown)
 
     def fits(value: Any) -> bool:
+        if several:
+            return isinstance(value, list) and (free or all(option in options for option in value))
         return value in options or (free and isinstance(value, str)) or (value is None and default is None)
 
     def drawn(value: Any) -> Any:
-        if not shown:
-            return value
-        if draw == "segmented_control":
-            return place.segmented_control(label, options, default=value, key=key, **more)
         index = options.index(value) if value in options else None
-        return getattr(place, draw)(label, options, index, key=key, **more)
+        start = {"index": index} if draw == "selectbox" else {"default": value}
+        return getattr(place, draw)(label, options, key=key, **start, **more) if shown else value
 
-    def read_last(texts: list[str]) -> tuple[Any, list[str]]:
-        known, unknown = read(texts[-1:])
-        return (known[0], []) if known else (UNFIT, unknown)
+    return _control(key, default, drawn, read, fits, write, missing or label, unfit=unfit)
 
-    return _control(key, default, read_last, fits, drawn, missing or label, write, unfit)
+
+def multiselect(place, label: str, options: Iterable[Any], *, default: Sequence[Any] = (), **more) -> list[Any]:
+    """Some of the options, as `selectbox`; none at all is written as an empty choice."""
+    return selectbox(place, label, options, default=list(default), draw="multiselect", **more)
 
 
 def linked_selectbox(
@@ -295,7 +274,7 @@ def linked_selectbox(
     last = {**st.query_params, **memory.shared}
     agreeing = {name: sum(last.get(key) == value for key, value in made.items()) for name, made in options.items()}
     nearest = max(agreeing, key=lambda name: agreeing[name])
-    chosen = selectbox(place, label, list(options), default=nearest, format_func=titles.get, **more)
+    chosen = selectbox(place, label, options, default=nearest, format_func=titles.get, **more)
     before = {key: memory.shared[key] for key in options[chosen] if memory.shared.get(key) is not None}
     if chosen == nearest and any(options[chosen][key] != value for key, value in before.items()):
         names = ", ".join(map(str, before.values()))
@@ -311,44 +290,8 @@ def tabs(names: Iterable[str]) -> str:
     return selectbox(st, "View", names, key="tab", on_change=leave, args=(TAB,), **look)
 
 
-def multiselect(
-    place,
-    label: str,
-    options: Iterable[Any],
-    *,
-    key: str,
-    default: Sequence[Any] = (),
-    missing: str = "",
-    any_case: bool = False,
-    **more,
-) -> list[Any]:
-    """Some of the options; none at all is written as an empty choice. any_case: as of a selectbox."""
-    options = list(options)
-    free, read, write = _options(options, any_case, more)
-
-    def read_some(texts: list[str]) -> tuple[Any, list[str]]:
-        known, unknown = read(texts)
-        return (known, unknown) if known or not unknown else (UNFIT, unknown)
-
-    def fits(value: Any) -> bool:
-        return isinstance(value, list) and (free or all(option in options for option in value))
-
-    def drawn(value: list[Any]) -> list[Any]:
-        return place.multiselect(label, options, value, key=key, **more)
-
-    return _control(key, list(default), read_some, fits, drawn, missing or label, write)
-
-
 def number(
-    place,
-    label: str,
-    low: float | None,
-    high: float | None,
-    default: float | None,
-    *,
-    key: str,
-    kind: type | None = None,
-    **more,
+    place, label: str, low: float | None, high: float | None, default: float | None, *, key: str, kind=None, **more
 ) -> Any:
     """A number between two bounds. kind: int or float; that of the default unless given."""
     kind = kind or type(default)
@@ -366,68 +309,54 @@ def number(
         known = isinstance(value, int | float) and abs(value) < 2**53  # as a browser has it
         return known and (low is None or value >= low) and (high is None or value <= high)
 
-    def drawn(value: Any) -> Any:
-        return place.number_input(label, low, high, value, key=key, **more)
-
-    text = st.query_params.get(key, "")
     ends = " ".join(f"{word} {end:,}" for word, end in (("from", low), ("to", high)) if end is not None)
-    what = f"{'a whole number' if kind is int else 'a number'} {ends}".strip()
-    unfit = {text: f"The link gives {label} as {text[:100]!r}, which is not {what}."}
-    return _control(key, default, read, fits, drawn, label, unfit=unfit)
+    wanted = f"{'a whole number' if kind is int else 'a number'} {ends}".strip()
+    drawn = partial(place.number_input, label, low, high, key=key, **more)
+    return _control(key, default, drawn, read, fits, missing=label, wanted=wanted)
 
 
 def text(place, label: str, *, key: str, default: str = "", **more) -> str:
     """A line of text."""
-    return _control(
-        key,
-        default,
-        lambda texts: (texts[-1], []),
-        lambda value: isinstance(value, str),
-        lambda value: place.text_input(label, value, key=key, **more),
-        label,
-    )
+    drawn = partial(place.text_input, label, key=key, **more)
+    return _control(key, default, drawn, lambda texts: (texts[-1], []), missing=label)
 
 
 def checkbox(place, label: str, *, key: str, default: bool = False, draw: str = "checkbox", **more) -> bool:
     """Yes or no, as 1 or 0 in the address. draw: another of Streamlit's controls that say yes or no."""
     words = {"1": True, "true": True, "0": False, "false": False}
-    return _control(
-        key,
-        default,
-        lambda texts: (words.get(texts[-1].lower(), UNFIT), []),
-        lambda value: isinstance(value, bool),
-        lambda value: getattr(place, draw)(label, value, key=key, **more),
-    )
+    drawn = partial(getattr(place, draw), label, key=key, **more)
+    return _control(key, default, drawn, lambda texts: (words.get(texts[-1].lower(), UNFIT), []))
 
 
 def state(key: str, default: Any) -> Any:
     """A whole number, or yes or no as 1 or 0, for which there is no control; `choose` sets it."""
-    kind = type(default)
 
     def read(texts: list[str]) -> tuple[Any, list[str]]:
         with suppress(ValueError):
-            return kind(int(texts[-1])), []
+            return type(default)(int(texts[-1])), []
         return UNFIT, []
 
-    return _control(key, default, read, lambda value: isinstance(value, kind), lambda value: value)
+    return _control(key, default, lambda value: value, read)
 
 
 def _control(
     key: str,
     default: Any,
-    read: Callable[[list[str]], tuple[Any, list[str]]],
-    fits: Callable[[Any], bool],
     draw: Callable[[Any], Any],
-    missing: str = "",
+    read: Callable[[list[str]], tuple[Any, list[str]]],
+    fits: Callable[[Any], bool] | None = None,
     write: Callable[[Any], str] = str,
+    missing: str = "",
+    wanted: str = "here",
     unfit: Mapping[str, str] = MappingProxyType({}),
 ) -> Any:
     """Draw a control at the value that it should have, and note what the address is to hold.
 
-    read: the value that texts of the address stand for, or UNFIT, and those texts that are no option. fits: whether a
-    value can be shown. draw: the control at a value; returns the choice. write: a choice as text. For the others see
-    `selectbox`.
+    draw: the control at a value; returns the choice. read: the value that texts of the address stand for, or UNFIT, and
+    those texts that are no option. fits: whether a value can be shown; those of the default's type unless given. write:
+    a choice as text. wanted: what an option is. missing, unfit: of `selectbox`.
     """
+    fits = fits or (lambda value: isinstance(value, type(default)))
     memory, session, in_address = _memory(), st.session_state, st.query_params.get_all(key)
     scope, default_by = CONTROLS.get(key, (TAB, FIXED))
     shared = scope in (ALL, COLLECTION)
@@ -465,7 +394,7 @@ def _control(
     no_collection = memory.to_write.get("collection", []) != memory.drawn.get("collection", [])
     if not (no_collection and scope in (COLLECTION, TAB)):  # without it they are missing too
         for name in unknown:
-            why = unfit.get(name) or f"The link names {missing} {name[:100]!r}, which is not here."
+            why = unfit.get(name) or f"The link names {missing} {name[:100]!r}, which is not {wanted}."
             _warn(f"{why} Another choice is shown.")
 
     chosen, by_nobody = draw(value), key in memory.defaults
@@ -486,26 +415,6 @@ def _control(
 
 def _warn(text: str) -> None:
     st.html(f'<div class="cb-note">⚠ {escape(text)}</div>')
-
-
-def _options(options: list[Any], any_case: bool, more: Mapping[str, Any]) -> tuple[bool, Callable, Callable]:
-    """Whether other texts are options too; the options that texts of an address name, and texts that name none; how an
-    option is written: itself if it is text, else as it is shown. more: the settings of the control."""
-    show, free = more.get("format_func", str), bool(more.get("accept_new_options"))
-
-    def write(option: Any) -> str:
-        return option if isinstance(option, str) else str(show(option))
-
-    named = {str(show(option)): option for option in options} | {write(option): option for option in options}
-    if any_case:
-        named = {text.lower(): option for text, option in named.items()}
-
-    def read(texts: list[str]) -> tuple[list[Any], list[str]]:
-        texts = [text.lower() if any_case else text for text in texts]
-        known = [named.get(text, text) for text in texts if text in named or (free and text)]
-        return known, [text for text in texts if text and text not in named and not free]
-
-    return free, read, write
 
 
 def _is_short(value: Any) -> bool:

@@ -14,8 +14,6 @@ def one_of_each() -> None:
     from pages.ui import view
 
     session = st.session_state
-    for key, value in session.pop("choose_next", {}).items():
-        view.choose_next(key, value)
     with view.written_at_once():
         view.enter(session.get("title", "One"))
         options = sorted("abc", key=lambda option: option != session.get("first", "a"))
@@ -110,13 +108,6 @@ def test_a_text_that_a_browser_sends_is_short():
     assert not page.exception and page.text_input(key="word").value == ""
 
 
-def test_a_control_is_set_when_the_page_is_drawn_the_next_time():
-    page = opened(captioner="c")
-    page.session_state["choose_next"] = {"captioner": "b"}
-    page.run()
-    assert page.selectbox(key="captioner").value == "b" and address(page)["captioner"] == "b"
-
-
 @pytest.mark.parametrize(
     ("query", "chosen", "way"),
     [({}, "", "b"), ({"way": "a"}, "", "a"), ({}, "c", "c"), ({"captioner": "a"}, "", "b")],
@@ -179,3 +170,37 @@ def test_what_is_said_once_is_said_again_where_the_page_was_cut_short():
     page.session_state["message"], page.session_state["cut_short"] = "Saved.", True
     assert [element.value for element in page.run().success] == ["Saved."]
     assert not page.run().success
+
+
+def two_tabs() -> None:
+    import streamlit as st
+
+    from pages.ui import view
+
+    with view.written_at_once():
+        view.enter("Tabs")
+        view.selectbox(st, "Collection", ["one", "two"], key="collection", on_change=view.leave)
+        view.selectbox(st, "Captioner", "abc", key="captioner")
+        view.number(st, "Delta", 0.0, 2.0, 0.5, key="delta")
+        if view.tabs(["Table", "Words"]) == "Table":
+            view.text(st, "Word", key="word")
+        view.text(st, "Search", key="q")
+
+
+def test_a_choice_ends_with_its_tab_or_its_collection():
+    page = AppTest.from_function(two_tabs)
+    for key, value in {"captioner": "b", "delta": "0.7", "word": "dog", "q": "cat"}.items():
+        page.query_params[key] = value
+    page.run()
+    of_page = {"collection": "one", "captioner": "b", "delta": "0.7"}
+    assert address(page) == of_page | {"tab": "Table", "word": "dog", "q": "cat"}
+    page.segmented_control(key="tab").set_value("Words").run()
+    assert address(page) == of_page | {"tab": "Words"}
+    assert page.text_input(key="q").value == ""
+    page.text_input(key="q").set_value("hat").run()
+    page.selectbox(key="collection").set_value("two").run()
+    assert address(page) == {"collection": "two", "captioner": "a", "delta": "0.7", "tab": "Words"}
+    page.query_params["collection"] = "one"  # the back button, to where nothing was typed
+    page.query_params["captioner"] = "c"
+    page.run()
+    assert page.selectbox(key="collection").value == "one" and page.selectbox(key="captioner").value == "c"
