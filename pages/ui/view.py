@@ -66,6 +66,7 @@ class _Memory:
     drawn: dict[str, list[str]] = field(default_factory=dict)  # the choices of this run, as texts
     to_write: dict[str, list[str]] = field(default_factory=dict)  # of these, what the address is to hold
     written: dict[str, list[str]] = field(default_factory=dict)  # what this page has written
+    missing: set[str] = field(default_factory=set)  # keys of what a link names and is not here
     messages: set[str] = field(default_factory=set)  # shown by the run under way
     whole_run: bool = False  # the choices are written at its end; else, in a fragment, at once
     arriving: bool = False  # results are
@@ -85,7 +86,7 @@ def enter(title: str) -> None:
     if memory.page != title:
         for key in {*memory.drawn, *memory.written, *memory.defaults}:
             st.session_state.pop(key, None)
-        memory.page, memory.written, memory.defaults = title, {}, {}
+        memory.page, memory.written, memory.defaults, memory.missing = title, {}, {}, set()
     memory.drawn, memory.to_write = {}, {}
 
 
@@ -177,6 +178,7 @@ def forget(keys: Iterable[str]) -> None:
     for key in [*keys]:
         for known in (st.session_state, memory.shared, memory.defaults):
             known.pop(key, None)
+        memory.missing.discard(key)
 
 
 def leave(*scopes: str) -> None:
@@ -371,6 +373,7 @@ def _control(
     if in_address != memory.written.get(key, []):  # a link, or the back button
         session.pop(key, None)
         memory.defaults.pop(key, None)
+        memory.missing = memory.missing - {key} | ({key} if unknown and missing else set())
         if linked is not UNFIT:
             session[key] = linked
     if shared and unknown and unknown[0] in unfit:
@@ -387,8 +390,9 @@ def _control(
         session[key] = value
 
     # Until another option is chosen, the address keeps an option that is not here, and a line names it.
-    kept = bool(unknown and missing) and value == (default if linked is UNFIT else linked)
-    if not kept:
+    if value != (default if linked is UNFIT else linked):
+        memory.missing.discard(key)
+    if not (kept := key in memory.missing):
         unfit_elsewhere = key in memory.defaults and isinstance(elsewhere, str) and elsewhere in unfit
         unknown = [elsewhere] if unfit_elsewhere else []
     no_collection = memory.to_write.get("collection", []) != memory.drawn.get("collection", [])

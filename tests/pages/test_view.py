@@ -179,11 +179,13 @@ def two_tabs() -> None:
 
     with view.written_at_once():
         view.enter("Tabs")
-        view.selectbox(st, "Collection", ["one", "two"], key="collection", on_change=view.leave)
-        view.selectbox(st, "Captioner", "abc", key="captioner")
+        collection = view.selectbox(st, "Collection", ["one", "two"], key="collection", on_change=view.leave)
+        view.selectbox(st, "Captioner", "abc" if collection == "one" else "xyz", key="captioner")
         view.number(st, "Delta", 0.0, 2.0, 0.5, key="delta")
-        if view.tabs(["Table", "Words"]) == "Table":
+        tab = view.tabs(["Table", "Words"])
+        if tab == "Table":
             view.text(st, "Word", key="word")
+        view.selectbox(st, "Measured with", [f"{tab} 1", f"{tab} 2"], key="measured_with")
         view.text(st, "Search", key="q")
 
 
@@ -193,13 +195,16 @@ def test_a_choice_ends_with_its_tab_or_its_collection():
         page.query_params[key] = value
     page.run()
     of_page = {"collection": "one", "captioner": "b", "delta": "0.7"}
-    assert address(page) == of_page | {"tab": "Table", "word": "dog", "q": "cat"}
+    assert address(page) == of_page | {"tab": "Table", "word": "dog", "measured_with": "Table 1", "q": "cat"}
     page.segmented_control(key="tab").set_value("Words").run()
-    assert address(page) == of_page | {"tab": "Words"}
+    assert address(page) == of_page | {"tab": "Words", "measured_with": "Words 1"}
     assert page.text_input(key="q").value == ""
     page.text_input(key="q").set_value("hat").run()
     page.selectbox(key="collection").set_value("two").run()
-    assert address(page) == {"collection": "two", "captioner": "a", "delta": "0.7", "tab": "Words"}
+    assert address(page) == of_page | {
+        **{"collection": "two", "captioner": "x", "tab": "Words", "measured_with": "Words 1"}
+    }
+    assert not warnings(page), "nothing is missing: another tab or collection was chosen"
     page.query_params["collection"] = "one"  # the back button, to where nothing was typed
     page.query_params["captioner"] = "c"
     page.run()
