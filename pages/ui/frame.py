@@ -30,7 +30,7 @@ def _navigation() -> tuple[tuple[str, str, str], ...]:
 
 
 # Streamlit makes each change of the address a step of the back button; with this, only another page or tab is one.
-# Before `st.switch_page`, the choices of the page that is left are dropped; they are put back.
+# Before a button opens another page, Streamlit drops the choices of the page that is left; they are put back.
 ONE_STEP_A_PAGE = """<script>
 if (!window.oneStepAPage) {
   window.oneStepAPage = true
@@ -66,7 +66,10 @@ h1 {font-size: 1.6rem !important; padding: 0 0 .5rem clamp(0px, calc(48rem - 100
 .st-key-bar {padding: .4rem .8rem .6rem !important}
 [data-testid="stMain"] h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 .5rem !important}
 @media (min-width: 768px) and (max-width: 1000px) {
-  [data-testid="stSidebar"][data-collapsed="false"] {width: 11rem !important; min-width: 11rem !important}
+  [data-testid="stSidebar"][data-collapsed="false"] {width: 13rem !important; min-width: 13rem !important}
+  [data-testid="stSidebarContent"] {padding-inline: .75rem !important}
+  [data-testid="stSidebar"] [data-testid="stExpanderDetails"] {padding-inline: .5rem !important}
+  [data-testid="stSidebar"] [data-testid="stMultiSelect"] [aria-label="Clear all"] {display: none}
 }
 @media (max-width: 1000px) {
   [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
