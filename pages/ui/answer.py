@@ -305,7 +305,7 @@ def _try_a_caption(bar: Bar, run: RunRow) -> None:
     surest = scores.table.loc[scores.table["confidence"].idxmax()]
     written = cached.captions(bar.folder, run.spec.captions)["caption"].iloc[surest["kept_at"]]
     st.html(COLOURS)
-    text = view.text(st, "Caption", key="try", default=written, quiet=True, label_visibility="collapsed")
+    text = view.text(st, "Caption", key="try", default=written, label_visibility="collapsed")
     if not text.strip():
         return
     models = cached.attackers(bar.folder, run.run_id, int(surest["caption_index"]))

@@ -1,7 +1,6 @@
-"""The bar at the top of all pages: collection, attribute, labels, human captions, captioner and settings.
+"""The bar at the top of all pages: collection, attribute, labels, human captions, captioner, and Measured with.
 
-A choice made here holds on all pages: `view` shares the keys of these controls between pages and keeps them in the
-address.
+It has no other controls: what a tab needs besides is in the tab. A choice made here holds on all pages (`view`).
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from pages.ui import cached, view
 from pages.ui.base import box, errors
 
 NOBODY = "none"
+MEASURED_WITH = "Measured with"
 LABELS = "labels (a table with an image ID and one column per attribute)"
 
 
@@ -69,7 +69,6 @@ class Bar:
             key="attribute",
             missing="the attribute",
             unfit=unfit,
-            follows=True,
         )
 
     def labels(self, attribute: str) -> Item:
@@ -108,13 +107,13 @@ class Bar:
         )
         return by_name.get(chosen)
 
-    def objects(self, table: Item, place: DeltaGenerator | None = None) -> str:
-        """The source of the objects of images, '' without any; a control only if there are several."""
+    def objects(self, table: Item, place: Any = st) -> str:
+        """The source of the objects of images, '' without any; a control, within the tab, only if there are several."""
         sources = list(object_sources(self.workspace, self.collection, table))
         if not sources:
             return ""
         return view.selectbox(
-            place or self.place,
+            place,
             "Objects of images",
             sources,
             default=usual_objects(self.workspace, self.collection, table)[0],
@@ -131,27 +130,13 @@ class Bar:
         another one cannot be chosen here."""
         first = default or cached.answering(self.workspace, self.collection, names)
         return view.selectbox(
-            self.place,
-            "Captioner",
-            names,
-            default=first,
-            key="captioner",
-            missing="the captioner",
-            unfit=unfit,
-            follows=True,
+            self.place, "Captioner", names, default=first, key="captioner", missing="the captioner", unfit=unfit
         )
 
     def measured_with(self, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more) -> str:
         """One of several settings of measured results. options: name -> the choices it stands for, by key."""
         return view.linked_selectbox(
-            self.place,
-            "Measured with",
-            options,
-            titles,
-            key="measured_with",
-            missing="the settings",
-            follows=True,
-            **more,
+            self.place, MEASURED_WITH, options, titles, key="measured_with", missing="the settings", **more
         )
 
 

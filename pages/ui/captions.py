@@ -57,7 +57,7 @@ def captions_tab(bar: Bar) -> None:
     name = bar.captioner(list(runs))
     # Human captions come first, if there are any: reading starts at the difference.
     others = [*(other for other in reversed(runs) if other != name), NOBODY]
-    against = view.selectbox(st.sidebar, "Compare with", others, key="against", missing="the captions of", follows=True)
+    against = view.selectbox(st.sidebar, "Compare with", others, key="against", missing="the captions of")
     scores = cached.scores(bar.folder, runs[name].run_id)
     _offer_network(bar, [runs[shown] for shown in (name, against) if shown in runs])
     listed = _filtered(bar, runs, name, against, scores.attribute)

@@ -29,14 +29,11 @@ def change_tab(bar: Bar) -> None:
     measured = [item for item in cached.compared(workspace, collection) if item.attribute.name == attribute]
     alike = [run.spec.model for run in measured[0].runs] if measured else []
     first, second = [*sorted(alike, key=sets.index), *originals(bar.items("captions")), *sets][:2]
-    before = view.selectbox(
-        bar.place, "Before", sets, default=first, key="before", missing="the captioner", follows=True
-    )
+    pair = st.container(horizontal=True)
+    before = view.selectbox(pair, "Before", sets, default=first, key="before", missing="the captioner")
     others = [name for name in sets if name != before]
     second = second if second in others else next((name for name in alike if name in others), others[0])
-    after = view.selectbox(
-        bar.place, "After", others, default=second, key="after", missing="the captioner", follows=True
-    )
+    after = view.selectbox(pair, "After", others, default=second, key="after", missing="the captioner")
     with errors():
         scope = _scope(
             bar,
@@ -54,7 +51,6 @@ def change_tab(bar: Bar) -> None:
             default=usual,
             key="tested",
             missing="the metric",
-            follows=True,
             help="Significance is corrected for the number of metrics tested (Holm).",
         )
         draw_shown(cached.once(workspace, "change", lambda: change(scope, tested)), "change")

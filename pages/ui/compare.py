@@ -39,7 +39,6 @@ def compare(bar: Bar, runs: dict[str, RunRow], human: set[str]) -> None:
         key="compared",
         default=default,
         missing="the captions of",
-        follows=True,
         max_selections=views.MOST,
     )
     if len(names) < views.FEWEST:

@@ -41,9 +41,7 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
     )
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     if measures := direction_views.measures_in(rows):
-        name = view.selectbox(
-            bar.place, "Metric", measures, key="measure", missing="the metric", any_case=True, follows=True
-        )
+        name = view.selectbox(st, "Metric", measures, key="measure", missing="the metric", any_case=True, width=300)
         points = direction_views.directions(rows, name)
         # Captioners that were measured alike: one attacker, variant and number of seeds.
         settings = {direction_views.way_text(setting): setting for setting in direction_views.ways_measured(points)}

@@ -73,13 +73,13 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "") & rows["model"].isin(names)]
 
     measured = once("measured", work)
+    place = st.container(horizontal=True)
     source = view.selectbox(
-        bar.place,
+        place,
         "Values",
         [*([MEASURED] if once("any", lambda: encoder_views.series_of(measured)) else []), *encoder_views.PRINTED],
         format_func=_title,
         key="values",
-        follows=True,  # what was measured, as soon as there is any
         help="Measured in this collection, or published in a paper.",
     )
     here = source == MEASURED
@@ -100,9 +100,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         rows = once("printed", lambda: encoder_views.printed_scores(published, source))
     looks = captioner_looks(rows["model"])
     encoders = list(dict.fromkeys(rows["encoder"]))
-    chosen = view.multiselect(
-        st.sidebar, "Encoders", encoders, default=encoders, key="encoders", missing="the encoder", follows=True
-    )
+    chosen = view.multiselect(st.sidebar, "Encoders", encoders, default=encoders, key="encoders", missing="the encoder")
     rows = rows[rows["encoder"].isin(chosen)]
     if rows.empty:
         note("No encoder is chosen.")
@@ -114,14 +112,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     answer_box(bar, text)
     options = once("series", lambda: encoder_views.series_of(rows))
     series = view.selectbox(
-        bar.place,
-        "Metric",
-        options,
-        format_func=encoder_views.named,
-        key="measure",
-        missing="the metric",
-        any_case=True,
-        follows=True,
+        place, "Metric", options, format_func=encoder_views.named, key="measure", missing="the metric", any_case=True
     )
     name = encoder_views.named(series)
     shown = once("shown", lambda: encoder_views.rows_of(rows, series))

@@ -105,7 +105,6 @@ def _load(bar: Bar) -> Bar:
 def _after_save(bar: Bar, text: str) -> None:
     """Derive labels if there are none, start what is cheap, and open Answer if something is measured or can be; else
     draw the page again with an empty drop zone."""
-    view.choose_next("collection", bar.collection)
     st.session_state["round"] += 1
     derived = derive_missing(bar.workspace, bar.collection, get_attribute("gender"))
     labels = f" There were no labels: {derived.line('the human captions')}." if derived else ""
@@ -118,7 +117,7 @@ def _after_save(bar: Bar, text: str) -> None:
     st.session_state[SAVED] = f"{text}{labels}{next_step}"
     if not missing and (started or bar.collection not in bar.workspace.scored()):
         view.go("app.py", collection=bar.collection)
-    st.rerun()
+    view.go("pages/1_Data.py", collection=bar.collection)
 
 
 def _photographs(bar: Bar) -> None:

@@ -30,6 +30,33 @@ def _navigation() -> tuple[tuple[str, str, str], ...]:
     return tuple((path, title, ICONS.get(title, "article")) for path, title in [("app.py", "Answer"), *titles.items()])
 
 
+# Streamlit makes each change of the address a step of the back button; with this, only another page or tab is one.
+# Before a button opens another page, Streamlit drops the choices of the page that is left; they are put back.
+ONE_STEP_A_PAGE = """<script>
+if (!window.oneStepAPage) {
+  window.oneStepAPage = true
+  const tab = url => new URL(url, location).searchParams.get('tab')
+  const push = history.pushState.bind(history), replace = history.replaceState.bind(history)
+  let left = null
+  history.replaceState = (state, title, url) => {
+    const before = new URL(location)
+    replace(state, title, url)
+    const dropped = [...before.searchParams.keys()].some(key => !new URL(location).searchParams.has(key))
+    if (dropped) left = {href: left ? left.href : before.href, search: location.search}
+    else if (location.href !== before.href) left = null
+  }
+  history.pushState = (state, title, url) => {
+    const next = new URL(url, location)
+    const here = tab(location), other = here && tab(next) && tab(next) !== here
+    if (next.pathname === location.pathname && !other) return history.replaceState(state, title, url)
+    if (left && left.search === next.search) replace(history.state, '', left.href)
+    left = null
+    push(state, title, url)
+  }
+  // A choice may be written before this runs: the step without choices that is left is skipped.
+  addEventListener('popstate', () => location.search || history.back())
+}
+</script>"""
 CSS = """<style>
 .block-container {padding: .9rem clamp(1rem, 3vw, 5rem) 6rem; max-width: 1800px}
 /* The heading stands in the row of Streamlit's menu, which lies above it. */
@@ -40,7 +67,10 @@ h1 {font-size: 1.6rem !important; padding: 0 0 .5rem clamp(0px, calc(48rem - 100
 .st-key-bar {padding: .4rem .8rem .6rem !important}
 [data-testid="stMain"] h2 {font-size: 1.3rem !important; font-weight: 600 !important; padding: .4rem 0 .5rem !important}
 @media (min-width: 768px) and (max-width: 1000px) {
-  [data-testid="stSidebar"][data-collapsed="false"] {width: 11rem !important; min-width: 11rem !important}
+  [data-testid="stSidebar"][data-collapsed="false"] {width: 13rem !important; min-width: 13rem !important}
+  [data-testid="stSidebarContent"] {padding-inline: .75rem !important}
+  [data-testid="stSidebar"] [data-testid="stExpanderDetails"] {padding-inline: .5rem !important}
+  [data-testid="stSidebar"] [data-testid="stMultiSelect"] [aria-label="Clear all"] {display: none}
 }
 @media (max-width: 1000px) {
   [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
@@ -87,7 +117,7 @@ def frame(title: str, heading: str = "") -> None:
     # The icon is a file: one by name would be fetched from elsewhere.
     st.set_page_config(page_title=f"{title} · capbias", page_icon=str(ICON), layout="wide")
     st.html(f"<style>{VARIABLES}</style>{CSS}")
-    st.html(view.ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
+    st.html(ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
     view.enter(title)
     for path, label, icon in _navigation():
         view.link(st.sidebar, path, label, f":material/{icon}:")

@@ -33,7 +33,7 @@ from capbias_core.workspace.photographs import people_sources, photograph_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import cached, view
-from pages.ui.bar import Bar, attribute_names, empty_state
+from pages.ui.bar import MEASURED_WITH, Bar, attribute_names, empty_state
 from pages.ui.base import box, errors, label_caveats, note, plain, show_error
 from pages.ui.photo_inspector import photo_inspector, preview_masks
 from pages.ui.runs import active_runs, start_button
@@ -141,11 +141,11 @@ def _masked(bar: Bar, compared: bool = False) -> Masked | None:
     return Masked(captioner, attribute, table, chosen, of_captioner)
 
 
-def _seeds(bar: Bar, measured: pd.DataFrame) -> int:
+def _seeds(measured: pd.DataFrame) -> int:
     """The seeds to measure with, and of which results are shown: at first those of what was measured."""
     of_lic = measured.loc[measured["metric"] == "LIC_M", "seeds"]
     first = int(of_lic.max()) if len(of_lic) else SEEDS
-    return int(view.number(bar.place, "Seeds", 1, MOST_SEEDS, first, key="seeds", help="The papers use 10."))
+    return int(view.number(st.sidebar, "Seeds", 1, MOST_SEEDS, first, key="seeds", help="The papers use 10."))
 
 
 def _other_seeds(measured: pd.DataFrame, seeds: int) -> str:
@@ -153,7 +153,7 @@ def _other_seeds(measured: pd.DataFrame, seeds: int) -> str:
     others = measured[~measured["seeds"].isin([0, seeds])]
     pairs = dict.fromkeys(zip(others["metric"], others["seeds"].astype(int), strict=True))
     texts = ", ".join(f"{metric} with {counted(number, 'seed')}" for metric, number in pairs)
-    return f"Also measured, with other seeds: {texts}. Change Seeds above to see them." if texts else ""
+    return f"Also measured, with other seeds: {texts}. Change Seeds on the left to see them." if texts else ""
 
 
 # The experiment
@@ -165,7 +165,7 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     human = bar.references(attribute)
     attacker = view.selectbox(
         bar.place,
-        "Attacker",
+        MEASURED_WITH,
         list(ATTACKERS),
         key="attacker",
         accept_new_options=True,
@@ -177,7 +177,7 @@ def _experiment(bar: Bar, masked: Masked) -> None:
         condition_views.condition_rows, workspace, collection, captioner, attribute, name, references=human, **inputs
     )
     measured = rows_with()
-    seeds = _seeds(bar, measured)
+    seeds = _seeds(measured)
     rows = rows_with(seeds=seeds)
     text = condition_views.condition_answer(rows, captioner, attribute, bool(active_runs(workspace, collection)))
     box(text.headline, text.support)

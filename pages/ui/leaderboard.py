@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from capbias_core.views.leaderboard import leaderboard, leaderboard_rows, sortings
 from capbias_core.views.view import scope
 from pages.ui import cached, view
@@ -20,6 +22,6 @@ def leaderboard_tab(bar: Bar) -> None:
     known = cached.of_collection(
         workspace, collection, "sortings", lambda: sortings(leaderboard_rows(workspace, collection))
     )
-    sort = view.selectbox(bar.place, "Sort by", known, key="order", missing="the column", follows=True)
+    sort = view.selectbox(st, "Sort by", known, key="order", missing="the column", width=300)
     shown = cached.once(workspace, "leaderboard", lambda: leaderboard(scope(workspace, collection), sort))
     draw_shown(shown, "leaderboard")

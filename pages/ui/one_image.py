@@ -361,7 +361,7 @@ def _what_if(bar: Bar, line: Line, largest: float) -> None:
     st.session_state["edit_of"] = caption
 
     label = "Edit the caption, or write an edit such as: umbrella -> bat | dog"
-    edited = view.text(st, label, key="edit", default=original, quiet=True)
+    edited = view.text(st, label, key="edit", default=original)
     if not edited.strip():
         note(f"Type a caption, or an edit such as: umbrella -> bat | dog. The original reads: {original}")
         return

@@ -60,14 +60,7 @@ def draw_bar(new: str = "") -> Bar:
     collection = ""
     if collections:
         collection = view.selectbox(
-            place,
-            "Collection",
-            collections,
-            key="collection",
-            missing="the collection",
-            on_change=view.forget,  # the choices of another collection, such as no captioner, do not fit this one
-            args=(view.OF_COLLECTION,),
-            **naming,
+            place, "Collection", collections, key="collection", missing="the collection", on_change=view.leave, **naming
         )
     with runs_place:
         runs_dialog(engine, collection)

@@ -42,7 +42,7 @@ from capbias_core.workspace.spec import AlignmentReference, RunSpec, attribute_f
 from capbias_core.workspace.store import ACTIVE, Item
 from capbias_core.workspace.vectors import CONSTANT, alignment_option
 from pages.ui import cached, present, view
-from pages.ui.bar import Bar, attribute_names, captions_and_labels
+from pages.ui.bar import MEASURED_WITH, Bar, attribute_names, captions_and_labels
 from pages.ui.base import MASKED_TOO, caveats, errors, masked_left_out, note, plain
 from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.runs import active_runs, answer_box, cost, start_button, to_do
@@ -112,7 +112,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
         view.forget(["attacker"])
     attacker = view.selectbox(
         bar.place,
-        "Attacker",
+        MEASURED_WITH,
         list(ATTACKERS),
         default=settings.get("attacker") or next(filter(at_hand, tried), None),
         key=f"attacker{suffix}",
@@ -125,7 +125,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
     )
     entry = attacker_entry(attacker)
     seeds = view.number(
-        bar.place,
+        side,
         "Seeds",
         1,
         MOST_SEEDS,
@@ -439,7 +439,6 @@ def _table(
         default=[name for name in first if not name.partition(" ")[0].endswith("_cut")][:most],
         key="columns",
         missing="the column",
-        follows=True,
         label_visibility="collapsed",
     )
     hidden = [name for name in names if name not in chosen]
@@ -514,7 +513,7 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
     if not series:
         return
     buttons = {} if len(series) > MOST_BUTTONS else {"draw": "segmented_control", "required": True}
-    chosen = view.selectbox(st, "Chart", list(series), key="chart", follows=True, **buttons)
+    chosen = view.selectbox(st, "Chart", list(series), key="chart", **buttons)
     shown = series[chosen]
     metric, direction = shown.iloc[0]["metric"], shown.iloc[0]["direction"]
     attribute = bar.workspace.get_run(shown.iloc[0]["run_id"]).spec.attribute

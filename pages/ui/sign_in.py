@@ -20,7 +20,6 @@ from capbias_core.whole_files import private_folder
 from pages.ui import view
 
 PEOPLE, SHARED = "people", "shared"  # folders in CAPBIAS_HOME
-OF_WORKSPACE = ("collection", *view.OF_COLLECTION)  # choices; another workspace has others
 # The identity provider sends people to the front page. They go on to the link that they had opened.
 KEEP_LINK = "<script>sessionStorage.setItem('capbias_link', location.pathname + location.search)</script>"
 FOLLOW_LINK = """<script>{
@@ -82,16 +81,16 @@ def workspace_folder() -> Path:
     paths = sorted(path for path in shared.iterdir() if path.is_dir()) if shared.is_dir() else []
     folders = {name: home / PEOPLE / person()} | {f"{path.name} (shared)": path for path in paths}
     chosen = view.selectbox(
-        st.sidebar,
-        "Workspace",
-        list(folders),
-        key="workspace",
-        missing="the workspace",
-        on_change=view.forget,
-        args=(OF_WORKSPACE,),
+        st.sidebar, "Workspace", list(folders), key="workspace", missing="the workspace", on_change=_leave_collection
     )
     st.sidebar.button("Sign out", key="sign_out", on_click=st.logout)
     return folders[chosen]
+
+
+def _leave_collection() -> None:
+    """Another workspace has other collections."""
+    view.leave()
+    view.forget(["collection"])
 
 
 def share(name: str) -> None:
@@ -102,5 +101,5 @@ def share(name: str) -> None:
     if name.startswith("."):
         raise CapbiasError(f"The name {name!r} begins with a dot.", "Give it another name.")
     private_folder(default_folder() / SHARED / name)
-    view.forget(OF_WORKSPACE)
+    _leave_collection()
     view.choose("workspace", f"{name} (shared)")

@@ -53,7 +53,7 @@ def _shown(bar: Bar, scope: Scope) -> tuple[Shown, list[str]]:
     run = scope.run(scope.captioners[0])
     sources = slice_sources(scope, run)
     metrics = METRICS_OF_SLICES[bool(run.spec.references)]
-    metric = view.selectbox(bar.place, "Metric", metrics, key="slice_metric", any_case=True)
+    metric = view.selectbox(st, "Metric", metrics, key="slice_metric", any_case=True, width=300)
     columns = st.expander("Choose slices").container(key="stacks_slices").columns(4, vertical_alignment="bottom")
     objects = view.multiselect(columns[0], "Objects", sorted(sources.by_object), key="slice_objects", help=USUAL)
     words = view.text(columns[1], "Words people use", key="slice_words", help=WORDS) if run.spec.references else ""

@@ -112,7 +112,9 @@ def test_collection_and_choices_stay_from_page_to_page(window, address):
     settled(window)
     listed, link = window.get_by_text(re.compile(r"\d captions of second\.")), window.url
     seen = listed.inner_text()
-    assert {"collection", "attribute", "captioner", "against", "sort", "group", "word", "tab"} <= set(query_of(window))
+    in_address = set(query_of(window))
+    assert {"collection", "attribute", "captioner", "against", "word", "tab"} <= in_address
+    assert not {"sort", "group", "q", "runs"} & in_address, "nobody changed these"
     window.reload()
     arrived(window, "Captions")
     assert window.url == link and listed.inner_text() == seen
@@ -140,7 +142,8 @@ def test_collection_and_choices_stay_from_page_to_page(window, address):
     open_page(window, f"{address}/Scores?collection=scored&sets=first&sets=nobody&attribute=hair")
     for name in ("'nobody'", "'hair'"):
         window.get_by_text(name).wait_for()
-    assert query_of(window)["sets"] == ["first"] and query_of(window)["attribute"] == ["gender"]
+    in_address = query_of(window)
+    assert (in_address["sets"], in_address["attribute"]) == (["first", "nobody"], ["hair"]), "until others are chosen"
 
 
 # Of the words beside a chart's marks: their text, and how bright they and the page are (WCAG 2, relative luminance).
