@@ -29,9 +29,9 @@ GREY = "#8A94A3"
 ORANGE_MARK, BLUE_MARK = "#D9701F", "#3B82D0"
 MEASURED = BLUE_MARK
 
-# With a contrast of 3 or more on both themes and, seen with any of the three kinds of colour blindness, apart from each
-# other and from the grey of printed values. More colours would come too close.
-COLOURS = (BLUE_MARK, ORANGE_MARK, "#7C549E", "#AB4400", "#16745E")
+# The colours of all charts that need several. With a contrast of 3 or more on both themes and, seen with any of the
+# three kinds of colour blindness, apart from each other and from the grey of printed values. More would come too close.
+COLOURS = (BLUE_MARK, ORANGE_MARK, "#965A96", "#D20F69", "#69690F")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdashdot")
 SHAPES = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
 SHAPES += ("triangle-right", "diamond-tall", "triangle-left", "star-diamond")

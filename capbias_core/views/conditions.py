@@ -14,7 +14,7 @@ from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.measures.registry import METRICS, measure_of, needs_references
 from capbias_core.runs.condition_runs import Plan, masked_sets, on_shared_images
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A, counted
-from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
+from capbias_core.views.charts import COLOURS, GREY, MARGINS, error_bars, graph_objects
 from capbias_core.views.results import current_runs, ranking, runs_against, runs_with
 from capbias_core.views.sentence import Answer, decimals, interval_over, limit, number, with_interval
 from capbias_core.workspace.conditions import ORIGINAL, sets_of
@@ -300,7 +300,6 @@ def _title(metric: str, direction: str) -> str:
 
 # the chart
 
-COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#8C6BC8")
 SHAPES = ("circle", "square", "diamond", "triangle-up")
 PRINTED_SHAPES = ("diamond", "square", "triangle-up", "triangle-down", "hexagon", "star")
 
