@@ -80,6 +80,7 @@ from capbias_core.views.published import PAPERS, beside_measured, beside_table, 
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.results import references_read, tables_read
 from capbias_core.views.side_by_side import TOP
+from capbias_core.views.slices import LEAST_IMAGES
 from capbias_core.views.tables import row_table, to_csv
 from capbias_core.views.texts import keywords as frequent_words
 from capbias_core.views.texts import keywords_by_models, nearest_objects, text_results
@@ -189,13 +190,16 @@ def slices(
     search: Annotated[list[str] | None, flag("texts in the captioner's captions", "TEXT", WHAT)] = None,
     metric: Annotated[str, flag("the metric of sentence and chart (default: LIC, or LIC_M)", "NAME", WHAT)] = "",
     images: Annotated[bool, flag("list the images of each slice instead", group=WHAT)] = False,
+    least: Annotated[
+        int, flag(f"images a slice needs for a number; fewer than {LEAST_IMAGES} are not tested", "N", WHAT)
+    ] = LEAST_IMAGES,
     save: Annotated[str, flag("save the one slice that is named here, which is then always listed", "NAME", WHAT)] = "",
     output: ShownFlag = None,
 ) -> int:
     """Where it amplifies: LIC, error and refusals in slices of images, beside the other images."""
     chosen = {"objects": objects, "words": words, "columns": column, "searches": search}
     given_ones = {name: tuple(values or ()) for name, values in chosen.items()}
-    shown = flags.answer("slices", **given_ones, metric=metric, images=images)
+    shown = flags.answer("slices", **given_ones, metric=metric, images=images, least=least)
     if save:
         rules = list(dict.fromkeys(shown.rows["rule"]))
         if len(rules) != 1:

@@ -35,10 +35,10 @@ from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.slices import COLUMN, IS, OBJECT, SEARCH, WORDS, Members, Slice, SliceSources, saved_slices
 from capbias_core.workspace.store import RunRow
 
-LEAST_IMAGES = 100  # in a slice and outside it, for a number
+LEAST_IMAGES = 100  # in a slice and outside it, for a test; and for a number unless fewer are asked for
 MOST = 10  # slices without a choice, and values of a column
 NAMED = 3  # slices in a sentence
-VERSION = 1  # to be raised when the sentence without a choice changes
+VERSION = 2  # to be raised when the sentence without a choice changes
 COUNTED = ("error", "refused")  # metrics that need no attacker
 YES, NO = "yes", "no"
 OF_ATTACKER = {True: ("LIC", "LIC_by_H"), False: ("LIC_M",)}  # with and without human captions
@@ -58,18 +58,20 @@ def slices(
     rules: Sequence[str] = (),
     metric: str = "",
     images: bool = False,
+    least: int = LEAST_IMAGES,
 ) -> Shown:
     """LIC_by_H, LIC (LIC_M without human captions), error and refusals in slices of images and outside them.
 
     objects, words, columns, searches: what picks the slices, as in `Slice`; of a column the values that most images
     have. rules: further slices, as `Slice.parse` reads them. Without any: the objects, else the content words of human
     captions, that most images have, and the saved slices. metric: of the sentence and the chart (default: LIC, or LIC_M
-    without human captions). images: list the images of each slice instead.
+    without human captions). images: list the images of each slice instead. least: images that a slice, and the others,
+    need for a number; one with fewer than LEAST_IMAGES is not tested.
 
     rows: captioner, slice, rule, metric; images and share (%) of those of which the rule can tell; n images inside and
     n_rest outside that the metric counts, n_per_seed of those inside by one seed; value and rest, each with its 95%
     interval (_low, _high); difference with its interval and p, corrected by Holm over all slices (and captioners) of
-    the metric in p_holm, both nan for LIC_by_H; significant; the share (%) of each label among n; reason, if there is
+    the metric in p_holm, both nan for LIC_by_H and where nothing is tested; significant; the share (%) of each label among n; reason, if there is
     no value. Raises CapbiasError for an unknown object, column or metric, and without anything to slice by.
     """
     chosen = metric or scope.comparison.metric
@@ -79,14 +81,14 @@ def slices(
     known = dict.fromkeys(name for own in found.values() for name in own.metrics if name != UNTESTED)
     if chosen not in known:
         raise unknown_name("metric of slices", chosen, known)
-    rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name)])
+    rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name, least)])
     rows = _corrected(rows)
     what = _what(next(iter(found.values())), any((objects, words, columns, searches, rules)))
     return Shown(
         title=f"{chosen} in slices of images, {scope.attribute}",
         rows=rows,
         sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
-        notes=tuple(_notes(scope, found, rows, chosen)),
+        notes=tuple(_notes(scope, found, rows, chosen, least)),
         table=_table(rows, chosen),
         chart=lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values)),
     )
@@ -115,13 +117,14 @@ class _Sliced:
     def metrics(self) -> list[str]:
         return [metric.name for each in self.evidence for metric in each.metrics]
 
-    def rows(self, captioner: str) -> Iterator[dict[str, Any]]:
+    def rows(self, captioner: str, least: int) -> Iterator[dict[str, Any]]:
         for one, members in self.members.items():
             size = len(members.inside & self.labelled)
             share = 100 * size / max(1, len(members.known & self.labelled))
             about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
             for each in self.evidence:
-                for name, numbers in slice_numbers(each.metrics, each.counts, members, self.attribute.values).items():
+                found = slice_numbers(each.metrics, each.counts, members, self.attribute.values, least)
+                for name, numbers in found.items():
                     yield about | {"metric": name, "images": size, "share": share} | numbers
 
 
@@ -214,10 +217,10 @@ def _values(sources: SliceSources, column: str, labelled: frozenset[str]) -> lis
 
 
 def slice_numbers(
-    metrics: Sequence[Metric], counts: Counts, members: Members, values: Sequence[str]
+    metrics: Sequence[Metric], counts: Counts, members: Members, values: Sequence[str], least: int = LEAST_IMAGES
 ) -> dict[str, dict[str, Any]]:
     """What rows say of each metric, p uncorrected. metrics: of sums over images, without a direction. counts: with
-    their columns. values: of the attribute."""
+    their columns. values: of the attribute. least: as of `slices`."""
     inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
     sides = inside, known & ~inside
     there = np.zeros(len(counts.images), dtype=bool)
@@ -226,9 +229,9 @@ def slice_numbers(
     seeds = [(counts.held_out & side).sum(axis=1) for side in sides] if counts.seeds else []
     reason = ""
     for size, where in zip(sizes, ("in the slice", "outside it"), strict=True):
-        if size < LEAST_IMAGES and not reason:
+        if size < least and not reason:
             guessed = "held out" if counts.seeds else "with captions and a label"
-            reason = f"{counted(size, 'image')} {guessed} {where}, fewer than {LEAST_IMAGES}"
+            reason = f"{counted(size, 'image')} {guessed} {where}, fewer than {least}"
     if not reason and any((of_seed == 0).any() for of_seed in seeds):
         reason = "some seed holds out none of its images"
     labels = counts.label[counts.image][inside[counts.image]]  # an image counts as often as it is held out
@@ -246,7 +249,8 @@ def slice_numbers(
         one, other = (part[metric.name, ""] for part in parts)
         value, rest = _ends("value", one), _ends("rest", other)
         compare = _by_seed(metric, one, other) if counts.seeds else _by_share(value, rest, counts, metric, sides)
-        numbers[metric.name] = about | value | rest | compare | shares | {"reason": ""}
+        untested = {"p": math.nan} if min(sizes) < LEAST_IMAGES else {}
+        numbers[metric.name] = about | value | rest | compare | untested | shares | {"reason": ""}
     return numbers
 
 
@@ -335,11 +339,12 @@ def _not_amplifying(scope: Scope) -> list[str]:
 def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: Collection[str] = ()) -> str:
     """Per captioner in which slices a metric differs significantly from the other images, those that differ most first;
     or that it does in none. what: the slices, in words. not_amplifying: captioners of which no more follows."""
-    sentences, none, untested = [], [], []
+    sentences, none, untested = [], [], {}
     for captioner, own in rows[rows["metric"] == metric].groupby("captioner", sort=False):
         clear = own[own["significant"] == YES].sort_values("difference", key=abs, ascending=False)
         if not (own["p"].notna()).any():
-            untested.append(str(captioner))
+            sizes = own.assign(size=own[["n", "n_rest"]].min(axis=1)).sort_values("size", ascending=False)
+            untested[str(captioner)] = listed([f"{row.slice} {row.size:,}" for row in sizes.head(NAMED).itertuples()])
         elif clear.empty:
             none.append(str(captioner))
         else:
@@ -351,8 +356,10 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: 
             )
     if none:
         sentences.append(f"{listed(none)}: in none of {what} does {metric} differ significantly from the other images.")
-    if untested:
-        sentences.append(f"{listed(untested)}: no slice has {LEAST_IMAGES} images to count, inside and outside.")
+    sentences += [
+        f"{captioner}: no slice has {LEAST_IMAGES} images to count, inside and outside, so none is tested (most: {most})."
+        for captioner, most in untested.items()
+    ]
     return " ".join(sentences)
 
 
@@ -365,7 +372,7 @@ def _clause(row: Mapping[str, Any]) -> str:
     return f"{side} in {where} ({numbers}, others {rest})"
 
 
-def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str) -> Iterator[str]:
+def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str, least: int) -> Iterator[str]:
     tests = int((rows.loc[rows["metric"] == metric, "p"].notna()).sum())
     yield (
         f"p compares a slice with the other images, corrected by Holm over the {counted(tests, 'test')} of {metric}; "
@@ -382,9 +389,11 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         yield (
             f"{scope.comparison.attacker}, {counted(seeds, 'seed')}: each balances the labels and holds out "
             f"{each:,.0f} images. {guessed:,} of {len(guesses.images):,} are held out by some seed: n counts these, "
-            f"and in brackets those of a seed on average. A slice needs {LEAST_IMAGES}, and so do the other images. "
+            f"and in brackets those of a seed on average. A slice needs {least}, and so do the other images. "
             f"Intervals: {OVER[REFITS]}.{few}"
         )
+    if (rows["reason"].eq("") & rows[["n", "n_rest"]].lt(LEAST_IMAGES).any(axis=1)).any():
+        yield f"Slices with fewer than {LEAST_IMAGES} images are not tested: their numbers support no claim."
     if others := sliced.evidence[1:]:
         names = listed([each.metrics[0].name for each in others])
         yield f"{names}: on all {len(others[0].counts.images):,} images with a label and a caption, 95% over images."
@@ -446,9 +455,11 @@ def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
 def _p_text(p: float) -> str:
     """`0.03`, or `< 0.001`.
 
-    >>> _p_text(0.031), _p_text(0.0002), _p_text(1.0)
-    ('0.031', '< 0.001', '1')
+    >>> _p_text(0.031), _p_text(0.0002), _p_text(1.0), _p_text(math.nan)
+    ('0.031', '< 0.001', '1', 'not tested')
     """
+    if math.isnan(p):
+        return "not tested"
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 

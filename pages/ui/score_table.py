@@ -50,7 +50,7 @@ from pages.ui.shown import draw_shown
 
 ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
 MOST_BUTTONS = 8
-FIRST_COLUMNS = 6  # of the table: as many as a window of 1280 pixels shows
+FIRST_COLUMNS = 4  # of the table: as many as a window of 1280 pixels shows
 ALIGNMENT = (
     "What becomes of human words that the captioner never uses. Constant: <unk>, as in LIC. Contextual, as in DBAC: "
     "its nearest word by word vectors, where that is near. Load vectors on Data, in the tab Models and vectors."
@@ -447,12 +447,7 @@ def _table(
     if sensitivity:
         table["encoders"] = [encoder_note(sensitivity, model) for model in table["captioner"]]
     event = draw_table(
-        table,
-        intervals=chosen,
-        on_select="rerun",
-        selection_mode="single-row",
-        key="scores_table",
-        alt="Scores of each captioner",
+        table, on_select="rerun", selection_mode="single-row", key="scores_table", alt="Scores of each captioner"
     )
     share = ""
     if len(letters) > 1:

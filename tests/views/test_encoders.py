@@ -136,7 +136,7 @@ def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
     assert [trace.marker.symbol for trace in figure.data[3:]] == ["circle", "square", "diamond"]
     assert {trace.marker.symbol for trace in figure.data[:3]} == {"triangle-up-open", "x-open", "triangle-down-open"}
     assert [trace.marker.color for trace in figure.data] == [GREY] * 3 + list(COLOURS[:3])
-    assert beside.y[0] == pytest.approx(3 - 0.7 * (3.5 / 6 - 0.5))  # on the line of the captioner of the same name
+    assert beside.y[0] == pytest.approx(2 - 0.7 * (3.5 / 6 - 0.5))  # on the line of the captioner of the same name
 
 
 class Misled(ngram.NgramAttacker):
