@@ -32,7 +32,7 @@ COLUMNS = (
     *("seeds", "references", "images", "words", "refusals", "cut", "cut_low", "cut_high"),
 )
 ACROSS = 3  # attributes side by side in the chart
-COLOURS = "Dot and 95% interval. Orange: amplifies. Blue: reduces. Grey: inconclusive. Hollow: not ranked."
+DOTS = "Dot and 95% interval, coloured by verdict. Hollow: not ranked."
 EQUAL_LENGTH = (
     "At equal length: LIC_cut, with captions cut to the average length of the human ones; of captioners that write "
     f"over {LONGER - 1:.0%} more words than people."
@@ -156,7 +156,7 @@ def leaderboard(scope: Scope, sort: str = "") -> Shown:
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", name)}
     amplifying = rows.loc[(rows["verdict"] == AMPLIFIES), "captioner"]
     notes = (
-        f"{COLOURS}{' Same letter: no significant difference (a is lowest).' if rows['letters'].any() else ''}",
+        f"{DOTS}{' Same letter: no significant difference (a is lowest).' if rows['letters'].any() else ''}",
         " ".join(_settings(rows, attribute) for attribute in attributes),
         " ".join(filter(None, (_marked(rows, mark) for mark in (OTHER_IMAGES, OTHER_SETTINGS)))),
         EQUAL_LENGTH if rows["cut"].notna().any() else "",
@@ -194,15 +194,14 @@ def _marked(rows: pd.DataFrame, mark: str) -> str:
 
 
 def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataFrame:
-    """A row per captioner: words, refusals, images, a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, and
-    LIC at equal length if a captioner has it."""
+    """A row per captioner: a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, LIC at equal length if a
+    captioner has it, words, refusals and images."""
     leading = {of: rows.loc[(rows["attribute"] == of) & (rows["mark"] == ""), "metric"].iloc[0] for of in attributes}
     table = []
     for name, of in rows.groupby("captioner", sort=False):
         by_attribute, first = {row["attribute"]: row for row in of.to_dict("records")}, of.iloc[0]
         images = [f"{by_attribute[one][IMAGES]:,}" if one in by_attribute else "–" for one in attributes]
-        cells = {CAPTIONER: name, WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%"}
-        cells[IMAGES] = " / ".join(images)
+        cells = {CAPTIONER: name}
         for attribute, metric in leading.items():
             row = by_attribute.get(attribute)
             cells[f"{attribute}: {metric}"] = _cell(row, metric) if row else "not measured"
@@ -212,6 +211,7 @@ def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataF
                 f"{row['attribute']} {with_interval(row['cut'], row['cut_low'], row['cut_high'])}" for row in known
             ]
             cells["at equal length"] = "; ".join(texts)
+        cells |= {WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%", IMAGES: " / ".join(images)}
         table.append(cells)
     return pd.DataFrame(table)
 
@@ -229,7 +229,7 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
     graph_objects()
     from plotly.subplots import make_subplots
 
-    names = list(dict.fromkeys(rows["captioner"]))
+    names, legend = list(dict.fromkeys(rows["captioner"])), set()
     across = min(ACROSS, len(attributes))
     down = -(-len(attributes) // across)
     height = 28 * max(3, len(names))
@@ -248,21 +248,26 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
         for (verdict, mark), some in of[of["metric"] == leading].groupby(["verdict", "mark"]):
             colour = COLOUR.get(str(verdict), GREY)
             cells = [f"{escape(row['captioner'])}: {escape(_cell(row, leading))}" for row in some.to_dict("records")]
+            name = f"{verdict or 'no verdict'}{', not ranked' if mark else ''}"
             figure.add_scatter(
                 x=some["value"],
                 y=some["captioner"].map(escape),
                 mode="markers",
+                name=name,
+                legendgroup=name,
+                showlegend=name not in legend,
                 hoverinfo="text",
                 hovertext=cells,
                 marker={
                     "size": 10,
                     "color": colour,
                     "symbol": "circle-open" if mark else "circle",
-                    "line": {"width": 2},
+                    "line": {"width": 2, "color": colour},
                 },
                 error_x=error_bars(some["value"], some["ci_low"], some["ci_high"], colour, 1 if mark else 2.5),
                 **place,
             )
+            legend.add(name)
         neutral = METRICS[leading].neutral(2)
         if np.isfinite(neutral) and not neutral:
             figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **place)
@@ -270,8 +275,8 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
     order = [escape(name) for name in reversed(names)]
     figure.update_yaxes(categoryorder="array", categoryarray=order, automargin=True, tickvals=order)
     return figure.update_layout(
-        height=MARGINS + down * height + 70 * (down - 1),
-        margin={"l": 10, "r": 20, "t": 34, "b": 46},
-        showlegend=False,
+        height=MARGINS + 44 + down * height + 70 * (down - 1),
+        margin={"l": 10, "r": 20, "t": 34, "b": 90},
+        legend={"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "x": 0},
         dragmode=False,
     )

@@ -71,8 +71,9 @@ def slices(
     rows: captioner, slice, rule, metric; images and share (%) of those of which the rule can tell; n images inside and
     n_rest outside that the metric counts, n_per_seed of those inside by one seed; value and rest, each with its 95%
     interval (_low, _high); difference with its interval and p, corrected by Holm over all slices (and captioners) of
-    the metric in p_holm, both nan for LIC_by_H and where nothing is tested; significant; the share (%) of each label among n; reason, if there is
-    no value. Raises CapbiasError for an unknown object, column or metric, and without anything to slice by.
+    the metric in p_holm, both nan for LIC_by_H and where nothing is tested; significant; the share (%) of each label
+    among n; reason, if there is no value. Raises CapbiasError for an unknown object, column or metric, and without
+    anything to slice by.
     """
     chosen = metric or scope.comparison.metric
     found = {name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners}
@@ -357,7 +358,8 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: 
     if none:
         sentences.append(f"{listed(none)}: in none of {what} does {metric} differ significantly from the other images.")
     sentences += [
-        f"{captioner}: no slice has {LEAST_IMAGES} images to count, inside and outside, so none is tested (most: {most})."
+        f"{captioner}: no slice has {LEAST_IMAGES} images to count, inside and outside, so none is tested "
+        f"(most: {most})."
         for captioner, most in untested.items()
     ]
     return " ".join(sentences)

@@ -22,7 +22,7 @@ LETTER, NARROW, WIDE, BESIDE = 7.2, 4.0, 11.6, 20
 WIDE_LETTERS = "mwMW@%"
 NARROW_LETTERS = "\N{NO-BREAK SPACE} .,:;'|!()[]fijltrI-"
 # Longer text goes over three lines of the other width, for which the grid asks for this height of a row.
-WIDEST, OF_THREE_LINES, THREE_LINES, FOUR_LINES = 560, 400, 66, 88
+WIDEST, OF_THREE_LINES, THREE_LINES = 560, 400, 66
 # A number as text, alone or before its interval, spread, share or remark: `8.7 ±0.9 [6.9, 10.4]`, `372 (84)`, `−4%`.
 NUMBER = re.compile(r"(?:< )?([+\N{MINUS SIGN}-]?[\d,]*\.?\d+)%?(?=$| [\[(±/·]| to )")
 MOST_ROWS = 300  # of a table whose texts sort by their numbers; longer ones come sorted

@@ -47,18 +47,13 @@ def test_texts_that_begin_with_a_number_sort_by_it_and_show_as_written():
     frame = pd.DataFrame({"LIC": lic, "n": n, "captioner": ["2 cats", "sat", "nic", "fc", "updn"]})
     settings = drawn(frame)
     values = settings["shown"].data
-    assert (
-        values["LIC"].tolist()[:3] == [7.6, -10.2, 1234]
-        and values["LIC"].astype(float).isna().tolist()[3:] == [True] * 2
-    )
-    assert (
-        values["n"].tolist() == [372, 0.001, 24, 5, -4] and values["captioner"].tolist() == frame["captioner"].tolist()
-    )
+    assert values["LIC"].tolist()[:3] == [7.6, -10.2, 1234] and values["LIC"].isna().tolist()[3:] == [True, True]
+    assert values["n"].tolist() == [372, 0.001, 24, 5, -4] and values["captioner"].equals(frame["captioner"])
     written = [
         [cell["display_value"] for cell in row[1:]] for row in settings["shown"]._translate(False, False)["body"]
     ]
     assert written == frame.to_numpy().tolist()
-    assert settings["column_config"]["LIC"]["help"].startswith("Leakage for Image Captioning")
+    assert settings["column_config"]["LIC"]["help"].startswith("LIC, bias amplification")
     assert settings["height"] == "content"
 
 
