@@ -27,9 +27,10 @@ OTHER_IMAGES, OTHER_SETTINGS = "other images", "other settings"
 MOST_CAPTIONERS = 6
 CAPTIONER, IMAGES, WORDS, REFUSALS = "captioner", "images", "words", "refusals"
 ASIDE = (WORDS, REFUSALS, IMAGES)  # columns of a captioner, beside those of attributes
+CUTS = ("cut", "cut_low", "cut_high")
 COLUMNS = (
     *("captioner", "attribute", "metric", "value", "ci_low", "ci_high", "verdict", "letters", "mark", "encoder"),
-    *("seeds", "references", "images", "words", "refusals", "cut", "cut_low", "cut_high"),
+    *("seeds", "references", "images", "words", "refusals", *CUTS),
 )
 ACROSS = 3  # attributes side by side in the chart
 DOTS = "Dot and 95% interval, coloured by verdict. Hollow: not ranked."
@@ -71,7 +72,7 @@ def leaderboard_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
                 seen |= names
     about = {name: _captioner(workspace, collection, name) for name in {row["captioner"] for row in rows}}
     frame = pd.DataFrame([row | about[row["captioner"]] for row in rows], columns=list(COLUMNS))
-    return frame.astype(dict.fromkeys(("value", "ci_low", "ci_high", "cut", "cut_low", "cut_high"), float))
+    return frame.astype(dict.fromkeys(("value", "ci_low", "ci_high", *CUTS), float))
 
 
 def _compared(
@@ -98,7 +99,7 @@ def _compared(
             cut = cuts.loc[model, ["value", "ci_low", "ci_high"]].tolist() if longer else [np.nan] * 3
             made.append(
                 numbers
-                | dict(zip(("cut", "cut_low", "cut_high"), cut, strict=True))
+                | dict(zip(CUTS, cut, strict=True))
                 | {"captioner": model, "verdict": row["verdict"], "letters": "" if mark else letters.get(model, "")}
                 | {"mark": mark, "encoder": comparison.attacker, "seeds": comparison.seeds}
                 | {"references": human.name if human else "", IMAGES: int(row["training"] + row["n"])}
@@ -194,8 +195,8 @@ def _marked(rows: pd.DataFrame, mark: str) -> str:
 
 
 def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataFrame:
-    """A row per captioner: a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, LIC at equal length if a
-    captioner has it, words, refusals and images."""
+    """A row per captioner: a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, LIC_cut of attributes of which
+    a captioner has it, words, refusals and images."""
     leading = {of: rows.loc[(rows["attribute"] == of) & (rows["mark"] == ""), "metric"].iloc[0] for of in attributes}
     table = []
     for name, of in rows.groupby("captioner", sort=False):
@@ -205,12 +206,10 @@ def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataF
         for attribute, metric in leading.items():
             row = by_attribute.get(attribute)
             cells[f"{attribute}: {metric}"] = _cell(row, metric) if row else "not measured"
-        if rows["cut"].notna().any():
-            known = of[of["cut"].notna()].to_dict("records")
-            texts = [
-                f"{row['attribute']} {with_interval(row['cut'], row['cut_low'], row['cut_high'])}" for row in known
-            ]
-            cells["at equal length"] = "; ".join(texts)
+        for attribute in dict.fromkeys(rows.loc[rows["cut"].notna(), "attribute"]):
+            row = by_attribute.get(attribute, {})
+            known = pd.notna(row.get("cut"))
+            cells[f"{attribute}: LIC_cut"] = with_interval(*map(row.get, CUTS)) if known else ""
         cells |= {WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%", IMAGES: " / ".join(images)}
         table.append(cells)
     return pd.DataFrame(table)

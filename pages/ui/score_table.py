@@ -431,7 +431,7 @@ def _table(
     first = [
         name for name in first_columns(names) if name + ON_FEWER not in names or (table[name + ON_FEWER] == "").any()
     ]
-    most = FIRST_COLUMNS - 1 if sensitivity else FIRST_COLUMNS
+    most = FIRST_COLUMNS - bool(sensitivity) - ("images" in table)
     chosen = view.multiselect(
         st.sidebar.expander("Columns of the table", key="choose_columns"),
         "Columns",
