@@ -51,6 +51,7 @@ h1 {font-size: 1.6rem !important; padding: 0 0 .5rem clamp(0px, calc(48rem - 100
 .cb-error {border: 1px solid #D9701F; border-left-width: 5px; border-radius: 6px; padding: .6rem 1rem; margin: .4rem 0;
   overflow-wrap: anywhere}
 .cb-error b {display: inline-block; min-width: 5.2rem}
+.cb-notes {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 38rem), 1fr)); gap: .5rem 2rem}
 .cb-note {font-size: .82rem; opacity: .85; max-width: 120ch; margin: .1rem 0}
 :is(a, button, summary, main, canvas, [tabindex], [role="radio"]):focus-visible {
   outline: 2px solid #3B82D0 !important; outline-offset: 2px}

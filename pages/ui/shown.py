@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from capbias_core.views.view import Shown, exported
-from pages.ui.base import note
+from pages.ui.base import notes
 from pages.ui.drawing import draw_chart, draw_table
 
 FILES = {"csv": "CSV", "tex": "LaTeX"}
@@ -21,8 +21,7 @@ def draw_shown(shown: Shown, key: str, **selecting: Any) -> Any:
         draw_chart(shown.chart(), key=f"{key}_chart", alt=shown.title)
     drawn = draw_table(shown.for_reader, key=f"{key}_table", **selecting)
     downloads(shown, key)
-    for line in shown.notes:
-        note(line)
+    notes(shown.notes)
     return drawn
 
 
