@@ -248,9 +248,8 @@ def legend(attribute: Attribute, beside: bool = False) -> str:
 LARGE = """<style>
 .cb-large {display: flex; flex-wrap: wrap; gap: 1.2rem .9rem; margin: 1rem 0}
 .cb-large span {display: inline-block; text-align: center; font-size: clamp(28px, 3vw, 52px); line-height: 1.5}
-.cb-large small {display: block; font-size: clamp(16px, 1.3vw, 24px); font-variant-numeric: tabular-nums}
+.cb-large small {display: block; font-variant-numeric: tabular-nums}
 .cb-score {font-size: clamp(28px, 3.2vw, 56px); font-weight: 650}
-.cb-said {font-size: clamp(18px, 1.5vw, 26px)}
 </style>"""
 
 

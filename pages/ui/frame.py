@@ -47,12 +47,12 @@ h1 {font-size: 1.6rem !important; padding: 0 0 .5rem clamp(0px, calc(48rem - 100
 }
 .cb-answer {border-left: 5px solid #3B82D0; padding: .55rem 1rem; margin: .1rem 0 .8rem}
 .cb-answer b {font-size: 1.5rem; line-height: 1.3; font-weight: 650}
-.cb-answer p {margin: .35rem 0 0; font-size: 1.1rem; max-width: 100ch}
+.cb-answer p {margin: .35rem 0 0; font-size: 1.1rem; max-width: 130ch}
 .cb-error {border: 1px solid #D9701F; border-left-width: 5px; border-radius: 6px; padding: .6rem 1rem; margin: .4rem 0;
   overflow-wrap: anywhere}
 .cb-error b {display: inline-block; min-width: 5.2rem}
 .cb-notes {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 38rem), 1fr)); gap: .5rem 2rem}
-.cb-note {font-size: .82rem; opacity: .85; max-width: 120ch; margin: .1rem 0}
+.cb-note {font-size: .82rem; opacity: .85; max-width: 150ch; margin: .1rem 0}
 :is(a, button, summary, main, canvas, [tabindex], [role="radio"]):focus-visible {
   outline: 2px solid #3B82D0 !important; outline-offset: 2px}
 :is(main, canvas):focus-visible {outline-offset: -2px}
