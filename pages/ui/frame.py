@@ -44,6 +44,10 @@ h1 {font-size: 1.6rem !important; padding: 0 0 .5rem clamp(0px, calc(48rem - 100
 @media (max-width: 1000px) {
   [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
   [class*="st-key-stacks"] [data-testid="stColumn"] {min-width: 100%}
+  /* What is chosen has the whole width of the narrow sidebar; the buttons stand below. */
+  [data-testid="stSidebar"] [role="group"]:has(> [data-testid="stMultiSelectTagsContainer"]) {
+    flex-wrap: wrap; justify-content: flex-end}
+  [data-testid="stSidebar"] [data-testid="stMultiSelectTagsContainer"] {flex: 1 0 100%}
 }
 .cb-answer {border-left: 5px solid #3B82D0; padding: .55rem 1rem; margin: .1rem 0 .8rem}
 .cb-answer b {font-size: 1.5rem; line-height: 1.3; font-weight: 650}
