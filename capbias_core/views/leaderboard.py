@@ -38,7 +38,8 @@ EQUAL_LENGTH = (
     "At equal length: LIC_cut, with captions cut to the average length of the human ones; of captioners that write "
     f"over {LONGER - 1:.0%} more words than people."
 )
-ASIDES = "Words: average of a caption. Refusals: share of all captions. Images: training and held out, per attribute."
+ASIDES = "Words: average of a caption. Images: training and held out, per attribute."
+OF_REFUSALS = {True: "Refusals: share of all captions.", False: "No refusals were found."}
 COLOUR = {AMPLIFIES: ORANGE_MARK, REDUCES: BLUE_MARK}
 
 
@@ -161,7 +162,7 @@ def leaderboard(scope: Scope, sort: str = "") -> Shown:
         " ".join(_settings(rows, attribute) for attribute in attributes),
         " ".join(filter(None, (_marked(rows, mark) for mark in (OTHER_IMAGES, OTHER_SETTINGS)))),
         EQUAL_LENGTH if rows["cut"].notna().any() else "",
-        ASIDES,
+        f"{ASIDES} {OF_REFUSALS[bool(rows[REFUSALS].any())]}",
         NOT_TRAINED if not all(trained.get(model) for model in amplifying) else "",
     )
     title = f"Leaderboard of {name}"
@@ -196,7 +197,7 @@ def _marked(rows: pd.DataFrame, mark: str) -> str:
 
 def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataFrame:
     """A row per captioner: a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, LIC_cut of attributes of which
-    a captioner has it, words, refusals and images."""
+    a captioner has it, words, refusals if there are any, and images."""
     leading = {of: rows.loc[(rows["attribute"] == of) & (rows["mark"] == ""), "metric"].iloc[0] for of in attributes}
     table = []
     for name, of in rows.groupby("captioner", sort=False):
@@ -210,7 +211,10 @@ def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataF
             row = by_attribute.get(attribute, {})
             known = pd.notna(row.get("cut"))
             cells[f"{attribute}: LIC_cut"] = with_interval(*map(row.get, CUTS)) if known else ""
-        cells |= {WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%", IMAGES: " / ".join(images)}
+        cells[WORDS] = f"{first[WORDS]:.1f}"
+        if rows[REFUSALS].any():
+            cells[REFUSALS] = f"{first[REFUSALS]:.1f}%"
+        cells[IMAGES] = " / ".join(images)
         table.append(cells)
     return pd.DataFrame(table)
 

@@ -253,7 +253,13 @@ LARGE = """<style>
 </style>"""
 
 
-def large_words(tokens: Sequence[str], values: np.ndarray, attribute: Attribute, originals: Sequence[str]) -> str:
+def large_words(
+    tokens: Sequence[str],
+    values: np.ndarray,
+    attribute: Attribute,
+    originals: Sequence[str],
+    plain: Collection[str] = (),
+) -> str:
     """HTML of one caption to be read from the back of a room, as `coloured_words` has it, with each word's value and
     the value of the attribute that it pushes toward printed under it."""
     largest, parts = max((abs(float(value)) for value in values), default=0.0), []
@@ -263,7 +269,8 @@ def large_words(tokens: Sequence[str], values: np.ndarray, attribute: Attribute,
             word, adds = f'<span class="cb-w cb-masked">{escape(original)}</span>', f"masked, {adds}"
         else:
             side = "cb-first" if value < 0 else "cb-second"
-            word = f'<span class="cb-w {side}" style="background:{ramp(value, largest)}">{escape(token)}</span>'
+            colour = "" if token in plain else f'style="background:{ramp(value, largest)}"'
+            word = f'<span class="cb-w {side}" {colour}>{escape(token)}</span>'
         parts.append(f"<span>{word}<small>{adds}</small></span>")
     return f'<div class="cb-large">{"".join(parts)}</div>'
 

@@ -145,6 +145,7 @@ def draw_table(shown, place: Any = st, **settings):
             columns[name] = st.column_config.Column(**set_here) | set_for.get(name, {})
     if (len(frame) + 1) * (lines or ROW) <= TALLEST:
         settings.setdefault("height", "content")
+    settings.setdefault("placeholder", "")  # else `None`
     return place.dataframe(shown, hide_index=True, column_config=configs | columns, **settings)
 
 

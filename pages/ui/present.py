@@ -18,6 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from capbias_core.aggregate import Ranking
 from capbias_core.prepare import tokenize
+from capbias_core.prepare.tasks import function_words
 from capbias_core.views.captions import CaptionScores, toward
 from capbias_core.views.charts import enlarged
 from capbias_core.views.sentence import probabilities_text
@@ -150,7 +151,8 @@ def present_caption(bar: Bar, scores: CaptionScores, listed: pd.DataFrame) -> No
         no_words = SCORE.format(escape(pushes(scores.intercept(row), ends)))
         tokens = row["masked"].split()
         written = tokenize(cached.captions(bar.folder, spec.captions)["caption"].iloc[row["kept_at"]])
-        words = large_words(tokens, values, ends, written if len(written) == len(tokens) else tokens)
+        shown = written if len(written) == len(tokens) else tokens
+        words = large_words(tokens, values, ends, shown, function_words(tokens))
         shares = escape(probabilities_text(attribute.values, scores.probabilities_of(place)))
         label = escape(attribute.values[int(row["label"])])
         others = {item.hash for item in bar.items("references")} - {spec.captions}
