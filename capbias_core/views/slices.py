@@ -84,6 +84,7 @@ def slices(
         raise unknown_name("metric of slices", chosen, known)
     rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name, least)])
     rows = _corrected(rows)
+    drawn = (rows["reason"][rows["metric"] == chosen] == "").any()
     what = _what(next(iter(found.values())), any((objects, words, columns, searches, rules)))
     return Shown(
         title=f"{chosen} in slices of images, {scope.attribute}",
@@ -91,7 +92,7 @@ def slices(
         sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
         notes=tuple(_notes(scope, found, rows, chosen, least)),
         table=_table(rows, chosen),
-        chart=lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values)),
+        chart=(lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values))) if drawn else None,
     )
 
 
@@ -376,12 +377,13 @@ def _clause(row: Mapping[str, Any]) -> str:
 
 def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str, least: int) -> Iterator[str]:
     tests = int((rows.loc[rows["metric"] == metric, "p"].notna()).sum())
-    yield (
-        f"p compares a slice with the other images, corrected by Holm over the {counted(tests, 'test')} of {metric}; "
-        "other metrics are corrected in the same way. Slices overlap: an image with a dog on a bench counts in both. "
-        "If one differs, others differ from the rest too, which holds it. They are in the order in which they were "
-        "chosen, by default by size."
-    )
+    if tests:
+        yield (
+            f"p compares a slice with the other images, corrected by Holm over the {counted(tests, 'test')} of "
+            f"{metric}; other metrics are corrected in the same way. Slices overlap: an image with a dog on a bench "
+            "counts in both. If one differs, others differ from the rest too, which holds it. They are in the order in "
+            "which they were chosen, by default by size."
+        )
     sliced = next(iter(found.values()))
     guesses = sliced.evidence[0].counts
     if guesses.seeds:
@@ -396,6 +398,8 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         )
     if (rows["reason"].eq("") & rows[["n", "n_rest"]].lt(LEAST_IMAGES).any(axis=1)).any():
         yield f"Slices with fewer than {LEAST_IMAGES} images are not tested: their numbers support no claim."
+    elif rows["reason"].str.endswith(f"fewer than {least}").any():
+        yield "Small slices have no number. A lower limit (Least images, --least) shows it, without a test."
     if others := sliced.evidence[1:]:
         names = listed([each.metrics[0].name for each in others])
         yield f"{names}: on all {len(others[0].counts.images):,} images with a label and a caption, 95% over images."
@@ -444,7 +448,8 @@ def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         row["n"] = f"{first['n']:,}{each}"
         for name in order:
             one = by_metric.loc[name]
-            row[name] = one["reason"] or with_interval(one["value"], one["value_low"], one["value_high"])
+            reason = one["reason"].rpartition(", ")[2]  # n is in the row
+            row[name] = reason or with_interval(one["value"], one["value_low"], one["value_high"])
             if name == metric:
                 difference = with_interval(one["difference"], one["difference_low"], one["difference_high"])
                 row["minus others"] = "" if one["reason"] else difference

@@ -147,6 +147,7 @@ def test_the_leaking_slice_is_found_and_small_ones_have_no_number(of_m):
     assert "in none of the 2 slices does LIC differ" in kept.sentence
     few = slices(of_m, objects=["zebra"])
     assert few.sentence.startswith("m: no slice has 100 images") and f"(most: zebra {zebra['n']})" in few.sentence
+    assert few.chart is None and any("A lower limit" in note for note in few.notes)
     few = slices(of_m, objects=["zebra"], least=10)
     numbers = row(few, "object:zebra", "LIC")
     assert np.isfinite(numbers["value"]) and np.isnan(numbers["p_holm"]) and numbers["significant"] == ""
