@@ -25,6 +25,7 @@ NARROW_LETTERS = "\N{NO-BREAK SPACE} .,:;'|!()[]fijltrI-"
 WIDEST, OF_THREE_LINES, THREE_LINES = 560, 400, 66
 # A number as text, alone or before its interval, spread, share or remark: `8.7 ±0.9 [6.9, 10.4]`, `372 (84)`, `−4%`.
 NUMBER = re.compile(r"(?:< )?([+\N{MINUS SIGN}-]?[\d,]*\.?\d+)%?(?=$| [\[(±/·]| to )")
+IDS = ("image", "image_id")  # columns of texts, whatever they look like
 MOST_ROWS = 300  # of a table whose texts sort by their numbers; longer ones come sorted
 TALLEST, ROW = 800, 35  # pixels of a table that is shown whole, and of its rows unless they are set
 # A wider first column would leave too little for the others; and a column that stays in view is drawn paler, so only
@@ -151,7 +152,7 @@ def draw_table(shown, place: Any = st, **settings):
 
 def _is_of_numbers(column: pd.Series) -> bool:
     """Whether most texts of a column that are not empty begin with a number."""
-    if not pd.api.types.is_string_dtype(column):
+    if column.name in IDS or not pd.api.types.is_string_dtype(column):
         return False
     texts = [text for text in column if text]
     return 2 * sum(bool(NUMBER.match(text)) for text in texts) > len(texts)
