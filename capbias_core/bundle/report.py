@@ -17,7 +17,6 @@ import pandas as pd
 
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import counted
-from capbias_core.views.charts import captioner_looks
 from capbias_core.views.conditions import condition_chart, condition_rows
 from capbias_core.views.directions import WAY, basis, directions, explained, measures_in, plane
 from capbias_core.views.encoders import named, rows_of, scores_by_encoder, series_of
@@ -209,11 +208,10 @@ def page_charts(workspace: Workspace, collection: str, rows: pd.DataFrame, runs:
                 parts = (name, encoder, variant.replace("_", " "), counted(seeds, "seed") if seeds else "")
                 title = f"{pair} in both directions ({', '.join(filter(None, parts))})"
                 yield Chart(title, plane(group, pair), f"{basis(group)} {explained(pair)}")
-        looks = captioner_looks(compared["model"])
         for key in series_of(compared):
             series = rows_of(compared, key)
             if series["encoder"].nunique() > 1:
-                figure = scores_by_encoder(series, series.iloc[:0], key, len(attribute.values), looks)
+                figure = scores_by_encoder(series, series.iloc[:0], key, len(attribute.values))
                 note = f"Lines are intervals, {intervals_over(series)}. {METRICS[key[0]].explanation}"
                 yield Chart(f"{named(key)} by encoder and captioner ({name})", figure, note)
         of_attribute = rows[rows["attribute"] == name]

@@ -18,7 +18,7 @@ from capbias_core.measures.options import Attacked, Option, Seeded
 from capbias_core.measures.registry import METRICS, measure_of, needs_references
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, Plan, masked_sets, on_shared_images, plan_conditions
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A, counted
-from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects
+from capbias_core.views.charts import COLOURS, GREY, MARGINS, error_bars, graph_objects
 from capbias_core.views.published import printed_conditions
 from capbias_core.views.results import current_runs, ranking, references_read, runs_against, runs_with, tables_read
 from capbias_core.views.sentence import Answer, decimals, interval_over, intervals_over, limit, number, with_interval
@@ -428,7 +428,6 @@ def _title(metric: str, direction: str) -> str:
 
 # the chart
 
-COLOURS = (BLUE_MARK, ORANGE_MARK, "#2A9D8F", "#8C6BC8")
 SHAPES = ("circle", "square", "diamond", "triangle-up")
 PRINTED_SHAPES = ("diamond", "square", "triangle-up", "triangle-down", "hexagon", "star")
 

@@ -1,7 +1,6 @@
 """Scores by encoder, measured and printed: the plan of a sweep, sentences, dots, bars of CVs, ranks, tables.
 
-A captioner has one look in all charts (see `captioner_looks`). Measured values are filled; printed ones are
-open, and grey beside measured values.
+Measured values are filled; printed ones are open, and grey beside measured values.
 """
 
 from __future__ import annotations
@@ -87,8 +86,7 @@ def encoders(
         raise unknown_name("metric by encoder", metric, known)
     able = rows[comparison.learned(rows, {attribute: values})]
     text = answer_of(workspace, rows, able, values, PRINTED[printed].title if printed else "")
-    series, looks = known[metric or next(iter(known))], charts.captioner_looks(rows["model"])
-    shown = encoders_shown(workspace, rows, series, able, values, looks)
+    shown = encoders_shown(workspace, rows, known[metric or next(iter(known))], able, values)
     notes = (text.support, comparison.unlearned_note(rows, {attribute: values}), *shown.notes)
     return replace(shown, sentence=text.headline, notes=tuple(filter(None, notes)))
 
@@ -107,31 +105,29 @@ def encoders_shown(
     series: Series,
     able: pd.DataFrame,
     values: int,
-    looks: dict[str, charts.Look],
     grey: pd.DataFrame | None = None,
 ) -> Shown:
     """One series as a view, whose sentence is in `answer_of`; its rows are those of all series, with their variation
     and agreement.
 
     able: those of encoders better than chance, which are judged and drawn; if there are none, all are drawn. values:
-    how many the attribute has. looks: of captioners. grey: printed values beside.
+    how many the attribute has. grey: printed values beside.
     """
     every, compared = rows_of(rows, series), rows_of(able, series)
     drawn = compared if len(compared) else every  # an encoder no better than chance would stretch the axis
     beside = every.iloc[:0] if grey is None else grey
-    repeated = f" (colours repeat after {len(charts.COLOURS)})" if len(looks) > len(charts.COLOURS) else ""
     lines = f" Lines are intervals, {intervals_over(drawn)}." if (drawn["paper"] == "measured").any() else ""
     overlaid = " Grey: published values of captioners with the same name." if len(beside) else ""
     return Shown(
         title=f"{named(series)} of each captioner by each encoder",
         rows=result_columns(pd.concat([rows, variation(able), agreement(able)])),
         notes=(
-            f"Colour: captioner{repeated}. Shape: encoder.{lines}{overlaid} {METRICS[series[0]].explanation}",
+            f"Colour and shape: encoder.{lines}{overlaid} {METRICS[series[0]].explanation}",
             f"Value ± standard deviation over seeds [{intervals_over(every)}].",
             *filter(None, (seeds_note(every), devices_note(every))),
         ),
         table=encoders_table(every, sensitivity_of(workspace, compared, values)),
-        chart=lambda: scores_by_encoder(drawn, beside, series, values, looks),
+        chart=lambda: scores_by_encoder(drawn, beside, series, values),
     )
 
 
@@ -356,7 +352,6 @@ def encoders_warning(own: comparison.Sensitivity, metric: str) -> str:
 
 # charts
 
-LEGEND = "#6F7782"  # of the legend, whose marks stand for all captioners
 LARGEST_BAR = 8.0  # CVs grow without bound near a mean of 0; longer bars would hide all others
 HATCHES = ("", "/", "x", ".")  # of bars, a metric and direction each: solid, then hatched
 
@@ -374,31 +369,26 @@ def _layout(rows: float, height: int, entries: int) -> dict:
     }
 
 
-def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, values: int, looks: dict[str, charts.Look]):
+def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, values: int):
     """A dot and its 95% interval for each captioner and encoder, with the neutral point as a line.
 
-    rows: of one measure, one a captioner and encoder, in the captioner's colour; printed ones (paper not `measured`)
-    are open. Those of `grey` stand beside captioners of the same name, open and grey.
+    rows: of one measure, one a captioner and encoder, in the encoder's colour and shape; printed ones (paper not
+    `measured`) are open. Those of `grey` stand beside captioners of the same name, open and grey.
     """
     order = list(rows.groupby("model")["value"].mean().sort_values().index)
     shapes = charts.encoder_shapes([*rows["encoder"], *grey["encoder"]])
     figure = charts.graph_objects().Figure()
-
-    def mark(part: pd.DataFrame, encoder: str) -> str:
-        """Filled where the rows were measured, open where a paper printed them."""
-        return shapes[encoder] if (part["paper"] == "measured").all() else charts.opened(shapes[encoder])
-
-    for part, own_colour in ((grey, False), (rows, True)):
-        for model, dots in part.groupby("model", sort=False):
-            colour = looks[model].colour if own_colour else charts.GREY
-            places = [list(shapes).index(encoder) for encoder in dots["encoder"]]
+    for part, suffix in ((grey, ", published"), (rows, "")):
+        for encoder, dots in part.groupby("encoder", sort=False):
+            place = list(shapes).index(encoder)
+            colour = charts.GREY if suffix else charts.COLOURS[place % len(charts.COLOURS)]
+            measured = (part["paper"] == "measured").all()
             figure.add_scatter(
                 x=dots["value"],
                 # One below the other in the order of the encoders.
-                y=[order.index(model) - 0.7 * ((place + 0.5) / len(shapes) - 0.5) for place in places],
+                y=[order.index(model) - 0.7 * ((place + 0.5) / len(shapes) - 0.5) for model in dots["model"]],
                 mode="markers",
-                name=escape(str(model)),
-                showlegend=False,
+                name=escape(f"{encoder}{suffix}"),
                 hoverinfo="text",
                 hovertext=[
                     f"{escape(row['model'])}, {escape(row['encoder'])}: {value_text(row)}"
@@ -409,15 +399,10 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, value
                     "size": 10,
                     "color": colour,
                     "line": {"width": 1.5, "color": colour},
-                    "symbol": [mark(dots, encoder) for encoder in dots["encoder"]],
+                    "symbol": shapes[encoder] if measured else charts.opened(shapes[encoder]),
                 },
                 error_x=charts.error_bars(dots["value"], dots["ci_low"], dots["ci_high"], colour, 2),
             )
-    for part, colour, suffix in ((rows, LEGEND, ""), (grey, charts.GREY, ", published")):
-        for encoder in dict.fromkeys(part["encoder"]):  # entries of the legend alone
-            marker = {"size": 10, "color": colour, "symbol": mark(part, encoder)}
-            name = escape(f"{encoder}{suffix}")
-            figure.add_scatter(x=[None], y=[None], mode="markers", name=name, marker=marker, hoverinfo="skip")
     neutral = METRICS[key[0]].neutral(values)
     if math.isfinite(neutral):
         charts.neutral_line(figure, neutral, METRICS[key[0]].reference_line)
@@ -430,12 +415,12 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, value
     )
 
 
-def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, charts.Look]):
+def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame):
     """Bars of the coefficient of variation across encoders for each captioner, LIC beside DBAC.
 
-    Both: model, measure, direction, value (not blank), and spread if the noise floor is known. Measured bars are in the
-    captioner's colour, printed ones grey; the metric is in the hatching. A bar ends at LARGEST_BAR; the number beside
-    it is the value.
+    Both: model, measure, direction, value (not blank), and spread if the noise floor is known. Measured bars have a
+    colour and hatching per metric, printed ones its hatching in grey. A bar ends at LARGEST_BAR; the number beside it
+    is the value.
     """
     models = list(dict.fromkeys([*measured["model"], *printed["model"]]))[::-1]
     both = pd.concat([measured[["measure", "direction"]], printed[["measure", "direction"]]])
@@ -445,33 +430,27 @@ def cv_chart(measured: pd.DataFrame, printed: pd.DataFrame, looks: dict[str, cha
     for frame, suffix in ((printed, ", published"), (measured, "")):
         for key, group in sorted(frame.groupby(["measure", "direction"])):  # the first is drawn lowest
             bars, name = bars + 1, f"{measure(*key)}{suffix}"
-            colours = charts.GREY if suffix else [looks[model].colour for model in group["model"]]
-            of_legend = group.iloc[:1].assign(value=math.nan)
-            for part, colour, in_legend in (
-                (group, colours, False),
-                (of_legend, charts.GREY if suffix else LEGEND, None),
-            ):
-                pattern = {"shape": hatches[key], "fillmode": "replace", "size": 6, "solidity": 0.5}
-                noise = part["spread"] if "spread" in part else pd.Series(math.nan, part.index)
-                notes = [
-                    ", ".join(["bar cut"] * (value > LARGEST_BAR) + [f"noise {floor:.2f}"] * (floor == floor))
-                    for value, floor in zip(part["value"], noise, strict=True)
-                ]
-                cut = [f" ({text})" if text else "" for text in notes]
-                figure.add_bar(
-                    x=part["value"].clip(upper=LARGEST_BAR),
-                    y=[escape(model) for model in part["model"]],
-                    orientation="h",
-                    name=name,
-                    marker={"color": colour, "pattern": pattern},
-                    text=[f"{value:.2f}{text}" for value, text in zip(part["value"], cut, strict=True)],
-                    textposition="outside",
-                    cliponaxis=False,
-                    offsetgroup=name,
-                    hovertext=[f"{escape(row.model)}: CV of {name} {row.value:.2f}" for row in part.itertuples()],
-                    hoverinfo="text",
-                    showlegend=in_legend,
-                )
+            colour = charts.GREY if suffix else charts.COLOURS[keys[::-1].index(key) % len(charts.COLOURS)]
+            pattern = {"shape": hatches[key], "fillmode": "replace", "size": 6, "solidity": 0.5}
+            noise = group["spread"] if "spread" in group else pd.Series(math.nan, group.index)
+            notes = [
+                ", ".join(["bar cut"] * (value > LARGEST_BAR) + [f"noise {floor:.2f}"] * (floor == floor))
+                for value, floor in zip(group["value"], noise, strict=True)
+            ]
+            cut = [f" ({text})" if text else "" for text in notes]
+            figure.add_bar(
+                x=group["value"].clip(upper=LARGEST_BAR),
+                y=[escape(model) for model in group["model"]],
+                orientation="h",
+                name=name,
+                marker={"color": colour, "pattern": pattern},
+                text=[f"{value:.2f}{text}" for value, text in zip(group["value"], cut, strict=True)],
+                textposition="outside",
+                cliponaxis=False,
+                offsetgroup=name,
+                hovertext=[f"{escape(row.model)}: CV of {name} {row.value:.2f}" for row in group.itertuples()],
+                hoverinfo="text",
+            )
     figure.update_layout(
         **_layout(len(models) * (bars + 0.6), 15, bars),
         barmode="group",
@@ -491,13 +470,14 @@ def _ranks(rows: pd.DataFrame, values: int) -> pd.DataFrame:
     return comparison.ranks_by_encoder(rows, metric.better, metric.neutral(values))
 
 
-def rank_chart(rows: pd.DataFrame, own: comparison.Sensitivity, looks: dict[str, charts.Look], values: int = BINARY):
+def rank_chart(rows: pd.DataFrame, own: comparison.Sensitivity, values: int = BINARY):
     """Each captioner's rank by encoder as a line, 1 (the best) at the top, named at both ends; lines of those that
     change places are thick. None where fewer than two captioners or encoders can be compared."""
     ranks = _ranks(rows, values)
     if min(ranks.shape) < comparison.LEAST_ENCODERS:
         return None
     figure, names = charts.graph_objects().Figure(), [escape(encoder) for encoder in ranks.columns]
+    looks = charts.captioner_looks(map(str, ranks.index))
     for model, line in ranks.sort_values(ranks.columns[0]).iterrows():
         name, moved, look = escape(str(model)), model in own.moved, looks[str(model)]
         figure.add_scatter(

@@ -28,9 +28,10 @@ OTHER_IMAGES, OTHER_SETTINGS = "other images", "other settings"
 MOST_CAPTIONERS = 6
 CAPTIONER, IMAGES, WORDS, REFUSALS = "captioner", "images", "words", "refusals"
 ASIDE = (WORDS, REFUSALS, IMAGES)  # columns of a captioner, beside those of attributes
+CUTS = ("cut", "cut_low", "cut_high")
 COLUMNS = (
     *("captioner", "attribute", "metric", "value", "ci_low", "ci_high", "verdict", "letters", "mark", "encoder"),
-    *("seeds", "references", "images", "words", "refusals", "cut", "cut_low", "cut_high"),
+    *("seeds", "references", "images", "words", "refusals", *CUTS),
 )
 ACROSS = 3  # attributes side by side in the chart
 COLOUR = {AMPLIFIES: ORANGE_MARK, REDUCES: BLUE_MARK}
@@ -66,7 +67,7 @@ def leaderboard_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
                 seen |= names
     about = {name: _captioner(workspace, collection, name) for name in {row["captioner"] for row in rows}}
     frame = pd.DataFrame([row | about[row["captioner"]] for row in rows], columns=list(COLUMNS))
-    return frame.astype(dict.fromkeys(("value", "ci_low", "ci_high", "cut", "cut_low", "cut_high"), float))
+    return frame.astype(dict.fromkeys(("value", "ci_low", "ci_high", *CUTS), float))
 
 
 def _compared(
@@ -93,7 +94,7 @@ def _compared(
             cut = cuts.loc[model, ["value", "ci_low", "ci_high"]].tolist() if longer else [np.nan] * 3
             made.append(
                 numbers
-                | dict(zip(("cut", "cut_low", "cut_high"), cut, strict=True))
+                | dict(zip(CUTS, cut, strict=True))
                 | {"captioner": model, "verdict": row["verdict"], "letters": "" if mark else letters.get(model, "")}
                 | {"mark": mark, "encoder": comparison.attacker, "seeds": comparison.seeds}
                 | {"references": human.name if human else "", IMAGES: int(row["training"] + row["n"])}
@@ -160,11 +161,11 @@ def leaderboard(
     trained = {item.name: item.details.get("trained_on_references") for item in workspace.items("captions", name)}
     amplifying = rows.loc[(rows["verdict"] == AMPLIFIES), "captioner"]
     notes = (
-        say("leaderboard.colours", letters=say("leaderboard.letters") if rows["letters"].any() else ""),
+        say("leaderboard.dots", letters=say("leaderboard.letters") if rows["letters"].any() else ""),
         " ".join(_settings(rows, attribute) for attribute in attributes),
         " ".join(filter(None, (_marked(rows, mark) for mark in (OTHER_IMAGES, OTHER_SETTINGS)))),
         say("leaderboard.equal_length", longer=LONGER - 1) if rows["cut"].notna().any() else "",
-        say("leaderboard.asides"),
+        say("leaderboard.asides", refusals=say(f"leaderboard.{'' if rows[REFUSALS].any() else 'no_'}refusals")),
         NOT_TRAINED if not all(trained.get(model) for model in amplifying) else "",
     )
     title = f"Leaderboard of {name}"
@@ -206,24 +207,25 @@ def _marked(rows: pd.DataFrame, mark: str) -> str:
 
 
 def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataFrame:
-    """A row per captioner: words, refusals, images, a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, and
-    LIC at equal length if a captioner has it."""
+    """A row per captioner: a cell such as `8.7 [6.9, 10.4] amplifies · b` per attribute, LIC_cut of attributes of which
+    a captioner has it, words, refusals if there are any, and images."""
     leading = {of: rows.loc[(rows["attribute"] == of) & (rows["mark"] == ""), "metric"].iloc[0] for of in attributes}
     table = []
     for name, of in rows.groupby("captioner", sort=False):
         by_attribute, first = {row["attribute"]: row for row in of.to_dict("records")}, of.iloc[0]
         images = [f"{by_attribute[one][IMAGES]:,}" if one in by_attribute else "–" for one in attributes]
-        cells = {CAPTIONER: name, WORDS: f"{first[WORDS]:.1f}", REFUSALS: f"{first[REFUSALS]:.1f}%"}
-        cells[IMAGES] = " / ".join(images)
+        cells = {CAPTIONER: name}
         for attribute, metric in leading.items():
             row = by_attribute.get(attribute)
             cells[f"{attribute}: {metric}"] = _cell(row, metric) if row else "not measured"
-        if rows["cut"].notna().any():
-            known = of[of["cut"].notna()].to_dict("records")
-            texts = [
-                f"{row['attribute']} {with_interval(row['cut'], row['cut_low'], row['cut_high'])}" for row in known
-            ]
-            cells["at equal length"] = "; ".join(texts)
+        for attribute in dict.fromkeys(rows.loc[rows["cut"].notna(), "attribute"]):
+            row = by_attribute.get(attribute, {})
+            known = pd.notna(row.get("cut"))
+            cells[f"{attribute}: LIC_cut"] = with_interval(*map(row.get, CUTS)) if known else ""
+        cells[WORDS] = f"{first[WORDS]:.1f}"
+        if rows[REFUSALS].any():
+            cells[REFUSALS] = f"{first[REFUSALS]:.1f}%"
+        cells[IMAGES] = " / ".join(images)
         table.append(cells)
     return pd.DataFrame(table)
 
@@ -241,7 +243,7 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
     graph_objects()
     from plotly.subplots import make_subplots
 
-    names = list(dict.fromkeys(rows["captioner"]))
+    names, legend = list(dict.fromkeys(rows["captioner"])), set()
     across = min(ACROSS, len(attributes))
     down = -(-len(attributes) // across)
     height = 28 * max(3, len(names))
@@ -260,21 +262,26 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
         for (verdict, mark), some in of[of["metric"] == leading].groupby(["verdict", "mark"]):
             colour = COLOUR.get(str(verdict), GREY)
             cells = [f"{escape(row['captioner'])}: {escape(_cell(row, leading))}" for row in some.to_dict("records")]
+            name = f"{verdict or 'no verdict'}{', not ranked' if mark else ''}"
             figure.add_scatter(
                 x=some["value"],
                 y=some["captioner"].map(escape),
                 mode="markers",
+                name=name,
+                legendgroup=name,
+                showlegend=name not in legend,
                 hoverinfo="text",
                 hovertext=cells,
                 marker={
                     "size": 10,
                     "color": colour,
                     "symbol": "circle-open" if mark else "circle",
-                    "line": {"width": 2},
+                    "line": {"width": 2, "color": colour},
                 },
                 error_x=error_bars(some["value"], some["ci_low"], some["ci_high"], colour, 1 if mark else 2.5),
                 **place,
             )
+            legend.add(name)
         neutral = METRICS[leading].neutral(2)
         if np.isfinite(neutral) and not neutral:
             figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **place)
@@ -282,8 +289,8 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
     order = [escape(name) for name in reversed(names)]
     figure.update_yaxes(categoryorder="array", categoryarray=order, automargin=True, tickvals=order)
     return figure.update_layout(
-        height=MARGINS + down * height + 70 * (down - 1),
-        margin={"l": 10, "r": 20, "t": 34, "b": 46},
-        showlegend=False,
+        height=MARGINS + 44 + down * height + 70 * (down - 1),
+        margin={"l": 10, "r": 20, "t": 34, "b": 90},
+        legend={"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "x": 0},
         dragmode=False,
     )

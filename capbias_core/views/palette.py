@@ -9,6 +9,6 @@ ORANGE_MARK, BLUE_MARK = "#D9701F", "#3B82D0"
 MEASURED = BLUE_MARK
 # With a contrast of 3 or more on both themes and, seen with any of the three kinds of colour blindness, apart from each
 # other and from the grey of printed values. More colours would come too close.
-COLOURS = (BLUE_MARK, ORANGE_MARK, "#7C549E", "#AB4400", "#16745E")
+COLOURS = (BLUE_MARK, ORANGE_MARK, "#965A96", "#D20F69", "#69690F")
 # For style sheets of pages.
 VARIABLES = f":root {{--cb-blue: {BLUE_MARK}; --cb-orange: {ORANGE_MARK}; --cb-grey: {GREY}}}"

@@ -48,10 +48,10 @@ from capbias_core.workspace.slices import (
 )
 from capbias_core.workspace.store import RunRow
 
-LEAST_IMAGES = 100  # in a slice and outside it, for a number
+LEAST_IMAGES = 100  # in a slice and outside it, for a test; and for a number unless fewer are asked for
 MOST = 10  # slices without a choice, and values of a column
 NAMED = 3  # slices in a sentence
-VERSION = 1  # to be raised when the sentence without a choice changes
+VERSION = 2  # to be raised when the sentence without a choice changes
 COUNTED = ("error", "refused")  # metrics that need no attacker
 YES, NO = "yes", "no"
 OF_ATTACKER = {True: ("LIC", "LIC_by_H"), False: ("LIC_M",)}  # with and without human captions
@@ -74,6 +74,9 @@ def slices(
     rules: Sequence[str] = (),
     metric: Annotated[str, Option("the metric of sentence and chart (default: LIC, or LIC_M)", metavar="NAME")] = "",
     images: Annotated[bool, Option("list the images of each slice instead")] = False,
+    least: Annotated[
+        int, Option(f"images a slice needs for a number; fewer than {LEAST_IMAGES} are not tested", metavar="N")
+    ] = LEAST_IMAGES,
     save: Annotated[
         str, Option("save the one slice that is named here, which is then always listed", metavar="NAME")
     ] = "",
@@ -83,13 +86,15 @@ def slices(
     objects, words, columns, searches: what picks the slices, as in `Slice`; of a column the values that most images
     have. rules: further slices, as `Slice.parse` reads them. Without any: the objects, else the content words of human
     captions, that most images have, and the saved slices. metric: of the sentence and the chart (default: LIC, or LIC_M
-    without human captions). images: list the images of each slice instead. save: keep the one slice under this name.
+    without human captions). images: list the images of each slice instead. least: images that a slice, and the others,
+    need for a number; one with fewer than LEAST_IMAGES is not tested. save: keep the one slice under this name.
 
     rows: captioner, slice, rule, metric; images and share (%) of those of which the rule can tell; n images inside and
     n_rest outside that the metric counts, n_per_seed of those inside by one seed; value and rest, each with its 95%
     interval (_low, _high); difference with its interval and p, corrected by Holm over all slices (and captioners) of
-    the metric in p_holm, both nan for LIC_by_H; significant; the share (%) of each label among n; reason, if there is
-    no value. Raises CapbiasError for an unknown object, column or metric, and without anything to slice by.
+    the metric in p_holm, both nan for LIC_by_H and where nothing is tested; significant; the share (%) of each label
+    among n; reason, if there is no value. Raises CapbiasError for an unknown object, column or metric, and without
+    anything to slice by.
     """
     chosen = metric or scope.comparison.metric
     found = {name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners}
@@ -100,16 +105,17 @@ def slices(
     known = dict.fromkeys(name for own in found.values() for name in own.metrics if name != UNTESTED)
     if chosen not in known:
         raise unknown_name("metric of slices", chosen, known)
-    rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name)])
+    rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name, least)])
     rows = _corrected(rows)
+    drawn = (rows["reason"][rows["metric"] == chosen] == "").any()
     what = _what(next(iter(found.values())), any((objects, words, columns, searches, rules)))
     return Shown(
         title=f"{chosen} in slices of images, {scope.attribute}",
         rows=rows,
         sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
-        notes=tuple(_notes(scope, found, rows, chosen)),
+        notes=tuple(_notes(scope, found, rows, chosen, least)),
         table=_table(rows, chosen),
-        chart=lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values)),
+        chart=(lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values))) if drawn else None,
     )
 
 
@@ -136,13 +142,14 @@ class _Sliced:
     def metrics(self) -> list[str]:
         return [metric.name for each in self.evidence for metric in each.metrics]
 
-    def rows(self, captioner: str) -> Iterator[dict[str, Any]]:
+    def rows(self, captioner: str, least: int) -> Iterator[dict[str, Any]]:
         for one, members in self.members.items():
             size = len(members.inside & self.labelled)
             share = 100 * size / max(1, len(members.known & self.labelled))
             about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
             for each in self.evidence:
-                for name, numbers in slice_numbers(each.metrics, each.counts, members, self.attribute.values).items():
+                found = slice_numbers(each.metrics, each.counts, members, self.attribute.values, least)
+                for name, numbers in found.items():
                     yield about | {"metric": name, "images": size, "share": share} | numbers
 
 
@@ -243,10 +250,10 @@ def _values(sources: SliceSources, column: str, labelled: frozenset[str]) -> lis
 
 
 def slice_numbers(
-    metrics: Sequence[Metric], counts: Counts, members: Members, values: Sequence[str]
+    metrics: Sequence[Metric], counts: Counts, members: Members, values: Sequence[str], least: int = LEAST_IMAGES
 ) -> dict[str, dict[str, Any]]:
     """What rows say of each metric, p uncorrected. metrics: of sums over images, without a direction. counts: with
-    their columns. values: of the attribute."""
+    their columns. values: of the attribute. least: as of `slices`."""
     inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
     sides = inside, known & ~inside
     there = np.zeros(len(counts.images), dtype=bool)
@@ -255,9 +262,9 @@ def slice_numbers(
     seeds = [(counts.held_out & side).sum(axis=1) for side in sides] if counts.seeds else []
     reason = ""
     for size, where in zip(sizes, ("in the slice", "outside it"), strict=True):
-        if size < LEAST_IMAGES and not reason:
+        if size < least and not reason:
             guessed = "held out" if counts.seeds else "with captions and a label"
-            reason = f"{counted(size, 'image')} {guessed} {where}, fewer than {LEAST_IMAGES}"
+            reason = f"{counted(size, 'image')} {guessed} {where}, fewer than {least}"
     if not reason and any((of_seed == 0).any() for of_seed in seeds):
         reason = "some seed holds out none of its images"
     labels = counts.label[counts.image][inside[counts.image]]  # an image counts as often as it is held out
@@ -275,7 +282,8 @@ def slice_numbers(
         one, other = (part[metric.name, ""] for part in parts)
         value, rest = _ends("value", one), _ends("rest", other)
         compare = _by_seed(metric, one, other) if counts.seeds else _by_share(value, rest, counts, metric, sides)
-        numbers[metric.name] = about | value | rest | compare | shares | {"reason": ""}
+        untested = {"p": math.nan} if min(sizes) < LEAST_IMAGES else {}
+        numbers[metric.name] = about | value | rest | compare | untested | shares | {"reason": ""}
     return numbers
 
 
@@ -364,11 +372,12 @@ def _not_amplifying(scope: Scope) -> list[str]:
 def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: Collection[str] = ()) -> str:
     """Per captioner in which slices a metric differs significantly from the other images, those that differ most first;
     or that it does in none. what: the slices, in words. not_amplifying: captioners of which no more follows."""
-    sentences, none, untested = [], [], []
+    sentences, none, untested = [], [], {}
     for captioner, own in rows[rows["metric"] == metric].groupby("captioner", sort=False):
         clear = own[own["significant"] == YES].sort_values("difference", key=abs, ascending=False)
         if not (own["p"].notna()).any():
-            untested.append(str(captioner))
+            sizes = own.assign(size=own[["n", "n_rest"]].min(axis=1)).sort_values("size", ascending=False)
+            untested[str(captioner)] = listed([f"{row.slice} {row.size:,}" for row in sizes.head(NAMED).itertuples()])
         elif clear.empty:
             none.append(str(captioner))
         else:
@@ -380,8 +389,8 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: 
             sentences.append(say("slices.found", captioner=captioner, metric=metric, slices=listed(named)) + more)
     if none:
         sentences.append(say("slices.none", captioners=listed(none), what=what, metric=metric))
-    if untested:
-        sentences.append(say("slices.too_few", captioners=listed(untested), least=LEAST_IMAGES))
+    for captioner, most in untested.items():
+        sentences.append(say("slices.too_few", captioner=captioner, least=LEAST_IMAGES, most=most))
     return " ".join(sentences)
 
 
@@ -394,9 +403,10 @@ def _clause(row: Mapping[str, Any]) -> str:
     return say(way, images=where, value=numbers, rest=rest)
 
 
-def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str) -> Iterator[str]:
+def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str, least: int) -> Iterator[str]:
     tests = int((rows.loc[rows["metric"] == metric, "p"].notna()).sum())
-    yield say("slices.tests", tests=counted(tests, "test"), metric=metric)
+    if tests:
+        yield say("slices.tests", tests=counted(tests, "test"), metric=metric)
     sliced = next(iter(found.values()))
     guesses = sliced.evidence[0].counts
     if guesses.seeds:
@@ -407,10 +417,14 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
             each=guesses.held_out.sum(axis=1).mean(),
             guessed=len(guesses.taking_part.images),
             images=len(guesses.images),
-            least=LEAST_IMAGES,
+            least=least,
             over=OVER[REFITS],
             few=say("slices.few_seeds", least=LEAST_SEEDS) if len(guesses.seeds) < LEAST_SEEDS else "",
         )
+    if (rows["reason"].eq("") & rows[["n", "n_rest"]].lt(LEAST_IMAGES).any(axis=1)).any():
+        yield say("slices.not_tested", least=LEAST_IMAGES)
+    elif rows["reason"].str.endswith(f"fewer than {least}").any():
+        yield say("slices.lower_limit")
     if others := sliced.evidence[1:]:
         names = listed([each.metrics[0].name for each in others])
         yield say("slices.all_images", metrics=names, images=len(others[0].counts.images))
@@ -446,7 +460,8 @@ def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         row["n"] = f"{first['n']:,}{each}"
         for name in order:
             one = by_metric.loc[name]
-            row[name] = one["reason"] or with_interval(one["value"], one["value_low"], one["value_high"])
+            reason = one["reason"].rpartition(", ")[2]  # n is in the row
+            row[name] = reason or with_interval(one["value"], one["value_low"], one["value_high"])
             if name == metric:
                 difference = with_interval(one["difference"], one["difference_low"], one["difference_high"])
                 row["minus others"] = "" if one["reason"] else difference
@@ -459,9 +474,11 @@ def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
 def _p_text(p: float) -> str:
     """`0.03`, or `< 0.001`.
 
-    >>> _p_text(0.031), _p_text(0.0002), _p_text(1.0)
-    ('0.031', '< 0.001', '1')
+    >>> _p_text(0.031), _p_text(0.0002), _p_text(1.0), _p_text(math.nan)
+    ('0.031', '< 0.001', '1', 'not tested')
     """
+    if math.isnan(p):
+        return "not tested"
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 

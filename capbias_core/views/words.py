@@ -248,13 +248,18 @@ def legend(attribute: Attribute, beside: bool = False) -> str:
 LARGE = """<style>
 .cb-large {display: flex; flex-wrap: wrap; gap: 1.2rem .9rem; margin: 1rem 0}
 .cb-large span {display: inline-block; text-align: center; font-size: clamp(28px, 3vw, 52px); line-height: 1.5}
-.cb-large small {display: block; font-size: clamp(16px, 1.3vw, 24px); font-variant-numeric: tabular-nums}
+.cb-large small {display: block; font-variant-numeric: tabular-nums}
 .cb-score {font-size: clamp(28px, 3.2vw, 56px); font-weight: 650}
-.cb-said {font-size: clamp(18px, 1.5vw, 26px)}
 </style>"""
 
 
-def large_words(tokens: Sequence[str], values: np.ndarray, attribute: Attribute, originals: Sequence[str]) -> str:
+def large_words(
+    tokens: Sequence[str],
+    values: np.ndarray,
+    attribute: Attribute,
+    originals: Sequence[str],
+    plain: Collection[str] = (),
+) -> str:
     """HTML of one caption to be read from the back of a room, as `coloured_words` has it, with each word's value and
     the value of the attribute that it pushes toward printed under it."""
     largest, parts = max((abs(float(value)) for value in values), default=0.0), []
@@ -264,7 +269,8 @@ def large_words(tokens: Sequence[str], values: np.ndarray, attribute: Attribute,
             word, adds = f'<span class="cb-w cb-masked">{escape(original)}</span>', f"masked, {adds}"
         else:
             side = "cb-first" if value < 0 else "cb-second"
-            word = f'<span class="cb-w {side}" style="background:{ramp(value, largest)}">{escape(token)}</span>'
+            colour = "" if token in plain else f'style="background:{ramp(value, largest)}"'
+            word = f'<span class="cb-w {side}" {colour}>{escape(token)}</span>'
         parts.append(f"<span>{word}<small>{adds}</small></span>")
     return f'<div class="cb-large">{"".join(parts)}</div>'
 

@@ -84,6 +84,12 @@ def note(text: str) -> None:
     st.html(f'<div class="cb-note">{explained(text)}</div>')
 
 
+def notes(lines: Iterable[str]) -> None:
+    """Several notes, side by side in a wide window."""
+    texts = "".join(f'<div class="cb-note">{explained(line)}</div>' for line in lines)
+    st.html(f'<div class="cb-notes">{texts}</div>')
+
+
 def caveats(lines: Iterable[str]) -> None:
     """What limits the numbers: the first line, and the others folded."""
     if not (texts := list(map(explained, dict.fromkeys(filter(None, lines))))):

@@ -26,13 +26,13 @@ from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, empty_state
 from pages.ui.base import box, errors, note, plain
 from pages.ui.compare import EVERYONE, compare
-from pages.ui.drawing import FOUR_LINES, draw_table, select_row, selected_row
+from pages.ui.drawing import THREE_LINES, draw_table, select_row, selected_row
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
 from pages.ui.present import present_caption
 from pages.ui.runs import active_runs, nothing_scored, start_button
 
 PAGE = 50
-CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 240, 76, 540  # pixels
+CAPTION_WIDTH, DIFFERENCE_WIDTH, HEIGHT = 240, 76, 730  # pixels: ten rows
 READ, COMPARE = MODES = ("Read", "Compare")
 NOBODY = "nobody"
 ATTACKER = "Word contributions are exact for ngram. For networks they are integrated gradients, an approximation."
@@ -328,8 +328,8 @@ def _table(bar: Bar, runs: dict[str, RunRow], name: str, against: str, listed: p
         ends = "Left: {}. Right: {}. Longer bar: the classifier is surer.".format(*map(plain, attribute.values))
     draw_table(
         shown.style.format({"difference": partial(signed, decimals=2)} if other else {}),
-        height=min(HEIGHT, FOUR_LINES * (len(page) + 1)),
-        row_height=FOUR_LINES,
+        height=min(HEIGHT, THREE_LINES * (len(page) + 1)),
+        row_height=THREE_LINES,
         selection_mode="single-row",
         key=key,
         alt=f"Captions of {name}",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
@@ -20,9 +22,12 @@ LETTER, NARROW, WIDE, BESIDE = 7.2, 4.0, 11.6, 20
 WIDE_LETTERS = "mwMW@%"
 NARROW_LETTERS = "\N{NO-BREAK SPACE} .,:;'|!()[]fijltrI-"
 # Longer text goes over three lines of the other width, for which the grid asks for this height of a row.
-WIDEST, OF_THREE_LINES, THREE_LINES, FOUR_LINES = 560, 400, 66, 88
-NAME = 130  # pixels of a name beside values with their intervals
-KEPT_TOGETHER = ",\N{NO-BREAK SPACE}"
+WIDEST, OF_THREE_LINES, THREE_LINES = 560, 400, 66
+# A number as text, alone or before its interval, spread, share or remark: `8.7 ±0.9 [6.9, 10.4]`, `372 (84)`, `−4%`.
+NUMBER = re.compile(r"(?:< )?([+\N{MINUS SIGN}-]?[\d,]*\.?\d+)%?(?=$| [\[(±/·]| to )")
+IDS = ("image", "image_id")  # columns of texts, whatever they look like
+MOST_ROWS = 300  # of a table whose texts sort by their numbers; longer ones come sorted
+TALLEST, ROW = 800, 35  # pixels of a table that is shown whole, and of its rows unless they are set
 # A wider first column would leave too little for the others; and a column that stays in view is drawn paler, so only
 # tables that are scrolled even in a window of 1280 pixels have one.
 WIDEST_PINNED, SCROLLED = 240, 860
@@ -90,40 +95,63 @@ def chart_downloads(make: Callable[[], Any], key: str, alt: str, otherwise: str 
             row.download_button(label, data, f"{name}.{ending}", mime, on_click="ignore", key=f"take_{key}_{ending}")
 
 
-def draw_table(shown, place: Any = st, intervals: Sequence[str] = (), **settings):
+class NumberedText(float):
+    """A number that a table sorts by and shows as its text. nan for a text without a number."""
+
+    text: str
+
+    def __new__(cls, text: str):
+        match = NUMBER.match(text)
+        number = super().__new__(cls, match[1].replace(",", "").replace("\N{MINUS SIGN}", "-") if match else "nan")
+        number.text = text
+        return number
+
+
+def draw_table(shown, place: Any = st, **settings):
     """A dataframe: each column of text as wide as its longest text, or over several lines.
 
-    shown: a frame, or a styled one. place: where on the page. intervals: columns in which an interval stands below its
-    value, as in `8.7 ±0.9 [6.9, 10.4]`, so that many fit side by side. The first column of a wide table stays in view.
-    column_config has precedence; row_height=None keeps each text on one line. Returns what st.dataframe does.
+    shown: a frame, or a styled one. place: where on the page. Columns of one-line texts that begin with a number, as
+    `8.7 ±0.9 [6.9, 10.4]`, sort by it. The first column of a wide table stays in view. column_config has precedence;
+    row_height=None keeps each text on one line. Returns what st.dataframe does.
     """
-    if intervals:
-        shown = shown.assign(**{name: shown[name].str.replace(", ", KEPT_TOGETHER) for name in intervals})
-        settings.setdefault("row_height", THREE_LINES)
     frame = shown if isinstance(shown, pd.DataFrame) else shown.data
     configs = settings.pop("column_config", {})
     set_for: dict[str, dict[str, Any]] = {}  # what column_config sets; a text is the label alone
     for name, config in configs.items():
         settings_of = {"label": config} if isinstance(config, str) else config or {}
         set_for[name] = {key: value for key, value in settings_of.items() if value is not None}
-    widths = {name: _width(frame[name], " [" if name in intervals else "") for name in frame}
+    widths = {name: _width(frame[name]) for name in frame}
     first = next(iter(widths), "")
-    if intervals:  # a long name goes over several lines too
-        widths[first] = min(widths[first], NAME)
     total = sum(set_for.get(name, {}).get("width") or width for name, width in widths.items())
     pinned = {first} if total > SCROLLED and widths[first] <= WIDEST_PINNED else {}
     lines = settings.setdefault("row_height", THREE_LINES if max(widths.values(), default=0) > WIDEST else None)
     longest = OF_THREE_LINES if lines else WIDEST
-    columns = {
-        name: st.column_config.Column(width=width if width <= WIDEST else longest, pinned=name in pinned or None)
-        | set_for.get(name, {})
-        for name, width in widths.items()
-        if name in pinned or pd.api.types.is_string_dtype(frame[name])
-    }
-    for name in frame:
-        if meaning := defined(str(name)):
-            columns[name] = st.column_config.Column(help=meaning) | columns.get(name, configs.get(name) or {})
+    numbers: dict[str, pd.Series] = {}
+    if not lines and frame is shown and len(frame) <= MOST_ROWS:
+        for name in filter(lambda name: _is_of_numbers(frame[name]), frame):
+            numbers[name] = pd.Series(list(map(NumberedText, frame[name])), frame.index, dtype=object)
+        shown = frame.assign(**numbers).style.format(dict.fromkeys(numbers, attrgetter("text")))
+    columns = {}
+    for name, width in widths.items():
+        set_here: dict[str, Any] = {"help": meaning} if (meaning := defined(str(name))) else {}
+        if name in pinned or pd.api.types.is_string_dtype(frame[name]):
+            set_here |= {"width": width if width <= WIDEST else longest, "pinned": name in pinned or None}
+        if name in numbers:
+            set_here["alignment"] = "left"
+        if set_here:
+            columns[name] = st.column_config.Column(**set_here) | set_for.get(name, {})
+    if (len(frame) + 1) * (lines or ROW) <= TALLEST:
+        settings.setdefault("height", "content")
+    settings.setdefault("placeholder", "")  # else `None`
     return place.dataframe(shown, hide_index=True, column_config=configs | columns, **settings)
+
+
+def _is_of_numbers(column: pd.Series) -> bool:
+    """Whether most texts of a column that are not empty begin with a number."""
+    if column.name in IDS or not pd.api.types.is_string_dtype(column):
+        return False
+    texts = [text for text in column if text]
+    return 2 * sum(bool(NUMBER.match(text)) for text in texts) > len(texts)
 
 
 def draw_first_columns(shown: pd.DataFrame, first: int, key: str, **settings) -> None:
@@ -133,11 +161,9 @@ def draw_first_columns(shown: pd.DataFrame, first: int, key: str, **settings) ->
     draw_table(shown, **settings)
 
 
-def _width(column: pd.Series, broken: str = "") -> int:
-    """Pixels that the longest text of a column takes, or its name. broken: where a text goes on in the next line."""
+def _width(column: pd.Series) -> int:
+    """Pixels that the longest text of a column takes, or its name."""
     texts, widest = list(map(str, [column.name, *column])), 0.0
-    if broken:
-        texts = [broken.lstrip() + part for text in texts for part in text.split(broken)]
     for text in sorted(texts, key=len, reverse=True):
         if WIDE * len(text) <= widest:  # nor can any shorter one be wider
             break

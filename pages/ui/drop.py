@@ -232,7 +232,10 @@ def _check_text(part: ingest.Part, known: dict[str, Attribute]) -> str:
         asked = [name for name, columns in names.items() if len(columns) > 1]
         if asked or not any(any(columns.values()) for columns in names.values()):
             return f"Choose the column and labels of {' and '.join(asked or names) or 'an attribute'} below."
-        return f"Attributes: {', '.join(names)}."
+        read = [
+            name if [name] == [*columns] else f"{name} (column {', '.join(columns)})" for name, columns in names.items()
+        ]
+        return f"Attributes: {', '.join(read)}."
     if part.report and part.report.warnings:
         return part.report.warnings[0]
     captioners = ingest.captioners(part)

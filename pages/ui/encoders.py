@@ -17,7 +17,6 @@ from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.types import counted
 from capbias_core.views import encoders as encoder_views
-from capbias_core.views.charts import captioner_looks
 from capbias_core.views.consistency import agreement, alignment, variation
 from capbias_core.views.published import measured_rows
 from capbias_core.views.sentence import measure
@@ -98,7 +97,6 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         )
     else:
         rows = once("printed", lambda: encoder_views.printed_scores(published, source))
-    looks = captioner_looks(rows["model"])
     encoders = list(dict.fromkeys(rows["encoder"]))
     chosen = view.multiselect(st.sidebar, "Encoders", encoders, default=encoders, key="encoders", missing="the encoder")
     rows = rows[rows["encoder"].isin(chosen)]
@@ -128,11 +126,11 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     compared = once("able", lambda: encoder_views.rows_of(above_chance, series))
     sensitivity = once("said", lambda: encoder_views.sensitivity_of(workspace, compared, values))
     several = above_chance["encoder"].nunique() > 1
-    ranks = once("ranks", lambda: encoder_views.rank_chart(compared, sensitivity, looks, values)) if several else None
+    ranks = once("ranks", lambda: encoder_views.rank_chart(compared, sensitivity, values)) if several else None
     charts = 1 + several
 
     draw_shown(
-        once("view", lambda: encoder_views.encoders_shown(workspace, rows, series, above_chance, values, looks, grey)),
+        once("view", lambda: encoder_views.encoders_shown(workspace, rows, series, above_chance, values, grey)),
         "scores",
         headline=text.headline,
         presented=(1, charts),
@@ -143,7 +141,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     if unlearned := once("unlearned", lambda: unlearned_note(rows, {attribute: values})):
         note(f"{unlearned} They are in the table alone.")
     if several:
-        _variation_across_encoders(bar, above_chance, published, source, overlay, looks, charts)
+        _variation_across_encoders(bar, above_chance, published, source, overlay, charts)
     folded = st.expander(f"Ranks by {name}, encoder by encoder", key="ranks_open", on_change="rerun")
     if several and folded.open:
         with folded:
@@ -162,7 +160,7 @@ def _title(source: str) -> str:
 
 
 def _variation_across_encoders(
-    bar: Bar, rows: pd.DataFrame, published: pd.DataFrame, source: str, overlay: str, looks: dict, charts: int
+    bar: Bar, rows: pd.DataFrame, published: pd.DataFrame, source: str, overlay: str, charts: int
 ) -> None:
     st.header("Variation across encoders (CV)")
     once, here = partial(cached.once, bar.workspace), source == MEASURED
@@ -182,7 +180,7 @@ def _variation_across_encoders(
     grey = printed if here or len(printed) else cvs
     colour = cvs if here else cvs.iloc[:0]
     if len(grey) or len(colour):
-        figure = once("cv chart", lambda: encoder_views.cv_chart(colour, grey, looks))
+        figure = once("cv chart", lambda: encoder_views.cv_chart(colour, grey))
         alt = "Coefficient of variation across encoders"
         draw_chart(figure, key="cvs", alt=alt, headline=alt, presented=(2, charts))
     for reason in encoder_views.cv_reasons(computed):

@@ -75,14 +75,19 @@ h1 {font-size: 1.6rem !important; padding: 0 0 .5rem clamp(0px, calc(48rem - 100
 @media (max-width: 1000px) {
   [class*="st-key-stacks"] [data-testid="stHorizontalBlock"] {flex-wrap: wrap}
   [class*="st-key-stacks"] [data-testid="stColumn"] {min-width: 100%}
+  /* What is chosen has the whole width of the narrow sidebar; the buttons stand below. */
+  [data-testid="stSidebar"] [role="group"]:has(> [data-testid="stMultiSelectTagsContainer"]) {
+    flex-wrap: wrap; justify-content: flex-end}
+  [data-testid="stSidebar"] [data-testid="stMultiSelectTagsContainer"] {flex: 1 0 100%}
 }
 .cb-answer {border-left: 5px solid var(--cb-blue); padding: .55rem 1rem; margin: .1rem 0 .8rem}
 .cb-answer b {font-size: 1.5rem; line-height: 1.3; font-weight: 650}
-.cb-answer p {margin: .35rem 0 0; font-size: 1.1rem; max-width: 100ch}
+.cb-answer p {margin: .35rem 0 0; font-size: 1.1rem; max-width: 130ch}
 .cb-error {border: 1px solid var(--cb-orange); border-left-width: 5px; border-radius: 6px; padding: .6rem 1rem;
   margin: .4rem 0; overflow-wrap: anywhere}
 .cb-error b {display: inline-block; min-width: 5.2rem}
-.cb-note {font-size: .82rem; opacity: .85; max-width: 120ch; margin: .1rem 0}
+.cb-notes {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 38rem), 1fr)); gap: .5rem 2rem}
+.cb-note {font-size: .82rem; opacity: .85; max-width: 150ch; margin: .1rem 0}
 :is(a, button, summary, main, canvas, [tabindex], [role="radio"]):focus-visible {
   outline: 2px solid var(--cb-blue) !important; outline-offset: 2px}
 :is(main, canvas):focus-visible {outline-offset: -2px}

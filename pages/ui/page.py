@@ -25,6 +25,7 @@ NEW_COLLECTION = (
     "What belongs together: a table of labels, human captions, and the captions of several models for the same images. "
     "To start another collection, type its name and press Enter."
 )
+UNSAVED = "unsaved_collection"  # in the session: the name on Data, which may be new
 READING = 2.0  # seconds after the first page was asked for; by then it is being read
 
 
@@ -55,13 +56,15 @@ def draw_bar(new: str = "") -> Bar:
         share.code(view.address(), language=None, wrap_lines=True)
     collections = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # scored ones first
     naming = {"accept_new_options": True, "help": NEW_COLLECTION} if new else {}
-    if new:
-        collections[new] = None
+    for name in filter(None, (new, st.session_state.get(UNSAVED))):
+        collections[name] = None
     collection = ""
     if collections:
         collection = view.selectbox(
             place, "Collection", collections, key="collection", missing="the collection", on_change=view.leave, **naming
         )
+    if new:  # a name that was typed stays chosen on other pages, which say what it lacks
+        st.session_state[UNSAVED] = collection
     with runs_place:
         runs_dialog(engine, collection)
     with st.container():  # keeps its position when the progress of runs comes and goes

@@ -18,6 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from capbias_core.aggregate import Ranking
 from capbias_core.prepare import tokenize
+from capbias_core.prepare.tasks import function_words
 from capbias_core.views.captions import CaptionScores, toward
 from capbias_core.views.charts import enlarged
 from capbias_core.views.sentence import probabilities_text
@@ -38,14 +39,13 @@ CSS = """<style>
 .st-key-presented {visibility: visible; position: fixed; inset: 0; z-index: 999999; overflow: auto;
   padding: 1.5rem 2.5rem 1rem; background: light-dark(#FFFFFF, #12171E); justify-content: safe center;
   flex-wrap: nowrap}
-.st-key-presented h1 {font-size: clamp(26px, 2.2vw, 40px) !important; line-height: 1.3; padding: 0 !important}
+.st-key-presented h1 {font-size: clamp(28px, 2.2vw, 40px) !important; line-height: 1.3; padding: 0 !important}
 .st-key-presented [data-testid="stElementContainer"]:has([data-testid="stPlotlyChart"]) {flex: 1 1 0 !important;
   height: auto !important; min-height: 22rem}
-.st-key-presented :is(.cb-legend, .cb-words, .cb-note, .cb-answer b, .cb-answer p, .cb-said, input, button p) {
-  font-size: 28px !important; max-width: none}
+.st-key-presented :is(.cb-legend, .cb-words, .cb-note, .cb-answer b, .cb-answer p, .cb-said, .cb-large small,
+  .cb-name small, b:has(+ .cb-note), input, button p) {font-size: 28px !important; max-width: none}
 .st-key-presented [class*="st-key-strip"] {grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)) !important}
 .st-key-presented :is(.st-key-strip_bare, [class*="st-key-cell_"] .cb-note) {display: none}
-.st-key-presented b:has(+ .cb-note) {font-size: 20px}
 .st-key-presented div:has(+ .cb-words) {font-size: 28px}
 .st-key-presented :is([data-testid="stTextInputRootElement"], button) {height: auto !important; min-height: 3.5rem}
 .st-key-presented > :has(.st-key-present_ways) {position: sticky; bottom: -1rem; flex: none;
@@ -55,7 +55,7 @@ CSS = """<style>
 HUMAN = 5  # human captions shown
 NUMBER = "chart_number"  # in the address: which of several charts is presented
 # Streamlit measures a chart as it lies on the screen, so that its type cannot be enlarged by a style.
-LARGER = 1.6
+LARGER = 2  # 28 pixels
 
 
 def on() -> bool:
@@ -149,7 +149,8 @@ def present_caption(bar: Bar, scores: CaptionScores, listed: pd.DataFrame) -> No
         no_words = SCORE.format(escape(pushes(scores.intercept(row), ends)))
         tokens = row["masked"].split()
         written = tokenize(cached.captions(bar.folder, spec.captions)["caption"].iloc[row["kept_at"]])
-        words = large_words(tokens, values, ends, written if len(written) == len(tokens) else tokens)
+        shown = written if len(written) == len(tokens) else tokens
+        words = large_words(tokens, values, ends, shown, function_words(tokens))
         shares = escape(probabilities_text(attribute.values, scores.probabilities_of(place)))
         label = escape(attribute.values[int(row["label"])])
         others = {item.hash for item in bar.items("references")} - {spec.captions}

@@ -50,7 +50,7 @@ from pages.ui.shown import draw_shown
 
 ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
 MOST_BUTTONS = 8
-FIRST_COLUMNS = 6  # of the table: as many as a window of 1280 pixels shows
+FIRST_COLUMNS = 4  # of the table: as many as a window of 1280 pixels shows
 ALIGNMENT = (
     "What becomes of human words that the captioner never uses. Constant: <unk>, as in LIC. Contextual, as in DBAC: "
     "its nearest word by word vectors, where that is near. Load vectors on Data, in the tab Models and vectors."
@@ -431,7 +431,7 @@ def _table(
     first = [
         name for name in first_columns(names) if name + ON_FEWER not in names or (table[name + ON_FEWER] == "").any()
     ]
-    most = FIRST_COLUMNS - 1 if sensitivity else FIRST_COLUMNS
+    most = FIRST_COLUMNS - bool(sensitivity) - ("images" in table)
     chosen = view.multiselect(
         st.sidebar.expander("Columns of the table", key="choose_columns"),
         "Columns",
@@ -446,12 +446,7 @@ def _table(
     if sensitivity:
         table["encoders"] = [encoder_note(sensitivity, model) for model in table["captioner"]]
     event = draw_table(
-        table,
-        intervals=chosen,
-        on_select="rerun",
-        selection_mode="single-row",
-        key="scores_table",
-        alt="Scores of each captioner",
+        table, on_select="rerun", selection_mode="single-row", key="scores_table", alt="Scores of each captioner"
     )
     share = ""
     if len(letters) > 1:

@@ -9,7 +9,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from capbias_core.views.view import Shown, exported
-from pages.ui.base import box, note
+from pages.ui.base import box, notes
 from pages.ui.drawing import draw_chart, draw_first_columns, draw_table
 
 FILES = {"csv": "CSV", "tex": "LaTeX"}
@@ -34,10 +34,10 @@ def draw_shown(
     (`draw_chart`). folded: title of an expander for the table. first: how many columns are shown at first (default:
     all). styled: sets colours of cells. settings: what st.dataframe takes.
     """
-    notes = shown.notes
+    lines = shown.notes
     if boxed:
-        box(shown.sentence, notes[0])
-        notes = notes[1:]
+        box(shown.sentence, lines[0])
+        lines = lines[1:]
     elif shown.sentence:
         st.markdown(shown.sentence)
     figure = shown.chart() if shown.chart else None
@@ -51,8 +51,7 @@ def draw_shown(
         else:
             drawn = draw_table(styled(shown.for_reader.style) if styled else shown.for_reader, **settings)
         downloads(shown, key)
-    for line in notes:
-        note(line)
+    notes(lines)
     return drawn
 
 

@@ -18,10 +18,14 @@ WORDS = (
     "Words of human captions, such as kitchen|cooking: an image is in the slice if people say one of them. Commas "
     "between slices."
 )
+LEAST = (
+    "Images that a slice, and the others, need for a number: those whose captions attackers guessed from. A slice with "
+    f"fewer than {LEAST_IMAGES} gets numbers but is not tested, so no claim follows."
+)
 SEARCH = "A text anywhere in the captioner's captions. Commas between slices."
 USUAL = (
     f"Without a choice: the {MOST} objects that most images have, else the {MOST} content words of most human "
-    f"captions; and saved slices. A slice needs {LEAST_IMAGES} images whose captions attackers guessed from."
+    f"captions; and saved slices."
 )
 REFUSED = "slice_refused"  # in the session: why a slice was not saved
 
@@ -54,20 +58,23 @@ def _shown(bar: Bar, scope: Scope) -> tuple[Shown, list[str]]:
     sources = slice_sources(scope, run)
     metrics = METRICS_OF_SLICES[bool(run.spec.references)]
     metric = view.selectbox(st, "Metric", metrics, key="slice_metric", any_case=True, width=300)
-    columns = st.expander("Choose slices").container(key="stacks_slices").columns(4, vertical_alignment="bottom")
+    columns = st.expander("Choose slices").container(key="stacks_slices").columns(5, vertical_alignment="bottom")
     objects = view.multiselect(columns[0], "Objects", sorted(sources.by_object), key="slice_objects", help=USUAL)
     words = view.text(columns[1], "Words people use", key="slice_words", help=WORDS) if run.spec.references else ""
     values = view.multiselect(
         columns[2], "Columns of tables", [*sources.columns], key="slice_columns", help="A slice per value."
     )
     search = view.text(columns[3], "Search its captions", key="slice_search", help=SEARCH)
+    least = view.number(
+        columns[4], "Least images", 10, LEAST_IMAGES, LEAST_IMAGES, step=10, key="slice_least", help=LEAST
+    )
 
     if not (objects or words or values or search or sources.has_objects or run.spec.references):
         note("No objects and no human captions to slice by: choose columns or search.")
         view.stop()
 
     def work() -> Shown:
-        return slices(scope, objects, _several(words), values, _several(search), metric=metric)
+        return slices(scope, objects, _several(words), values, _several(search), metric=metric, least=int(least))
 
     shown = cached.once(scope.workspace, "slices", work)
     return shown, list(dict.fromkeys(shown.rows["rule"]))

@@ -21,7 +21,8 @@ from capbias_core.views.results import first_request, references_read, tables_re
 from capbias_core.views.tables import scores_table
 from capbias_core.workspace.derived import derive, keep_derived
 from capbias_core.workspace.store import Workspace
-from tests.app import TABS, VIEWS, chosen, errors, html, opened, shown, went
+from pages.ui.page import UNSAVED
+from tests.app import TABS, VIEWS, chosen, errors, html, opened, shown, went, without_failure
 from tests.collections_ import keep
 from tests.pages.synthetic import IMAGES, fill, more_labels, score
 
@@ -128,6 +129,15 @@ def test_scores_open_on_what_is_measured_and_show_other_settings_on_demand(score
     assert page.selectbox(key="attacker").value == "ngram"
     linked = opened("Table", attacker="rnn", seeds="3")
     assert (linked.selectbox(key="attacker").value, linked.number_input(key="seeds").value) == ("rnn", 3)
+
+
+def test_a_collection_that_was_typed_stays_chosen_on_other_pages(scored):
+    assert opened("Files", collection="fresh one").session_state[UNSAVED] == "fresh one"
+    page = opened("Table")
+    page.session_state[UNSAVED] = page.query_params["collection"] = "fresh one"
+    page = without_failure(page.run())
+    assert "Add captions of a model to “fresh one”" in html(page) and "is not here" not in html(page)
+    assert "is not here" in html(opened("Table", collection="fresh one")), "nobody typed it in this session"
 
 
 def test_a_network_that_scores_were_measured_with_is_offered_first_for_captions(scored):

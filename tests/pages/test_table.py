@@ -16,7 +16,7 @@ class Place:
     """What a place of a page is asked to draw."""
 
     def dataframe(self, shown, **settings):
-        return settings
+        return settings | {"shown": shown}
 
 
 def drawn(frame, **settings) -> dict:
@@ -39,6 +39,23 @@ def test_long_texts_go_over_lines_and_others_do_not():
     assert several["row_height"] == THREE_LINES and several["column_config"]["caption"]["width"] == OF_THREE_LINES
     flat = drawn(pd.DataFrame({"caption": [caption * 3]}), row_height=None)
     assert flat["row_height"] is None and flat["column_config"]["caption"]["width"] == WIDEST
+
+
+def test_texts_that_begin_with_a_number_sort_by_it_and_show_as_written():
+    lic = ["7.6 ±1.2 [5.7, 9.4] amplifies · b", "−10.2 [−13.0, −1.0]", "1,234 / 76", "not measured", ""]
+    n = ["372 (84)", "< 0.001", "24%", "+5", "−4 to 25"]
+    texts = {"captioner": ["2 cats", "sat", "nic", "fc", "updn"], "image": ["007", "12", "3", "4", "5"]}
+    frame = pd.DataFrame({"LIC": lic, "n": n} | texts)
+    settings = drawn(frame)
+    values = settings["shown"].data
+    assert values["LIC"].tolist()[:3] == [7.6, -10.2, 1234] and values["LIC"].isna().tolist()[3:] == [True, True]
+    assert values["n"].tolist() == [372, 0.001, 24, 5, -4] and values[[*texts]].equals(frame[[*texts]])
+    written = [
+        [cell["display_value"] for cell in row[1:]] for row in settings["shown"]._translate(False, False)["body"]
+    ]
+    assert written == frame.to_numpy().tolist()
+    assert settings["column_config"]["LIC"]["help"].startswith("LIC, bias amplification")
+    assert settings["height"] == "content"
 
 
 @pytest.mark.parametrize(("cells", "pinned"), [(3, None), (12, True)])

@@ -76,7 +76,7 @@ TO_CONES = """0.4122214708 0.5363325363 0.0514459929 0.2119034982 0.6806995451 0
 TO_LAB = """0.2104542553 0.7936177850 -0.0040720468 1.9779984951 -2.4285922050 0.4505937099 0.0259040371 0.7827717662
     -0.8086757660"""
 TO_CONES, TO_LAB = (np.array(text.split(), dtype=float).reshape(3, 3) for text in (TO_CONES, TO_LAB))
-APART = 0.08
+APART, WITH_ALL_COLOURS = 0.08, 0.14
 
 
 def linear(colour: str) -> np.ndarray:
@@ -99,6 +99,8 @@ def test_colours_are_apart_for_everyone_and_show_on_the_ground_of_each_theme():
     for seen in SEEN.values():
         places = [looks_like(colour, seen) for colour in (*charts.COLOURS, charts.GREY)]
         assert min(np.linalg.norm(one - other) for one, other in combinations(places, 2)) >= APART
+    seen = [looks_like(colour, SEEN["all colours"]) for colour in charts.COLOURS]
+    assert min(np.linalg.norm(one - other) for one, other in combinations(seen, 2)) >= WITH_ALL_COLOURS
     themes = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"]
     for theme in ("light", "dark"):
         assert min(contrast(colour, themes[theme]["backgroundColor"]) for colour in charts.COLOURS) >= 3

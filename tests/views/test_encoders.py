@@ -20,7 +20,7 @@ from capbias_core.runs.demo import demo_request
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.views import encoders
-from capbias_core.views.charts import GREY, captioner_looks
+from capbias_core.views.charts import COLOURS, GREY
 from capbias_core.views.consistency import alignment, variation
 from capbias_core.views.results import comparisons
 from capbias_core.workspace.ingest import DEMO, load_demo
@@ -44,7 +44,6 @@ SAID = {
     "lonely": ((9, 8, 10),),
 }
 ROWS = frame(*(said(name, by, *own) for name, each in SAID.items() for by, own in zip("abc", each, strict=False)))
-LOOKS = captioner_looks(ROWS["model"])
 # a is sure that turns > opens, b is sure of the contrary; c cannot tell. All are sure that stays is highest.
 ORDERS = [
     {("turns", "opens"): ABOVE, ("turns", "stays"): BELOW, ("opens", "stays"): BELOW},
@@ -130,17 +129,14 @@ def test_the_dots_hold_every_value_and_interval_and_print_in_grey(published):
     grey = encoders.like_named(
         encoders.rows_of(encoders.printed_scores(published, "lic_gender"), ("LIC", "", "")), ["nic"]
     ).assign(model="stays")
-    figure = encoders.scores_by_encoder(ROWS, grey, ("LIC", "", ""), 2, LOOKS)
-    drawn = [trace for trace in figure.data if not trace.showlegend and trace.x[0] is not None]
-    assert [trace.name for trace in drawn] == ["stays", "turns", "opens", "stays", "lonely"]
-    beside, turns = drawn[:2]
-    assert list(turns.x) == [4, -4, 1] and list(turns.error_x.array) == [2, 2, 2]
-    assert list(turns.marker.symbol) == ["circle", "square", "diamond"]
-    assert set(beside.marker.symbol) == {"triangle-up-open", "x-open", "triangle-down-open"}
-    assert (beside.marker.color, turns.marker.color) == (GREY, LOOKS["turns"].colour)
-    named = [trace for trace in figure.data if trace.x[0] is None]
-    assert [trace.name for trace in named] == ["a", "b", "c", *(f"{name}, published" for name in grey["encoder"])]
-    assert len({(trace.marker.color, trace.marker.symbol) for trace in named}) == 6
+    figure = encoders.scores_by_encoder(ROWS, grey, ("LIC", "", ""), 2)
+    assert [trace.name for trace in figure.data] == [*(f"{name}, published" for name in grey["encoder"]), "a", "b", "c"]
+    beside, first = figure.data[0], figure.data[3]
+    assert list(first.x) == [4, 3, 9, 9] and list(first.error_x.array) == [2, 2, 1, 1]
+    assert [trace.marker.symbol for trace in figure.data[3:]] == ["circle", "square", "diamond"]
+    assert {trace.marker.symbol for trace in figure.data[:3]} == {"triangle-up-open", "x-open", "triangle-down-open"}
+    assert [trace.marker.color for trace in figure.data] == [GREY] * 3 + list(COLOURS[:3])
+    assert beside.y[0] == pytest.approx(2 - 0.7 * (3.5 / 6 - 0.5))  # on the line of the captioner of the same name
 
 
 class Misled(ngram.NgramAttacker):

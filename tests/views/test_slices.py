@@ -145,7 +145,14 @@ def test_the_leaking_slice_is_found_and_small_ones_have_no_number(of_m):
     assert shown.chart and len(shown.chart().data) == 3 and "fewer than 100" in shown.for_reader["LIC"].iloc[2]
     kept = slices(of_m, objects=["bench", "zebra"])
     assert "in none of the 2 slices does LIC differ" in kept.sentence
-    assert "no slice has 100 images" in slices(of_m, objects=["zebra"]).sentence
+    few = slices(of_m, objects=["zebra"])
+    assert few.sentence.startswith("m: no slice has 100 images") and f"(most: zebra {zebra['n']})" in few.sentence
+    assert few.chart is None and any("A lower limit" in note for note in few.notes)
+    few = slices(of_m, objects=["zebra"], least=10)
+    numbers = row(few, "object:zebra", "LIC")
+    assert np.isfinite(numbers["value"]) and np.isnan(numbers["p_holm"]) and numbers["significant"] == ""
+    assert "none is tested" in few.sentence and "not tested" in few.for_reader["p (Holm)"].iloc[0]
+    assert any("support no claim" in note for note in few.notes)
 
 
 @pytest.mark.long

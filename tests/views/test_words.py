@@ -43,6 +43,9 @@ def test_every_word_has_its_value_and_which_value_it_pushes_toward():
     assert re.findall(r"<small>(.*?)</small>", html) == ["0.00", "masked, 0.40 Male", "0.25 Female", "1.50 Male"]
     assert ">man</span>" in html and GENDER.mask_token not in html
     assert "<b>" not in html and "&lt;b&gt;tie&lt;/b&gt;" in html
+    assert html.count("background:") == 3
+    plain = view.large_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, tokens, {"a", "in"})
+    assert plain.count("background:") == 1, "a function word has no colour"
     assert all(int(size) >= 28 for size in re.findall(r"\.cb-large span .*?clamp\((\d+)px", view.LARGE))
 
 
