@@ -9,8 +9,8 @@ import os
 import random
 import re
 import shlex
-import subprocess
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import dataclass

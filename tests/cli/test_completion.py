@@ -1,4 +1,4 @@
-"""Completion in a shell: the script that is installed, as bash runs it; each list of arguments of zsh's offers files."""
+"""Completion in a shell: the installed script as bash runs it; zsh's offers files in each list of arguments."""
 
 import os
 import re
