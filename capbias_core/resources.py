@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError, taken_twice
@@ -41,3 +42,10 @@ def extension_folders(package: str) -> list[str]:
         if path.stem != "__init__" and (other := known.setdefault(path.stem, path)) != path:
             raise taken_twice("module", path.stem, [str(other.parent), str(path.parent)])
     return [str(folder) for folder in folders]
+
+
+def extensions() -> dict[str, str]:
+    """Each of the users' modules, such as `measures/long_captions.py`, with the beginning of its content hash."""
+    folders = (Path(folder) for package in EXTENDED for folder in extension_folders(package))
+    paths = sorted(path for folder in folders for path in folder.glob("*.py"))
+    return {f"{path.parent.name}/{path.name}": sha256(path.read_bytes()).hexdigest()[:12] for path in paths}

@@ -30,6 +30,7 @@ from capbias_core.workspace.store import RunRow, Workspace
 SECONDS_BETWEEN_NOTES = 0.25
 BEAT_SECONDS = 5.0
 IDLE_SECONDS = 300.0  # then a process ends; the engine starts another one for the next run
+STOPPED = 130  # the exit code after Ctrl-C, as of the command line
 STOP_SECONDS = 5.0  # that a run gets to stop when its process has to end
 
 
@@ -51,14 +52,19 @@ def _is_free(run: RunRow) -> bool:
 
 
 def work(folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Event) -> None:
-    """Compute the queued runs that this function accepts, the oldest first, until none is left. Raises WorkspaceError
-    if the workspace cannot be used, or the end of a run not be written."""
+    """Compute the queued runs that this function accepts, the oldest first, until none is left. Ctrl-C hands the run
+    that it stops back to the queue. Raises WorkspaceError if the workspace cannot be used, or the end of a run not be
+    written."""
     workspace = Workspace(folder, make=False)
     while not stopping.is_set():
         run = workspace.claim(lambda run: run.status == "queued" and accepts(run))
         if run is None:
             return
-        _compute(workspace, run, stopping)
+        try:
+            _compute(workspace, run, stopping)
+        except KeyboardInterrupt:
+            workspace.hand_back(run)
+            raise
 
 
 def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> None:
@@ -134,6 +140,7 @@ def _reporter(workspace: Workspace, run_id: str, stopping: threading.Event) -> P
 def main(arguments: list[str]) -> None:
     stopping = threading.Event()
     if len(arguments) == 1:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
         work(arguments[0], lambda _: True, stopping)
         return
     kind, parent = arguments
@@ -162,3 +169,6 @@ if __name__ == "__main__":
         main(sys.argv[1:])
     except CapbiasError as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        print("Stopped. The run that it stopped is queued again.", file=sys.stderr)
+        sys.exit(STOPPED)

@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
 import pytest
@@ -133,3 +135,96 @@ def test_aggregation_gives_what_capbias_gives_of_the_same_answers(amplifier, mon
     assert set(rows[0]) == {"pred", "answer", "image_id"}
     assert module.lic(rows, None) == amplifier["LIC"].value
     assert module.lic_m(rows) == amplifier["LIC_M"].value and module.error(rows) == amplifier["error"].value
+
+
+@pytest.mark.long
+def test_lmms_eval_itself_gives_the_numbers_of_capbias(amplifier, monkeypatch, tmp_path):
+    pytest.importorskip("lmms_eval")
+    import datasets
+    from lmms_eval.api.model import lmms
+    from lmms_eval.evaluator import simple_evaluate
+    from lmms_eval.tasks import TaskManager
+    from PIL import Image
+
+    class Replay(lmms):
+        """A model that repeats the captions of a file."""
+
+        def generate_until(self, requests):
+            given = [request.args for request in requests]
+            docs = [self.task_dict[task][split][place] for *_, place, task, split in given]
+            assert all(visual(doc)[0].mode == "RGB" for (_, _, visual, *_), doc in zip(given, docs, strict=True))
+            return [captions[doc["question_id"]] for doc in docs]
+
+        loglikelihood = generate_until_multi_round = None
+
+    monkeypatch.setenv("CAPBIAS_LABELS", str(DEMO["labels"]))
+    monkeypatch.setenv("CAPBIAS_SEEDS", "2")
+    captions = {doc["question_id"]: doc["pred"] for doc in answers()}
+    rows = [{"question_id": doc["question_id"], "answer": doc["answer"]} for doc in answers()]
+    pictures = [row | {"image": Image.new("RGB", (4, 4))} for row in rows]
+    datasets.DatasetDict({"val": datasets.Dataset.from_list(pictures)}).save_to_disk(tmp_path / "data")
+    local = f"include: {EXAMPLES / 'lmms_eval' / 'capbias_gender.yaml'}\ntask: local\n"
+    local += f"dataset_path: {tmp_path / 'data'}\ndataset_kwargs:\n  load_from_disk: true\n"
+    (tmp_path / "local.yaml").write_text(local)
+    tasks = TaskManager(include_path=[str(tmp_path)], include_defaults=False)
+    found = simple_evaluate(model=Replay(), tasks=["local"], task_manager=tasks, batch_size=1, log_samples=False)
+    for name in ("LIC", "LIC_M", "error"):
+        assert found["results"]["local"][f"capbias_{name},none"] == amplifier[name].value
+
+
+# a dataset of VLMEvalKit
+
+
+def stand_in(monkeypatch, tmp_path: Path) -> None:
+    """What the dataset uses of VLMEvalKit (vlmeval/dataset/image_base.py, image_caption.py and smp/file.py): the TSV is
+    in $LMUData, an answer is asked for by `build_prompt`, and `evaluate` gets the file of answers."""
+
+    class ImageCaptionDataset:
+        def __init__(self, dataset):
+            self.data = pd.read_csv(tmp_path / self.DATASET_URL[dataset], sep="\t")
+
+    parts = {
+        "vlmeval": {},
+        "vlmeval.dataset": {},
+        "vlmeval.dataset.image_caption": {"ImageCaptionDataset": ImageCaptionDataset},
+        "vlmeval.smp": {"load": pd.read_excel, "dump": lambda value, path: Path(path).write_text(json.dumps(value))},
+        "vlmeval.smp.file": {
+            "get_intermediate_file_path": lambda file, suffix, ending: file.replace(".xlsx", f"{suffix}.{ending}")
+        },
+    }
+    for name, values in parts.items():
+        module = ModuleType(name)
+        vars(module).update(values)
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("real", [False, True])
+def test_the_dataset_of_vlmevalkit_gives_the_numbers_of_capbias(amplifier, monkeypatch, tmp_path, capsys, real):
+    if real:
+        pytest.importorskip("vlmeval")
+    else:
+        stand_in(monkeypatch, tmp_path)
+    for name, value in (("CAPBIAS_LABELS", str(DEMO["labels"])), ("CAPBIAS_SEEDS", "2"), ("LMUData", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    captions = pd.read_json(DEMO_FOLDER / "results" / "amplifier.json").set_index("image_id")["caption"]
+    photographs = tmp_path / "photographs"
+    photographs.mkdir()
+    for image in captions.index:
+        (photographs / f"COCO_val2014_{image:012}.jpg").touch()
+    module = example("vlmevalkit/capbias_caption.py")
+    count = module.write_dataset(photographs, DEMO["references"], tmp_path / f"{module.NAME}.tsv")
+    dataset = module.dataset_class()(module.NAME)
+    assert count == len(dataset.data) == len(captions)
+    asked = [dataset.build_prompt(dataset.data.iloc[place]) for place in range(count)]
+    assert all([part["type"] for part in message] == ["image", "text"] for message in asked)
+    images = [int(Path(message[0]["value"]).stem.rpartition("_")[2]) for message in asked]
+    file = tmp_path / "replay.xlsx"
+    rows = dataset.data.assign(prediction=[captions[image] for image in images])
+    failed = rows.iloc[:1].assign(index=1, prediction="Failed to obtain answer via API.")  # counts for nothing
+    pd.concat([rows, failed]).to_excel(file, index=False)
+    scores = dataset.evaluate(str(file))
+    assert scores == json.loads((tmp_path / "replay_score.json").read_text())
+    for name in ("LIC", "LIC_M", "error"):
+        assert scores[name] == amplifier[name].value and scores[f"{name}_low"] == amplifier[name].interval[0]
+    assert f"{scores['LIC']:.1f} ±" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +20,8 @@ import pandas as pd
 import pytest
 
 from capbias_core.api import run_here
+from capbias_core.attackers import attacker_entry, encoder_files
+from capbias_core.errors import CapbiasError
 from capbias_core.runs.demo import demo_request
 from capbias_core.runs.plan import plan
 from capbias_core.workspace.ingest import DEMO, load_demo
@@ -282,3 +286,36 @@ def test_a_format_is_recognised_and_read(done):
 @pytest.mark.long
 def test_a_page_draws_its_chart(done):
     assert done["page"] == ["Bars", 1, 1]
+
+
+@pytest.mark.long
+def test_a_bundle_names_the_parts_outside_and_reproduce_says_which_are_missing(tmp_path, monkeypatch):
+    parts, home, file = tmp_path / "parts", str(tmp_path / "home"), str(tmp_path / "long.zip")
+    parts.mkdir()
+    (block,) = sections()["A measure"].code
+    write(parts, block.replace("# capbias_core/", "# ", 1))
+    (module,) = (parts / "measures").glob("*.py")
+    demo = ROOT / "assets/demo"
+    stored = ("import", str(demo / "results/amplifier.json"), str(demo / "attributes.csv"), "--collection", "c")
+    scored = ("score", "--collection", "c", "--attribute", "gender", "--metric", "long")
+    for words in (stored, scored, ("export", "--collection", "c", "--format", "bundle", "--output", file)):
+        done = outside(parts, *words, "--workspace", home)
+        assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(file) as bundle:
+        versions = json.loads(bundle.read("manifest.json"))["versions"]
+    name = f"measures/{module.name}"
+    assert versions[name] == hashlib.sha256(module.read_bytes()).hexdigest()[:12]
+    (tmp_path / "other" / "load").mkdir(parents=True)
+    done = outside(tmp_path / "other", "reproduce", file)
+    assert done.returncode == 2 and f"made with {name}. Name their folder in CAPBIAS_EXTENSIONS." in done.stderr
+    module.write_text(module.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+    assert f"note: {name} {versions[name]} made the bundle" in outside(parts, "reproduce", file).stderr
+
+
+def test_an_unknown_attacker_is_one_of_the_users_and_not_of_the_hub():
+    with pytest.raises(CapbiasError) as own:
+        encoder_files(attacker_entry("bayes"))
+    assert "CAPBIAS_EXTENSIONS" in str(own.value) and "hf download" not in str(own.value)
+    with pytest.raises(CapbiasError) as hub:
+        encoder_files(attacker_entry("bert-base-cased"))
+    assert "CAPBIAS_EXTENSIONS" not in str(hub.value)

@@ -16,7 +16,7 @@ from capbias_core.attackers.device import TF32
 from capbias_core.attackers.neural import frozen_entry
 from capbias_core.errors import CapbiasError, nearest, need, taken_twice
 from capbias_core.language.files import ModelFiles, find_model
-from capbias_core.resources import extension_folders
+from capbias_core.resources import EXTENSIONS, extension_folders
 
 __path__.extend(extension_folders("attackers"))
 
@@ -65,7 +65,10 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
         near = f"Did you mean {' or '.join(names)}? " if (names := nearest(entry.model, ATTACKERS)) else ""
         known = f"Known: {', '.join(sorted(ATTACKERS))}, or the folder of a text encoder."
         message = f"Attacker {entry.model!r} is not on this machine."
-        raise CapbiasError(message, f"{near}{known} {error.hint}", *error.arguments) from None
+        # The hub's names have a hyphen or slash; names of attackers outside this package are those of Python.
+        own = f"{EXTENSIONS} names the folder of an attacker of yours."
+        hint = own if entry.model.isidentifier() else error.hint
+        raise CapbiasError(message, f"{near}{known} {hint}", *error.arguments) from None
 
 
 def load_attacker(

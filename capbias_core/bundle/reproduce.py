@@ -21,6 +21,7 @@ from capbias_core.kinds import SOURCES, kind_name
 from capbias_core.load.files import unpacked_tree
 from capbias_core.load.parsed import MOST_COLUMNS, MOST_ROWS
 from capbias_core.prepare import derive_labels
+from capbias_core.resources import EXTENSIONS, extensions
 from capbias_core.runs.inputs import Tell
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import PlanFile, parse_plan
@@ -94,7 +95,14 @@ def _read_bundle(path: Path, folder: Path) -> Bundle:
         form = manifest.get("format") if isinstance(manifest, dict) else None
         other = f" The bundle has format {form}, and this capbias reads {FORMAT}." if form != FORMAT else ""
         raise _no_bundle(path, f"{fault} is missing or wrong", other)
-    plan_file = parse_plan(files[PLAN].read_text(encoding="utf-8", errors="replace"), PLAN)
+    try:
+        plan_file = parse_plan(files[PLAN].read_text(encoding="utf-8", errors="replace"), PLAN)
+    except CapbiasError as error:
+        others = [name for name in manifest.get("versions", {}) if "/" in name and name not in extensions()]
+        if not others:
+            raise
+        hint = f"The bundle was made with {', '.join(others)}. Name their folder in {EXTENSIONS}."
+        raise CapbiasError(error.message, hint) from None
     if plan_file.collection != manifest["collection"]:
         raise _no_bundle(path, f"{PLAN} names another collection than {MANIFEST}")
     items = manifest["items"]

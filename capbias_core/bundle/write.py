@@ -3,7 +3,7 @@
 report.html   answer, tables and charts; opens without a server and without a network
 plan.toml     what was measured; `capbias run plan.toml` runs it, also edited
 rows.csv, rows.json   a row per number, nothing rounded
-manifest.json         versions, and each input with its content hash
+manifest.json         versions, extensions, and each input with its content hash
 data/         the inputs as they were kept (Parquet), unless they are left out
 attributes/   each attribute with its words
 """
@@ -30,6 +30,7 @@ from capbias_core.errors import CapbiasError, installed, missing_extra
 from capbias_core.kinds import SOURCES, kind_name
 from capbias_core.measures.registry import METRICS
 from capbias_core.question import Question
+from capbias_core.resources import extensions
 from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import LabelColumn, PlanFile, attribute_text, plan_text, questions_of
 from capbias_core.runs.run import needs_workers
@@ -191,12 +192,13 @@ def _plan(
 
 
 def versions(networks: bool) -> dict[str, str]:
-    """What numbers may depend on besides inputs and plan. networks: with the packages of networks."""
+    """What numbers may depend on besides inputs and plan: packages, and users' modules by content. networks: with the
+    packages of networks."""
     numbers = {"capbias": __version__, "python": platform.python_version()}
     for name in (*PACKAGES, *(OF_NETWORKS if networks else ())):
         with suppress(PackageNotFoundError):
             numbers[name] = version(name)
-    return numbers | {"machine": f"{platform.system()} {platform.machine()}"}
+    return numbers | extensions() | {"machine": f"{platform.system()} {platform.machine()}"}
 
 
 # what it says

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from capbias_core import __version__
-from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, Terminated, error_text, say
+from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, UNEXPECTED, Terminated, error_text, say
 from capbias_core.errors import CapbiasError, nearest
 from capbias_core.processes import current_folder
 
@@ -27,8 +30,8 @@ ABOUT = """Societal bias in image captions, from a terminal.
 
 To start: `capbias demo`, or `capbias score captions.json labels.csv --attribute gender`.
 
-Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input or workspace; 130 stopped with Ctrl-C; 143 \
-ended by SIGTERM."""
+Exit codes: 0 done; 1 a run failed, was cancelled or died; 2 bad input or workspace; 70 unexpected error; 130 stopped \
+with Ctrl-C; 143 ended by SIGTERM."""
 
 # Command -> module, and what it does.
 COMMANDS = {
@@ -48,8 +51,18 @@ COMMANDS = {
 }
 
 
+class CommandLine(App):
+    """The commands, with completion of file names: cyclopts offers these for paths alone, and most arguments here are
+    text, since each may name a file or a stored item."""
+
+    def generate_completion(self, **choices: Any) -> str:
+        script = super().generate_completion(**choices)
+        script = script.replace("complete -F", "complete -o default -F")  # bash
+        return re.sub(r"(?m)^( +'--version\[.*\]')$", r"\1 || _files", script)  # zsh: each list of arguments ends so
+
+
 def _app() -> App:
-    app = App(
+    app = CommandLine(
         name="capbias",
         help=ABOUT,
         help_format="plaintext",
@@ -66,6 +79,7 @@ def _app() -> App:
     for order, (name, (module, about)) in enumerate(COMMANDS.items()):
         path = f"{__name__}.{module}" if ":" in module else f"{__name__}.{module}:app"
         app.command(path, name=name, help=about, sort_key=order)
+    app.register_install_completion_command(help="Complete commands, flags and file names in bash, zsh or fish")
     app["--help"].show = app["--version"].show = False
     return app
 
@@ -111,7 +125,13 @@ def command() -> None:
         raise Terminated
 
     signal.signal(signal.SIGTERM, terminated)
-    sys.exit(main())
+    try:
+        code = main()
+    except Exception:  # Python would exit with 1, which a gate reads as "worse"
+        traceback.print_exc()
+        say("error: this is a bug in capbias. Please report it with the lines above.")
+        code = UNEXPECTED
+    sys.exit(code)
 
 
 def _check_command(given: Sequence[str]) -> None:

@@ -38,6 +38,7 @@ from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.question import DEFAULT_METRICS, Question
 from capbias_core.views import tables
+from capbias_core.views.groups import score_tables
 from capbias_core.views.sentence import decimals, told_apart
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.store import suggested_name
@@ -167,11 +168,14 @@ def _show(report: Report, asked: Sequence[str]) -> None:
     """The answer for a person: a sentence, the captioners with their letters, and their pairs. asked: the metrics."""
     if report.sentence:
         show(f"{report.sentence}\n")
-    frame = tables.scores_table(_lettered(report))
-    if not {name.lower() for name in tables.BEHIND} & {name.lower() for name in asked}:
-        frame = frame[tables.first_columns(frame.columns)]
-    for table in _tables(frame.astype(str), shutil.get_terminal_size().columns):
-        show(tables.to_text(table))
+    frame, by_group = score_tables(_lettered(report))
+    hidden = set(tables.metric_columns(frame)).difference(tables.first_columns(frame, asked))
+    frame = frame[[name for name in frame if name not in hidden]]
+    for whole in (frame, by_group):
+        for table in _tables(whole.astype(str), shutil.get_terminal_size().columns) if len(whole) else ():
+            show(tables.to_text(table))
+    if hidden:
+        show(f"Hidden columns: {', '.join(sorted(hidden))} (name them with --metric, or --format csv).")
     if report.ranking:
         show(told_apart(report.ranking))
         if report.ranking.pairs:

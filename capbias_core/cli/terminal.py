@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from capbias_core.types import Progress
 
-DONE, RUN_FAILED, BAD_INPUT, STOPPED, TERMINATED = 0, 1, 2, 130, 143
+DONE, RUN_FAILED, BAD_INPUT, UNEXPECTED, STOPPED, TERMINATED = 0, 1, 2, 70, 130, 143
 
 
 class Terminated(KeyboardInterrupt):

@@ -172,7 +172,9 @@ class Engine:
                 self._fail(self._waiting(torch=False), str(error))
 
     def _watch(self) -> None:
-        """Note that the runs are alive, and ends that their workers could not note, until no run is left."""
+        """Note that the runs are alive, and ends that their workers could not note, and wake workers for runs that
+        another process handed back, until no run is left."""
+        waited = set[str]()
         while not self._stopping.wait(BEAT):
             fault = ""
             try:
@@ -187,9 +189,11 @@ class Engine:
                 if not self._started:
                     self._watcher = None
                     return
+            self._queued.set()
             waiting = self._waiting(torch=True)
-            if waiting and (failure := restart_workers(self.folder)):
+            if waiting and (failure := restart_workers(self.folder, idle_too=not waited.issuperset(waiting))):
                 self._fail(waiting, fault or failure)
+            waited = set(waiting)
 
     def _is_over(self, run: RunRow | None, call: Future | None, fault: str) -> bool:
         """Whether the end of a run is in the catalogue. Notes an end that its worker did not note. fault: why nothing
@@ -277,15 +281,15 @@ def wake_workers(kind: str, folder: str, most: int | None = None) -> None:
             worker.wake(folder)
 
 
-def restart_workers(folder: str) -> str:
-    """Wake the workers for torch whose processes ended, for example because they were killed. Returns why none can be
-    used, '' if they can."""
+def restart_workers(folder: str, idle_too: bool) -> str:
+    """Wake the workers for torch whose processes ended, for example because they were killed, and the others if some
+    may be idle. Returns why none can be used, '' if they can."""
     with _lock:
         for worker in _workers.get("torch", []):
             code = worker.process.poll() if worker.process else 0
             if code is not None and code > 0:
                 return f"no worker takes it: its process ended with code {code}, and printed the reason"
-            if code is not None:
+            if code is not None or idle_too:
                 worker.wake(folder)
     return ""
 

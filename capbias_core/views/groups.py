@@ -17,7 +17,7 @@ from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import counted
 from capbias_core.views.rows import dots_chart
 from capbias_core.views.sentence import say, with_interval
-from capbias_core.views.tables import value_text
+from capbias_core.views.tables import scores_table, value_text
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.store import RunRow, Workspace
 
@@ -63,6 +63,12 @@ def gap_table(rows: pd.DataFrame, cell: Callable[[dict], Any] = value_text) -> p
         what = {"metric": f"{metric.title.partition(',')[0]}{arrow}", "captioner": row["model"]}
         table.append(what | {difference: cell(row)} | values.get((row["run_id"], metric.name), {}))
     return pd.DataFrame(table).fillna("")
+
+
+def score_tables(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Result rows, also `lettered`, as the two tables of page and command line: captioners by metric, and what was
+    measured by group."""
+    return scores_table(rows[~of_groups(rows) & ~of_gaps(rows)]), gap_table(rows)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -193,13 +193,35 @@ def in_blocks(table: pd.DataFrame, columns: int = 4) -> list[pd.DataFrame]:
 BEHIND = ("LIC_by_M", "LIC_by_M_cut", "LIC_HM", "LIC_MH", "SC_D")
 
 
-def first_columns(names: Sequence[str]) -> list[str]:
-    """Of the columns of a table of scores those that are shown at first.
+ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
+FIRST_COLUMNS = 4  # as many as a window of 1280 pixels shows
 
-    >>> first_columns(["LIC", "LIC_HM", "LIC_M (with references)", "SC_D"])
+
+def metric_columns(table: pd.DataFrame) -> list[str]:
+    """The columns of a table of scores that hold a metric."""
+    return [name for name in table if name.partition(" ")[0] in METRICS]
+
+
+def first_columns(table: pd.DataFrame, asked: Collection[str] = (), most: int = FIRST_COLUMNS) -> list[str]:
+    """The columns of a table of scores that hold a metric and are shown at first: at most so many with the images, and what was
+    asked for. LIC is LIC_M minus LIC_D on the images with references, so these are beside it, and those on all images if a
+    captioner has nothing else.
+
+    asked: metrics by name, in any case; they are always shown.
+
+    >>> first_columns(pd.DataFrame(columns=["captioner", "LIC", "LIC_HM", "LIC_M", "LIC_M (with references)"]))
     ['LIC', 'LIC_M (with references)']
     """
-    return [name for name in names if name.partition(" ")[0] not in BEHIND]
+    names, wanted = metric_columns(table), {name.lower() for name in asked}
+    metrics = {name: name.partition(" ")[0] for name in names}
+    first = [
+        name
+        for name in names
+        if metrics[name] not in BEHIND
+        and not metrics[name].endswith("_cut")
+        and (name + ON_FEWER not in names or (table[name + ON_FEWER] == "").any())
+    ][: most - ("images" in table)]
+    return [name for name in names if name in first or metrics[name].lower() in wanted]
 
 
 def row_table(frame: pd.DataFrame) -> pd.DataFrame:

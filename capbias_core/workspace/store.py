@@ -514,7 +514,8 @@ class Workspace:
 
     def claim(self, accepts: Callable[[RunRow], bool]) -> RunRow | None:
         """Start the oldest run that this function accepts, which gets the queued and running runs, those that died
-        too. From then on this process has the run, and no other. None if no run is accepted."""
+        too. From then on this process has the run, and no other. Returns the run as it was in the queue; None if no run
+        is accepted."""
         waiting = f"SELECT * FROM runs WHERE status IN {ACTIVE} ORDER BY rowid"
         if not any(accepts(self._run_row(row)) for row in self._all(waiting)):
             return None  # without keeping others from writing
@@ -530,6 +531,17 @@ class Workspace:
                     _log(db, run.run_id, f"started in process {os.getpid()}")
                     return run
         return None
+
+    def hand_back(self, run: RunRow) -> None:
+        """Queue a run again that this process claimed and does not finish, for the process that had queued it. run: as
+        `claim` gave it."""
+        query = (
+            "UPDATE runs SET status='queued', started=NULL, heartbeat=?, process=?, progress=0, message='waiting'"
+            " WHERE run_id=? AND process=? AND status='running'"
+        )
+        with self._writing() as db:
+            if db.execute(query, (time.time(), run.process, run.run_id, this_process())).rowcount:
+                _log(db, run.run_id, "handed back to the queue")
 
     def progress(self, run_id: str, share: float, message: str) -> bool:
         """Note progress (0 to 1); False if the run was cancelled or another process has it, so that it must stop."""

@@ -32,7 +32,15 @@ from capbias_core.views.encoders import encoder_note, encoders_warning, sensitiv
 from capbias_core.views.latex import to_latex
 from capbias_core.views.lengths import by_length, cuts_of, keep_cuts, lengths_shown
 from capbias_core.views.results import attribute_of_run, comparisons, known_results, like_with_like, with_inputs
-from capbias_core.views.tables import first_columns, lettered, pair_table, scores_table, to_csv
+from capbias_core.views.tables import (
+    FIRST_COLUMNS,
+    ON_FEWER,
+    first_columns,
+    lettered,
+    metric_columns,
+    pair_table,
+    to_csv,
+)
 from capbias_core.workspace.conditions import CUT, left_out_as_masked, originals
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.ingest import WARNINGS
@@ -48,9 +56,7 @@ from pages.ui.drawing import draw_chart, draw_table
 from pages.ui.runs import active_runs, answer_box, cost, start_button, to_do
 from pages.ui.shown import draw_shown
 
-ON_FEWER = " (with references)"  # ends the names of columns on a part of the images
 MOST_BUTTONS = 8
-FIRST_COLUMNS = 4  # of the table: as many as a window of 1280 pixels shows
 ALIGNMENT = (
     "What becomes of human words that the captioner never uses. Constant: <unk>, as in LIC. Contextual, as in DBAC: "
     "its nearest word by word vectors, where that is near. Load vectors on Data, in the tab Models and vectors."
@@ -167,8 +173,8 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
     measures = {registry.measure_of(name) for group in metrics for name in registry.GROUPS[group].metrics}
     measures |= {registry.MEASURES[PER_CAPTION]} if words else set()
     of_protocol = {name: value for name, value in settings.items() if name not in OF_PAGE}
-    by_place = sorted(measures, key=lambda measure: measure.position)
-    chosen = _option_controls(bar, expert, by_place, human is not None, settings)
+    ordered = sorted(measures, key=lambda measure: measure.position)
+    chosen = _option_controls(bar, expert, ordered, human is not None, settings)
     request = Question(
         collection=bar.collection,
         captions=tuple(captions),
@@ -308,14 +314,14 @@ def _results(bar: Bar, request: Question, asked: set[str], protocol: str, to_run
             note(warning)
     groups = group_views.of_groups(rows)
     shown = rows[~groups & ~group_views.of_gaps(rows)]
-    table = once("table", lambda: scores_table(lettered(shown, letters, ids, metric)))
+    table, by_group = once("table", lambda: group_views.score_tables(lettered(rows, letters, ids, metric)))
     _table(shown, table, letters, metric, sensitivity)
     to_run()
     for line in registry.protocol_notes(rows, protocol):
         note(line)
     _downloads(bar, request, lettered(rows, letters, ids, metric))
     gaps = not group_views.GAPS.keys().isdisjoint(registry.expand_metrics(request.metrics))
-    if gaps and len(by_group := group_views.gap_table(rows)):
+    if gaps and len(by_group):
         st.header("By group")
         draw_table(by_group, alt="Each metric by group, and the difference")
         note(group_views.READING)
@@ -425,18 +431,12 @@ def _table(
     shown: pd.DataFrame, table: pd.DataFrame, letters: dict, metric: str, sensitivity: Sensitivity | None
 ) -> None:
     """Captioners by metric. letters: by this metric. sensitivity: to the encoder, if others were run."""
-    names = [name for name in table if name.partition(" ")[0] in registry.METRICS]
-    # LIC is LIC_M minus LIC_D on the images with references, so these are beside it, and those on all images if a
-    # captioner has nothing else.
-    first = [
-        name for name in first_columns(names) if name + ON_FEWER not in names or (table[name + ON_FEWER] == "").any()
-    ]
-    most = FIRST_COLUMNS - bool(sensitivity) - ("images" in table)
+    names = metric_columns(table)
     chosen = view.multiselect(
         st.sidebar.expander("Columns of the table", key="choose_columns"),
         "Columns",
         names,
-        default=[name for name in first if not name.partition(" ")[0].endswith("_cut")][:most],
+        default=first_columns(table, most=FIRST_COLUMNS - bool(sensitivity)),
         key="columns",
         missing="the column",
         label_visibility="collapsed",

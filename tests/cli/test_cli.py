@@ -9,6 +9,7 @@ import os
 import random
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -720,3 +721,19 @@ def test_demo_beside_the_truth(ask, here, monkeypatch):
     assert row.split()[0] == "amplifier" and row.split()[-1] == f"{truth:.2f}"
     assert float(re.search(r"(\S+) ±", row)[1]) == pytest.approx(truth, abs=6)
     assert ask("demo", "--if-empty").out == ""
+
+
+def test_an_unexpected_error_has_an_exit_code_of_its_own(monkeypatch, capsys):
+    """Python's 1 would mean "worse" to a gate."""
+
+    def fail() -> int:
+        raise ZeroDivisionError("of this test")
+
+    monkeypatch.setattr(cli, "main", fail)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as ended:
+        cli.command()
+    signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == cli.UNEXPECTED == 70
+    text = capsys.readouterr().err
+    assert "ZeroDivisionError: of this test" in text and text.splitlines()[-1].startswith("error: this is a bug")

@@ -251,6 +251,45 @@ def test_a_worker_takes_all_that_is_queued_and_a_child_ends_with_its_parent_or_i
         assert child.wait(60) == 0
 
 
+def start_worker(workspace, run_id: str) -> subprocess.Popen:
+    """A worker of the command line that computes a run."""
+    python = [sys.executable, "-m", "capbias_core.worker"]
+    process = subprocess.Popen([*python, str(workspace.folder)], stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    until(lambda: workspace.run(run_id).status == "running")
+    return process
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_worker_hands_its_run_back(tmp_path, end):
+    (spec,) = plan(Workspace(tmp_path), fill_slow(tmp_path, ("m",)))
+    workspace = Workspace(tmp_path)
+    workspace.enqueue(spec, "c")
+    process = start_worker(workspace, spec.run_id)
+    process.send_signal(end)
+    _, text = process.communicate(timeout=60)
+    assert (process.returncode, text) == (130, "Stopped. The run that it stopped is queued again.\n")
+    run = workspace.run(spec.run_id)
+    assert (run.status, run.process, run.started, run.progress) == ("queued", this_process(), None, 0)
+    assert workspace.log_of(spec.run_id)[-1][1] == "handed back to the queue"
+    worker.work(str(tmp_path), lambda run: True, threading.Event())
+    assert workspace.run(spec.run_id).status == "finished"
+
+
+@pytest.mark.long
+def test_an_idle_engine_takes_a_run_that_is_handed_back(tmp_path, engine, gate, monkeypatch):
+    monkeypatch.setattr(engine_module, "light_slots", lambda *_: 1)  # no process of the engine takes it
+    request = fill_slow(tmp_path, ("a", "b"))
+    first, second = submit(engine, request)
+    process = start_worker(engine.workspace, second)
+    gate.opened.set()
+    until(lambda: status(engine, first) == "finished")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert engine.wait([second])[0].status == "finished" and process_of(engine, second) == process.pid
+    assert gate.started == ["a", "b"]
+
+
 def other_process_claims(folder) -> subprocess.Popen:
     """A process that has the queued run of a workspace, until its input ends."""
     code = (
@@ -440,7 +479,7 @@ def test_a_worker_that_cannot_write_an_end_says_so(tmp_path, monkeypatch):
 def test_the_end_of_a_worker_on_a_full_disk_names_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
     monkeypatch.setattr(engine_module, "wake_workers", lambda *_: None)
-    monkeypatch.setattr(engine_module, "restart_workers", lambda _: "")  # earlier tests may have left workers
+    monkeypatch.setattr(engine_module, "restart_workers", lambda *_, **__: "")  # earlier tests may have left workers
     with small_disk(tmp_path / "disk") as disk:
         home = disk.folder / "home"
         engine = Engine(home)
