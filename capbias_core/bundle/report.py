@@ -28,6 +28,7 @@ from capbias_core.views.objects import (
 from capbias_core.views.results import attribute_of_run, references_read
 from capbias_core.views.sentence import intervals_over
 from capbias_core.views.tables import value_parts
+from capbias_core.views.view import Shown
 from capbias_core.workspace.conditions import all_sets, originals
 from capbias_core.workspace.store import RunRow, Workspace
 
@@ -62,7 +63,7 @@ class Chart:
 class ReportParts:
     """What a report shows. Texts are plain and are escaped here. answer: headline and what it depends on, ('', '') for
     none. tables: of scores. groups: each metric by group, empty for none. about: what was measured, label to text.
-    sections: further tables, title to frame."""
+    sections: further tables, title to frame. views: heading to view; their charts are among the charts."""
 
     title: str
     answer: tuple[str, str]
@@ -71,6 +72,7 @@ class ReportParts:
     groups: pd.DataFrame = field(default_factory=pd.DataFrame)
     groups_note: str = ""
     charts: Sequence[Chart] = ()
+    views: Mapping[str, Shown] = field(default_factory=dict)
     notes: Sequence[str] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     sections: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -100,6 +102,7 @@ def report_html(parts: ReportParts) -> str:
             *map(_table, parts.tables),
             _small(parts.table_note),
             *(["<h2>By group</h2>", _table(parts.groups), _small(parts.groups_note)] if len(parts.groups) else []),
+            *(part for heading, shown in parts.views.items() for part in _view(heading, shown)),
             "<h2>Charts</h2>" if parts.charts else "",
             *(f"<h3>{escape(chart.title)}</h3>{chart.svg}{_small(chart.note)}" for chart in parts.charts),
             *(["<h2>What to know</h2>", f"<ul>{notes}</ul>"] if parts.notes else []),
@@ -113,6 +116,12 @@ def report_html(parts: ReportParts) -> str:
             "</main>\n</body>\n</html>\n",
         ]
     )
+
+
+def _view(heading: str, shown: Shown) -> Iterator[str]:
+    yield f"<h2>{escape(heading)}</h2><p>{escape(shown.sentence)}</p>"
+    yield _table(shown.for_reader)
+    yield from map(_small, shown.notes)
 
 
 def _small(text: str) -> str:

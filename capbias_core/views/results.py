@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -223,6 +223,15 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
         ),
         reverse=True,
     )
+
+
+def best_comparisons(found: Sequence[Comparison], run_ids: Collection[str]) -> dict[str, Comparison]:
+    """Attribute -> the first of these comparisons that has any of these runs, with those runs alone."""
+    best: dict[str, Comparison] = {}
+    for comparison in found:
+        if runs := tuple(run for run in comparison.runs if run.run_id in run_ids):
+            best.setdefault(comparison.attribute.name, replace(comparison, runs=runs))
+    return best
 
 
 def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
