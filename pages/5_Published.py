@@ -66,9 +66,14 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     first = opened[1] if paper == opened[0] else tables[0]
     table = view.selectbox(side, "Table", tables, default=first, key="printed_table", missing="the table")
     rows = rows[rows["table"] == table]
-    pairs = published_views.beside_measured(rows, measured)
+    pairs, bundled = published_views.beside_measured(rows, measured), False
+    if pairs["measured_value"].isna().all():
+        pairs = published_views.beside_measured(rows, published_views.bundled_rows())
+        bundled = pairs["measured_value"].notna().any()
     headline, support = published_views.beside_sentence(pairs, f"Table {table} of {published_views.PAPERS[paper]}")
     box(headline, support)
+    if bundled:
+        note(published_views.BUNDLED)
     if text := published_views.table_note(paper, table):
         note(f"A contradiction in the paper: {text}")
     shown = published_views.beside_table(pairs)

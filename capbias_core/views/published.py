@@ -10,7 +10,7 @@ import pandas as pd
 from capbias_core.aggregate import NEUTRAL
 from capbias_core.aggregate.comparison import name_key
 from capbias_core.aggregate.variants import variant_text
-from capbias_core.load.published import published_notes, published_results
+from capbias_core.load.published import bundled_measured, published_notes, published_results
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS, T_TO_A, counted
@@ -182,6 +182,10 @@ PAPERS = {
     "imgcap2": "ImageCaptioner² (Abdelrahman et al., 2024)",
     "genderscore": "Gender Score (Sabir and Padró, 2023)",
 }
+BUNDLED = (
+    "These measured values come with capbias and are not of this collection: seven captioners on COCO, LIC by ngram "
+    "with 30 seeds, a preview. The paper's attacker lstm_bi was not run: it needs a GPU."
+)
 MAIN_TABLE = ("lic", "1")  # LIC, ratio and error of nine captioners
 # Printed conditions of ImageCaptioner2 -> what the name of the photographs that a judge saw must hold; '' is any.
 MASKED_BY = {"": "", ONE_JUDGE: "", "gt_masks": "segment", "yolox": "box"}
@@ -223,6 +227,12 @@ def measured_rows(
     known = {item.name: condition_of(item) for item in workspace.items("captions", collection)}
     whose = [known.get(name, (name, ORIGINAL)) for name in rows["model"]]
     return rows.assign(captioner=[name for name, _ in whose], masked=[condition for _, condition in whose])
+
+
+def bundled_rows() -> pd.DataFrame:
+    """The results that come with capbias, as `measured_rows` has those of a collection."""
+    rows = bundled_measured()
+    return rows.assign(captioner=rows["model"], masked=ORIGINAL)
 
 
 def of_originals(measured: pd.DataFrame) -> pd.DataFrame:
