@@ -422,7 +422,7 @@ def _train_and_score(bar: Bar, line: Line, variants: list[str]) -> list[Rescored
     asked = plan_encoder_view(bar.workspace, spec, name, [image], training, variants, line.caption_index)
     run = bar.workspace.run(asked.run_id)
     if run and run.status == "finished":
-        note(f"{name}, trained once on the other images. Its guess differs from the one above, by another training.")
+        note(f"{name}, trained once on the other images. Its guess may differ from the one above, of another training.")
         return cached.what_if(bar.folder, run.run_id)
     note(f"{name} trains once on the other images, then reads the original and the edit. The result is kept.")
     start_button(bar, [asked], "Train and read", "what_if")
