@@ -2,7 +2,7 @@
 
 They are LIC by two other encoders, DBAC, DBA and BA, DBAC of two captioners by another encoder, all but LIC of masked
 photographs, and the captions of two captioners scored by a network. `python -m scripts.demo_scores` computes them anew
-(about half an hour) and writes `assets/demo/scored.zip`. That is due when the demo data or the version of one of these
+(about 40 minutes) and writes `assets/demo/scored.zip`. That is due when the demo data or the version of one of these
 measures changes; a test says so.
 """
 
@@ -38,13 +38,14 @@ def slow_runs(workspace: Workspace) -> list[RunSpec]:
     asked = replace(demo_request(), words=False, seeds=SEEDS)
     conditions = plan_conditions(workspace, DEMO, CAPTIONS[0], "gender")
     scored = Question(DEMO, CAPTIONS, "labels", "gender", (), attacker=(NETWORK,), words=True)
-    return [
+    specs = [
         *(spec for spec in plan(workspace, scored) if spec.measure == PER_CAPTION),
         *plan(workspace, replace(asked, metrics=("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba"))),
         *(spec for name in ENCODERS for spec in plan(workspace, replace(asked, metrics=("lic",), attacker=(name,)))),
         *plan(workspace, replace(asked, captions=CAPTIONS, metrics=("dbac",), attacker=(FROZEN,))),
         *(spec for spec in conditions.specs if spec.measure in SLOW_CONDITIONS),
     ]
+    return list({spec.run_id: spec for spec in specs}.values())
 
 
 def write(workspace: Workspace, path: Path = SCORED) -> None:
