@@ -72,12 +72,12 @@ class ReportParts:
     groups: pd.DataFrame = field(default_factory=pd.DataFrame)
     groups_note: str = ""
     charts: Sequence[Chart] = ()
-    views: Mapping[str, Shown] = field(default_factory=dict)
     notes: Sequence[str] = ()
     about: Mapping[str, str] = field(default_factory=dict)
     sections: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     reproduce: str = ""
     plan: str = ""
+    views: Mapping[str, Shown] = field(default_factory=dict)
 
 
 def report_cell(row: dict) -> str:

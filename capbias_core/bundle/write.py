@@ -64,6 +64,7 @@ from capbias_core.views.tables import in_blocks, scores_table, shown_letters, to
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.ingest import File
 from capbias_core.workspace.labels import DERIVED, is_derived
+from capbias_core.workspace.slices import WORDS
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
@@ -158,7 +159,7 @@ def _files(
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     found = comparisons(workspace, collection)
     best = best_comparisons([own for own in found if own.metric in set(rows["metric"])], ids)
-    views = dict(_views(workspace, collection, best))
+    views = dict(_views(workspace, collection, best, words=data or bool(inputs)))
     charts = _charts(workspace, rows)
     if not pictures_lack():  # the charts of pages
         drawn = [(shown.title, shown.chart(), "") for shown in views.values() if shown.chart]
@@ -232,8 +233,11 @@ def versions(networks: bool) -> dict[str, str]:
 # what it says
 
 
-def _views(workspace: Workspace, collection: str, best: Mapping[str, Comparison]) -> Iterator[tuple[str, Shown]]:
-    """The views of a report with their headings. best: the comparison of each attribute."""
+def _views(
+    workspace: Workspace, collection: str, best: Mapping[str, Comparison], words: bool
+) -> Iterator[tuple[str, Shown]]:
+    """The views of a report with their headings. best: the comparison of each attribute. words: whether it may name
+    words of captions, which a bundle without data does not hold."""
     stored = [item.name for item in workspace.items("captions", collection)]
     if len(best) > 1:
         yield "Leaderboard", leaderboard(Scope(workspace, collection, next(iter(best.values())), ()))
@@ -241,7 +245,9 @@ def _views(workspace: Workspace, collection: str, best: Mapping[str, Comparison]
         captioners = tuple(sorted((run.spec.model for run in comparison.runs), key=stored.index))
         scope, of = Scope(workspace, collection, comparison, captioners), f" ({name})" if len(best) > 1 else ""
         with suppress(CapbiasError):  # no objects and no human captions to slice by
-            yield f"Where does it amplify?{of}", slices(scope)
+            where = slices(scope)
+            if words or not where.rows["rule"].str.startswith(f"{WORDS}:").any():
+                yield f"Where does it amplify?{of}", where
         if len(captioners) == PAIR:
             with suppress(CapbiasError):
                 yield f"Before and after{of}", change(scope)
