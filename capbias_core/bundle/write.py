@@ -281,7 +281,7 @@ def _report(
 ) -> ReportParts:
     said, elsewhere = None, []
     for name, own in best.items():
-        answered = headline(workspace, collection, rows[rows["run_id"].isin(own.run_ids)])
+        answered = headline(workspace, collection, workspace.results(list(own.run_ids)))  # also of other metrics
         if said is None:
             said = answered
         elif answered:
