@@ -21,6 +21,7 @@ OBJECTS_FILE = ASSETS / "objects.toml"
 REVEALING_FILE = ASSETS / "revealing.toml"
 VALENCE_FILE = ASSETS / "valence.tsv"
 PUBLISHED_FILE = ASSETS / "published" / "results.csv"
+PUBLISHED_MEASURED = ASSETS / "published" / "measured.csv"
 PUBLISHED_NOTES = ASSETS / "published" / "notes.csv"
 ICON = ASSETS / "icon.svg"
 

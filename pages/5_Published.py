@@ -69,7 +69,7 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     first = opened[1] if paper == opened[0] else tables[0]
     table = view.selectbox(side, "Table", tables, default=first, key="printed_table", missing="the table")
     rows = rows[rows["table"] == table]
-    shown = published_views.published_shown(rows, measured)
+    shown = published_views.published_shown(rows, measured, or_bundled=True)
     draw_shown(
         replace(shown, chart=None),  # a page has room for the table alone
         "published",

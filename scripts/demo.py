@@ -434,8 +434,9 @@ seed (`scripts/demo.py`), with captioners whose bias amplification is known beca
 - `truth.json`: the LIC that each captioner has by construction, and how it follows.
 - `images/`: pictures of {pictures} of the images. The figure in them is drawn the same way whatever the label.
 - `instances.json`: the outlines of that figure and of its thing, in the format of COCO instances.
-- `scored.zip`: runs that take minutes: LIC by two other encoders, DBAC, DBA, BA, and two captioners' captions
-  scored by a network. `python -m scripts.demo_scores` computes them again.
+- `scored.zip`: runs that take minutes: LIC by two other encoders, DBAC, DBA, BA, DBAC of two captioners by another
+  encoder, all but LIC of masked photographs, and two captioners' captions scored by a network.
+  `python -m scripts.demo_scores` computes them again.
 
 | captioner | its association of activity and label | LIC_M | LIC_D | LIC |
 |---|---|---|---|---|

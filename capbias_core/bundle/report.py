@@ -35,6 +35,7 @@ from capbias_core.views.pictures import HEIGHT, figure_data
 from capbias_core.views.results import attribute_of_run, references_read
 from capbias_core.views.sentence import intervals_over
 from capbias_core.views.tables import value_parts
+from capbias_core.views.view import Shown
 from capbias_core.workspace.conditions import all_sets, originals
 from capbias_core.workspace.store import RunRow, Workspace
 
@@ -87,7 +88,7 @@ class Chart:
 class ReportParts:
     """What a report shows. Texts are plain and are escaped here. answer: headline and what it depends on, ('', '') for
     none. tables: of scores. groups: each metric by group, empty for none. about: what was measured, label to text.
-    sections: further tables, title to frame."""
+    sections: further tables, title to frame. views: heading to view; their charts are among the charts."""
 
     title: str
     answer: tuple[str, str]
@@ -101,6 +102,7 @@ class ReportParts:
     sections: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     reproduce: str = ""
     plan: str = ""
+    views: Mapping[str, Shown] = field(default_factory=dict)
 
 
 def report_cell(row: dict) -> str:
@@ -130,6 +132,7 @@ def report_html(parts: ReportParts) -> str:
             *map(_table, parts.tables),
             _small(parts.table_note),
             *(["<h2>By group</h2>", _table(parts.groups), _small(parts.groups_note)] if len(parts.groups) else []),
+            *(part for heading, shown in parts.views.items() for part in _view(heading, shown)),
             "<h2>Charts</h2>" if parts.charts else "",
             *map(_chart, parts.charts),
             *(["<h2>What to know</h2>", f"<ul>{notes}</ul>"] if parts.notes else []),
@@ -151,6 +154,12 @@ def _plotly() -> str:
     from plotly.offline import get_plotlyjs
 
     return get_plotlyjs()
+
+
+def _view(heading: str, shown: Shown) -> Iterator[str]:
+    yield f"<h2>{escape(heading)}</h2><p>{escape(shown.sentence)}</p>"
+    yield _table(shown.for_reader)
+    yield from map(_small, shown.notes)
 
 
 def _chart(chart: Chart) -> str:

@@ -2,7 +2,7 @@
 
 report.html   answer, tables and charts; opens without a server and without a network
 plan.toml     what was measured; `capbias run plan.toml` runs it, also edited
-rows.csv, rows.json   a row per number, nothing rounded
+rows.csv, rows.json   a row per number, nothing rounded; also of saved slices
 manifest.json         versions, extensions, and each input with its content hash
 data/         the inputs as they were kept (Parquet), unless they are left out
 attributes/   each attribute with its words
@@ -15,7 +15,7 @@ import json
 import platform
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -35,10 +35,20 @@ from capbias_core.runs.plan import plan
 from capbias_core.runs.plan_file import LabelColumn, PlanFile, attribute_text, plan_text, questions_of
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import counted
+from capbias_core.views.change import change
 from capbias_core.views.charts import chart_series, interval_chart
 from capbias_core.views.groups import READING, gap_table
+from capbias_core.views.leaderboard import leaderboard
 from capbias_core.views.pictures import file_name
-from capbias_core.views.results import Comparison, attribute_of_run, comparisons, ranking, with_inputs, with_letters
+from capbias_core.views.results import (
+    Comparison,
+    attribute_of_run,
+    best_comparisons,
+    comparisons,
+    ranking,
+    with_inputs,
+    with_letters,
+)
 from capbias_core.views.sentence import (
     BY_HUMAN,
     headline,
@@ -48,13 +58,17 @@ from capbias_core.views.sentence import (
     told_apart,
     variants_warning,
 )
+from capbias_core.views.slices import saved_slice_inputs, saved_slice_rows, slices
 from capbias_core.views.tables import in_blocks, scores_table, shown_letters, to_csv, to_json
+from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.ingest import File
 from capbias_core.workspace.labels import DERIVED, is_derived
+from capbias_core.workspace.slices import WORDS
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
 REPORT = "report.html"
+PAIR = 2  # captioners that are compared as before and after
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "pyarrow")
 OF_NETWORKS = ("torch", "transformers", "sentence-transformers")
 
@@ -101,7 +115,10 @@ def _files(
         names[item.kind, item.name] = next(name for name in tries if name.lower() not in taken)
     written = plan_text(_plan(collection, items, names, requests, runs))
     # Bytes that depend on the content alone, so that the same results give the same files.
-    files: dict[str, bytes | str] = {PLAN: written, ROWS: to_json(rows)}
+    ids = [run.run_id for run in runs]
+    of_slices = saved_slice_rows(workspace, collection, ids, metrics or METRICS)
+    of_slices = with_inputs(workspace, collection, of_slices, runs)
+    files: dict[str, bytes | str] = {PLAN: written, ROWS: to_json(pd.concat([rows, of_slices]))}
     for run in runs:
         attribute = attribute_of_run(run)
         files[_attribute_file(attribute.name)] = attribute_text(attribute)
@@ -131,7 +148,7 @@ def _files(
         "format": FORMAT,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "collection": collection,
-        "rows": len(rows),
+        "rows": len(rows) + len(of_slices),
         "versions": versions(any(run.spec.options.get("encoder") or needs_workers(run.spec) for run in runs)),
         "measures": {run.spec.measure: run.spec.version for run in runs},
         "runs": [run.run_id for run in runs],
@@ -140,12 +157,16 @@ def _files(
     }
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     found = comparisons(workspace, collection)
+    best = best_comparisons([own for own in found if own.metric in set(rows["metric"])], ids)
+    views = dict(_views(workspace, collection, best, words=data or bool(inputs)))
     charts = []
     if installed("plotly"):
-        charts = [*_charts(workspace, rows), *page_charts(workspace, collection, rows, runs)]
-    rows = with_letters(workspace, rows, found, [run.run_id for run in runs])
-    parts = _report(workspace, collection, rows, runs, found, charts, manifest, written, unplanned, inputs)
-    files["rows.csv"] = to_csv(rows)
+        charts = _charts(workspace, rows)
+        charts += [Chart(shown.title, shown.chart()) for shown in views.values() if shown.chart]
+        charts += page_charts(workspace, collection, rows, runs)
+    rows = with_letters(workspace, rows, found, ids)
+    parts = _report(workspace, collection, rows, runs, best, charts, views, manifest, written, unplanned, inputs)
+    files["rows.csv"] = to_csv(pd.concat([rows, of_slices]))
     files[REPORT] = report_html(parts)
     return files
 
@@ -158,11 +179,13 @@ def _attribute_file(name: str) -> str:
 
 
 def _items(workspace: Workspace, collection: str, runs: Sequence[RunRow]) -> list[Item]:
-    """The inputs of the runs in a collection, and human captions from which labels were derived."""
+    """The inputs of the runs in a collection, human captions from which labels were derived, and saved slices with what
+    they read."""
     read = {digest for run in runs for digest in run.spec.inputs()}
     tables = [item for item in workspace.items("attributes", collection) if item.hash in read]
     read |= {item.details[DERIVED]["references"] for item in tables if is_derived(item)}
     models = {run.spec.model for run in runs}
+    read |= saved_slice_inputs(workspace, collection, [run.run_id for run in runs])
     items = (item for item in workspace.items(collection=collection) if item.hash in read)
     return list(
         {(item.kind, item.name): item for item in items if item.kind != "captions" or item.name in models}.values()
@@ -204,6 +227,26 @@ def versions(networks: bool) -> dict[str, str]:
 # what it says
 
 
+def _views(
+    workspace: Workspace, collection: str, best: Mapping[str, Comparison], words: bool
+) -> Iterator[tuple[str, Shown]]:
+    """The views of a report with their headings. best: the comparison of each attribute. words: whether it may name
+    words of captions, which a bundle without data does not hold."""
+    stored = [item.name for item in workspace.items("captions", collection)]
+    if len(best) > 1:
+        yield "Leaderboard", leaderboard(Scope(workspace, collection, next(iter(best.values())), ()))
+    for name, comparison in best.items():
+        captioners = tuple(sorted((run.spec.model for run in comparison.runs), key=stored.index))
+        scope, of = Scope(workspace, collection, comparison, captioners), f" ({name})" if len(best) > 1 else ""
+        with suppress(CapbiasError):  # no objects and no human captions to slice by
+            where = slices(scope)
+            if words or not where.rows["rule"].str.startswith(f"{WORDS}:").any():
+                yield f"Where does it amplify?{of}", where
+        if len(captioners) == PAIR:
+            with suppress(CapbiasError):
+                yield f"Before and after{of}", change(scope)
+
+
 def _charts(workspace: Workspace, rows: pd.DataFrame) -> list[Chart]:
     charts = []
     for name, series in chart_series(rows).items():
@@ -222,21 +265,17 @@ def _report(
     collection: str,
     rows: pd.DataFrame,
     runs: Sequence[RunRow],
-    found: Sequence,
+    best: Mapping[str, Comparison],
     charts: Sequence[Chart],
+    views: Mapping[str, Shown],
     manifest: dict[str, Any],
     written: str,
     unplanned: Sequence[str],
     of_inputs: str,
 ) -> ReportParts:
-    ids = {run.run_id for run in runs}
-    best: dict[str, Comparison] = {}  # of each attribute
-    for own in found:
-        if ids & set(own.run_ids) and own.metric in set(rows["metric"]):
-            best.setdefault(own.attribute.name, own)
     said, elsewhere = None, []
     for name, own in best.items():
-        answered = headline(workspace, collection, rows[rows["run_id"].isin(ids & set(own.run_ids))])
+        answered = headline(workspace, collection, workspace.results(list(own.run_ids)))  # also of other metrics
         if said is None:
             said = answered
         elif answered:
@@ -281,6 +320,7 @@ def _report(
         tables=in_blocks(scores_table(rows, cell=report_cell)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,
+        views=views,
         notes=[own for own in notes if own],
         about=about,
         groups=groups,

@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import short
 from capbias_core.load.read import parse
-from capbias_core.resources import PUBLISHED_FILE, PUBLISHED_NOTES
+from capbias_core.resources import PUBLISHED_FILE, PUBLISHED_MEASURED, PUBLISHED_NOTES
 from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
 
@@ -24,6 +24,11 @@ COUNTS = ("seeds", "training", "n")
 def published_results() -> pd.DataFrame:
     """The bundled figures of the papers (see `read_results`)."""
     return _cached(PUBLISHED_FILE).copy()
+
+
+def bundled_measured() -> pd.DataFrame:
+    """The bundled results of capbias for the captioners of LIC's main table (see `read_results`)."""
+    return _cached(PUBLISHED_MEASURED).copy()
 
 
 def published_notes(rows: pd.DataFrame) -> tuple[pd.Series, dict[tuple[str, str], str]]:

@@ -1,7 +1,8 @@
 """Scores and words of each caption: out-of-fold bias scores of a set, or of a few captions, and what each word adds.
 
 `encoder_view` reads the captions of a few images by one attacker that trained on all others, so that an encoder shows a
-caption after one training. Of a Transformer it keeps the attention of every layer and head too.
+caption after one training. Of a Transformer it keeps the attention of every layer and head too. It also reads edits of
+a caption, so that a network has a what-if without stored weights.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class EncoderViewOptions(Attacked):
     """Choices of a view. images: ids of the images whose captions are read."""
 
     images: tuple[str, ...] = option((), "the images whose captions are read")
+    edits: tuple[str, ...] = option((), "captions that are read as if they were the first image's")
+    edited: int = option(0, "the index of the caption that was edited; captions of other indices are not read")
 
 
 def caption_scores(job: Job) -> Outcome:
@@ -63,7 +66,10 @@ def caption_scores(job: Job) -> Outcome:
 
 
 def encoder_view(job: Job) -> Outcome:
-    """Scores, words and attention of the captions of some images, by one attacker for each caption index."""
+    """Scores, words and attention of the captions of some images, by one attacker for each caption index.
+
+    Edits stand last, with the caption indices -1, -2, ... in their order.
+    """
     images, chosen = sorted(images_in(job.frame)), set(job.options.images)
     indices = np.array([number for number, image in enumerate(images) if image in chosen], dtype=int)
     if not len(indices):
@@ -72,17 +78,26 @@ def encoder_view(job: Job) -> Outcome:
         )
     y, k = job.codes(images), len(job.attribute.values)
     trainer, lists = _trainer(job, images, y, k, 1)
-    split = split_around(y, k, job.spec.seeds[0], indices)
-    scored, attention = [], []
+    split, edits = split_around(y, k, job.spec.seeds[0], indices), job.masked(Tokens.of(job.options.edits))
+    scored, attention, edited = [], [], []
     for index, captions in enumerate(lists):
-        corpus, test = trainer.attacker.corpus(captions.masked), captions.with_caption(split.test)
+        if len(edits) and index != job.options.edited:
+            continue
+        texts = Tokens.join([captions.masked, edits]) if len(edits) else captions.masked
+        corpus, test = trainer.attacker.corpus(texts), captions.with_caption(split.test)
         case = Case(captions, split, child_seed(split.seed, FIT, index))
         (fitted,) = trainer.fit(corpus, [case])
         table, words = scored_rows(fitted, corpus, captions, test, y)
         scored.append((table.assign(caption_index=index, fold=0), words))
+        if len(edits):
+            rows = np.arange(len(captions.masked), len(texts))
+            table, words = _read(fitted, corpus, rows, edits)
+            whose = {"image": indices[0], "label": y[indices[0]], "kept_at": -1}
+            edited.append((table.assign(**whose, caption_index=-1 - np.arange(len(edits)), fold=0), words))
         if hasattr(fitted, "attention"):
             attention += fitted.attention(corpus, captions.rows(test))
-    arrays = scores_arrays(scored, images)[2] | ({"attention": attention_bytes(attention)} if attention else {})
+    arrays = scores_arrays([*scored, *edited], images)[2]
+    arrays |= {"attention": attention_bytes(attention)} if attention else {}
     where = trained_on(trainer.attacker, job.options.deterministic)
     training = len(trainer.balance(split.train))
     note = f"Read by an attacker that trained on {training:,} other images{where}."
@@ -118,6 +133,12 @@ def scored_rows(
     """Scores of the captions of images held out: where they stand, logits, their baseline and the gap that attribution
     leaves; and what each of their words adds. test: indices of the images; y: the values of all of them."""
     rows = captions.rows(test)
+    table, words = _read(fitted, corpus, rows, [captions.masked[row] for row in rows])
+    return table.assign(image=test, label=y[test], kept_at=captions.kept_at[rows]), words
+
+
+def _read(fitted, corpus, rows: np.ndarray, texts: Sequence[str]) -> tuple[pd.DataFrame, list[np.ndarray]]:
+    """What an attacker reads in some rows of a corpus, as of `scored_rows`. texts: those rows."""
     logits = fitted.logits(corpus, rows)
     contributions = fitted.contributions(corpus, rows)
     table = pd.DataFrame({"delta": contributions.delta})
@@ -126,11 +147,8 @@ def scored_rows(
         table[f"baseline{column}"] = contributions.baseline[:, column]
     for value, share in enumerate(probabilities(logits).T):
         table[f"p{value}"] = share
-    position = {"image": test, "label": y[test], "kept_at": captions.kept_at[rows]}
-    texts = [captions.masked[row] for row in rows]
-    return table.assign(
-        **position, masked=texts, tokens=[len(added) for added in contributions.words]
-    ), contributions.words
+    tokens = [len(added) for added in contributions.words]
+    return table.assign(masked=list(texts), tokens=tokens), contributions.words
 
 
 def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndarray, n_values: int) -> pd.DataFrame:

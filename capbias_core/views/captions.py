@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from capbias_core.aggregate.resampling import wilson
 from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.attackers.what_if import StoredAttackers
+from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.load.tables import BETWEEN
 from capbias_core.measures.base import from_npy
 from capbias_core.measures.caption_scores import ENCODER_VIEW as MEASURE
@@ -298,16 +298,24 @@ class EncoderView:
 
 
 def plan_encoder_view(
-    workspace: Workspace, scored: RunSpec, attacker: str, images: Sequence[str], training: Mapping | None = None
+    workspace: Workspace,
+    scored: RunSpec,
+    attacker: str,
+    images: Sequence[str],
+    training: Mapping | None = None,
+    edits: Sequence[str] = (),
+    edited: int = 0,
 ) -> RunSpec:
     """The run in which an attacker reads the captions of some images.
 
-    scored: a run of `caption_scores` on the same set. training: device and deterministic, as options of runs. Raises
-    CapbiasError where the encoder cannot be had.
+    scored: a run of `caption_scores` on the same set. training: device and deterministic, as options of runs. edits:
+    of the caption with the index `edited` of one image, to be read too. Raises CapbiasError where the encoder cannot be
+    had.
     """
     entry = attacker_entry(attacker)
     encoder = encoder_option(workspace, entry) if entry.model else None
     own = {"attacker": entry.name, "images": sorted(set(images)), "merge_masks": scored.merge_masks}
+    own |= {"edits": tuple(edits), "edited": edited if edits else 0}
     options = MEASURE.options.read({**(training or {}), **own, "encoder": encoder}).effective()
     return replace(scored, measure=MEASURE.name, version=MEASURE.version_with(entry.name), options=options.to_dict())
 
@@ -339,6 +347,17 @@ def encoder_view(workspace: Workspace, run: RunRow) -> EncoderView:
     attends = attacker_entry(run.spec.attacker).attends
     attention = attention_from(workspace.array(run.run_id, "attention")) if attends else []
     return EncoderView(caption_scores(workspace, run), tuple(attention))
+
+
+def what_if(workspace: Workspace, run: RunRow) -> list[Rescored]:
+    """A caption and its edits, by a finished run of the measure `encoder_view` with edits."""
+    scores = caption_scores(workspace, run)
+    table = scores.table
+    logits, baselines = (table.filter(like=name).to_numpy() for name in ("logit", "baseline"))  # (n, C)
+    return [
+        Rescored(text.split(), scores.words_of(row), baselines[row], logits[row], scores.probabilities_of(row))
+        for row, text in enumerate(table["masked"])
+    ]
 
 
 GUESSED = 20

@@ -530,6 +530,18 @@ def cv_reasons(variation: pd.DataFrame) -> list[str]:
     return [f"{reason} ({', '.join(dict.fromkeys(models))})." for reason, models in reasons.items()]
 
 
+def cv_encoders(variation: pd.DataFrame) -> str:
+    """Which encoders CVs are over, such as `LIC: ngram, rnn; DBAC T→A: minilm, ngram.`; '' if all are over the same.
+    variation: of `consistency.variation`."""
+    over: dict[str, set[str]] = {}
+    for row in variation.dropna(subset="value").to_dict("records"):
+        names = ", ".join(sorted(row["encoder"].split(", ")))
+        over.setdefault(measure(row["measure"], row["direction"]), set()).add(names)
+    texts = [f"{name}: {' or '.join(sorted(encoders))}" for name, encoders in over.items()]
+    same = len({frozenset(encoders) for encoders in over.values()}) < 2
+    return "" if same else f"{'; '.join(texts)}. CVs over different encoders are not comparable."
+
+
 def judges_table(agreement: pd.DataFrame) -> pd.DataFrame:
     """Pairs of encoders as text: conflict score, that of their intervals, ranking consistency; or why one is blank."""
     table: dict[str, dict[str, str]] = {}

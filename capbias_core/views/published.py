@@ -12,7 +12,7 @@ from capbias_core.aggregate import NEUTRAL
 from capbias_core.aggregate.comparison import name_key
 from capbias_core.aggregate.variants import variant_text
 from capbias_core.errors import unknown_name
-from capbias_core.load.published import published_notes, published_results
+from capbias_core.load.published import bundled_measured, published_notes, published_results
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.options import Option
 from capbias_core.measures.registry import METRICS, measure_of
@@ -188,6 +188,10 @@ PAPERS = {
     "imgcap2": "ImageCaptioner² (Abdelrahman et al., 2024)",
     "genderscore": "Gender Score (Sabir and Padró, 2023)",
 }
+BUNDLED = (
+    "These measured values come with capbias and are not of this collection: seven captioners on COCO, LIC by ngram "
+    "with 30 seeds, a preview. The paper's attacker lstm_bi was not run: it needs a GPU."
+)
 MAIN_TABLE = ("lic", "1")  # LIC, ratio and error of nine captioners
 # Printed conditions of ImageCaptioner2 -> what the name of the photographs that a judge saw must hold; '' is any.
 MASKED_BY = {"": "", ONE_JUDGE: "", "gt_masks": "segment", "yolox": "box"}
@@ -221,18 +225,24 @@ def _called(rows: pd.DataFrame) -> str:
     return ", ".join(f"Table {table} of {PAPERS[paper]}" for paper, table in tables)
 
 
-def published_shown(printed: pd.DataFrame, measured: pd.DataFrame, name: str = "") -> Shown:
-    """Printed rows beside measured ones as a view. name: what the rows are called (default: their tables)."""
-    pairs = beside_measured(printed, measured)
+def published_shown(printed: pd.DataFrame, measured: pd.DataFrame, name: str = "", or_bundled: bool = False) -> Shown:
+    """Printed rows beside measured ones as a view. name: what the rows are called (default: their tables). or_bundled:
+    whether `bundled_rows` are beside them if nothing measured is."""
+    pairs, bundled = beside_measured(printed, measured), False
+    if or_bundled and pairs["measured_value"].isna().all():
+        pairs = beside_measured(printed, bundled_rows())
+        bundled = pairs["measured_value"].notna().any()
     name = name or _called(printed)
     headline, support = beside_sentence(pairs, name)
     tables = dict.fromkeys(zip(printed["paper"], printed["table"], strict=True))
     against = table_note(*next(iter(tables))) if len(tables) == 1 else ""
+    against = f"A contradiction in the paper: {against}" if against else ""
+    notes = (support, BUNDLED if bundled else "", against, CELLS_HOLD)
     return Shown(
         title=f"Published values of {name}" + (" beside measured ones" if len(measured) else ""),
         rows=noted(pairs).drop(columns=[*ORIGIN_COLUMNS, *SUPPORT_COLUMNS]),
         sentence=headline,
-        notes=tuple(filter(None, (support, f"A contradiction in the paper: {against}" if against else "", CELLS_HOLD))),
+        notes=tuple(filter(None, notes)),
         table=beside_table(pairs),
         chart=lambda: dots_chart(_dots(pairs)),
     )
@@ -298,6 +308,12 @@ def measured_of(workspace: Workspace, collection: str, attribute: str = "") -> t
     details = attribute_of(table_with(workspace.items("attributes", collection), attribute), attribute)[0]
     rows, names = measured_rows(workspace, collection), originals(workspace.items("captions", collection))
     return rows[(rows["attribute"] == attribute) & rows["model"].isin(names)], attribute, len(details.values)
+
+
+def bundled_rows() -> pd.DataFrame:
+    """The results that come with capbias, as `measured_rows` has those of a collection."""
+    rows = bundled_measured()
+    return rows.assign(captioner=rows["model"], masked=ORIGINAL)
 
 
 def of_originals(measured: pd.DataFrame) -> pd.DataFrame:

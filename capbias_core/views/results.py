@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -223,6 +223,35 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
         ),
         reverse=True,
     )
+
+
+def while_running(found: Sequence[Comparison], active: Sequence[RunRow]) -> list[Comparison]:
+    """Comparisons, those first that answer while runs are under way. found: the best first. active: runs under way.
+
+    A comparison with runs under way has only a part of its captioners or words. It comes last, unless only it has as
+    many seeds as the papers. Comparisons with fewer seeds are left out as long as the first run with as many is under
+    way, so that an answer is not replaced by that of another attacker.
+    """
+    coming = {(run.spec.attribute.get("name"), run.spec.attacker) for run in active}
+    lic = [run.spec for run in active if run.spec.measure == "lic" and len(run.spec.seeds) >= PAPER_SEEDS]
+    enough = [one for one in found if one.seeds >= PAPER_SEEDS]
+    awaited = {spec.attribute.get("name") for spec in lic} - {one.attribute.name for one in enough}
+    whole = {one.attribute.name for one in enough if (one.attribute.name, one.attacker) not in coming}
+
+    def waits(one: Comparison) -> bool:
+        name, partly = one.attribute.name, (one.attribute.name, one.attacker) in coming
+        return partly and (name in whole or one.seeds < PAPER_SEEDS)
+
+    return sorted((one for one in found if one.attribute.name not in awaited), key=waits)
+
+
+def best_comparisons(found: Sequence[Comparison], run_ids: Collection[str]) -> dict[str, Comparison]:
+    """Attribute -> the first of these comparisons that has any of these runs, with those runs alone."""
+    best: dict[str, Comparison] = {}
+    for comparison in found:
+        if runs := tuple(run for run in comparison.runs if run.run_id in run_ids):
+            best.setdefault(comparison.attribute.name, replace(comparison, runs=runs))
+    return best
 
 
 def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import REFITS, Counts, Estimate, Metric, estimates_of
+from capbias_core.aggregate import IMAGES, REFITS, Counts, Estimate, Metric, estimates_of
 from capbias_core.aggregate.estimate import AMPLIFIES
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import LEAST_SEEDS, OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
@@ -28,9 +28,9 @@ from capbias_core.measures.options import Option
 from capbias_core.measures.registry import MEASURES, METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
 from capbias_core.runs.run import job_of
-from capbias_core.types import Attribute, counted
+from capbias_core.types import RESULT_COLUMNS, Attribute, Result, counted
 from capbias_core.views.charts import GREY, MARGINS, MEASURED, ORANGE_MARK, error_bars, graph_objects, neutral_line
-from capbias_core.views.results import attribute_of_run
+from capbias_core.views.results import Comparison, attribute_of_run, best_comparisons, comparisons
 from capbias_core.views.rows import dots_chart
 from capbias_core.views.sentence import OVER, better_text, limit, listed, say, signed, with_interval
 from capbias_core.views.view import Scope, Shown
@@ -38,6 +38,7 @@ from capbias_core.workspace.slices import (
     COLUMN,
     IS,
     OBJECT,
+    RULE,
     SEARCH,
     WORDS,
     Members,
@@ -46,7 +47,7 @@ from capbias_core.workspace.slices import (
     keep_slice,
     saved_slices,
 )
-from capbias_core.workspace.store import RunRow
+from capbias_core.workspace.store import RunRow, Workspace
 
 LEAST_IMAGES = 100  # in a slice and outside it, for a test; and for a number unless fewer are asked for
 MOST = 10  # slices without a choice, and values of a column
@@ -159,6 +160,76 @@ def _save(scope: Scope, found: Mapping[str, _Sliced], name: str) -> None:
     if len(rules) != 1:
         raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
     keep_slice(scope.workspace, scope.collection, next(iter(rules.values())), name)
+
+
+def saved_slice_rows(
+    workspace: Workspace, collection: str, run_ids: Collection[str], metrics: Collection[str]
+) -> pd.DataFrame:
+    """Saved slices as rows of results, by the best comparison of each attribute that has any of these runs.
+
+    Three rows per captioner, slice and metric, whose `group` is the slice, the other images, and the first minus the
+    second; a slice without a number has one, without a value. `method`: the rule. `run_id`: the run of LIC whose
+    attackers guessed. A rule that cannot be read, such as of a table that was deleted, has no rows.
+    """
+    results = []
+    saved = saved_slices(workspace, collection)
+    for comparison in best_comparisons(comparisons(workspace, collection), run_ids).values() if saved else ():
+        for run in comparison.runs:
+            scope = Scope(workspace, collection, comparison, (run.spec.model,))
+            rules = [one.rule for one in saved if can_read(slice_sources(scope, run), one)]
+            of_run = slices(scope, rules=rules).rows.to_dict("records") if rules else []
+            found = [one for row in of_run for one in _as_results(row, comparison, run)]
+            results += [one.row() for one in found if one.metric in metrics]
+    return pd.DataFrame(results, columns=list(RESULT_COLUMNS))
+
+
+def saved_slice_inputs(workspace: Workspace, collection: str, run_ids: Collection[str]) -> set[str]:
+    """Content hashes of the saved slices that `saved_slice_rows` has rows of, and of the tables that they read."""
+    read = set()
+    for comparison in best_comparisons(comparisons(workspace, collection), run_ids).values():
+        for run in comparison.runs:
+            sources = slice_sources(Scope(workspace, collection, comparison, (run.spec.model,)), run)
+            for item in workspace.items(SLICES, collection):
+                one = Slice.parse(item.details[RULE])
+                if can_read(sources, one):
+                    read |= {item.hash} | sources.tables(one)
+    return read
+
+
+def can_read(sources: SliceSources, chosen: Slice) -> bool:
+    """Whether a collection has what a rule names."""
+    try:
+        sources.members(chosen)
+    except CapbiasError:
+        return False
+    return True
+
+
+def _as_results(row: Mapping[str, Any], comparison: Comparison, run: RunRow) -> Iterator[Result]:
+    """A row of `slices` as rows of results."""
+    metric, seeded = METRICS[row["metric"]], row["metric"] not in COUNTED
+    parts = {"value": f"slice {row['slice']}", "rest": f"not slice {row['slice']}"}
+    parts["difference"] = f"{parts['value']} minus others"
+    for name, group in parts.items():
+        if row["reason"] and name != "value":
+            return
+        low, high = (None if pd.isna(end) else end for end in (row[f"{name}_low"], row[f"{name}_high"]))
+        yield Result(
+            comparison.attribute.name,
+            row["captioner"],
+            metric.name,
+            row[name],
+            encoder=comparison.attacker if seeded else "",
+            group=group,
+            scale=metric.scale,
+            run_id=run.run_id,
+            seeds=comparison.seeds if seeded else 0,
+            n=int(row["n_rest"] if name == "rest" else row["n"]),
+            ci_low=low,
+            ci_high=high,
+            interval="" if low is None else REFITS if seeded and comparison.seeds > 1 else IMAGES,
+            method=f"slice {row['rule']}" + (f": {row['reason']}" if row["reason"] else ""),
+        )
 
 
 def slices_line(scope: Scope) -> str:
@@ -434,6 +505,8 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         yield say("slices.no_verdict", balance=balance, length="" if equal else say("slices.length"))
     else:
         yield balance
+    if saved := [f"{one.name} ({one.rule})" for one in sliced.members if one.name]:
+        yield f"Saved slices: {', '.join(saved)}."
     kinds = {one.kind for own in found.values() for one in own.members}
     if OBJECT in kinds:
         unknown = len(sliced.labelled - sliced.sources.annotated)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -203,9 +203,9 @@ def metric_columns(table: pd.DataFrame) -> list[str]:
 
 
 def first_columns(table: pd.DataFrame, asked: Collection[str] = (), most: int = FIRST_COLUMNS) -> list[str]:
-    """The columns of a table of scores that hold a metric and are shown at first: at most so many with the images, and what was
-    asked for. LIC is LIC_M minus LIC_D on the images with references, so these are beside it, and those on all images if a
-    captioner has nothing else.
+    """The columns of a table of scores that hold a metric and are shown at first: at most so many with the images, and
+    what was asked for. LIC is LIC_M minus LIC_D on the images with references, so these are beside it, and those on all
+    images if a captioner has nothing else.
 
     asked: metrics by name, in any case; they are always shown.
 

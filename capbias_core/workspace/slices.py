@@ -133,6 +133,12 @@ class SliceSources:
             inside = frame["caption"].str.contains(chosen.value, case=False, regex=False).to_numpy(dtype=bool)
         return Members(frozenset(images[inside]), frozenset(images))
 
+    def tables(self, chosen: Slice) -> set[str]:
+        """Content hashes of the tables of the collection that a rule reads, besides captions."""
+        if chosen.kind == COLUMN:
+            return {self.columns[name].hash for name in [_cell(chosen.value)[0]] if name in self.columns}
+        return {self._objects[1]} - {""} if chosen.kind == OBJECT else set()
+
     @property
     def has_objects(self) -> bool:
         return bool(self._objects[0])
@@ -146,7 +152,7 @@ class SliceSources:
     @cached_property
     def by_object(self) -> Mapping[str, frozenset[str]]:
         """The images of each object."""
-        _, frame = self._objects
+        frame = self._object_rows
         cells = frame.assign(object=frame[OBJECTS].fillna("").str.split(BETWEEN)).explode("object")
         cells["object"] = cells["object"].str.strip().str.replace(SURE, "", regex=True)
         cells = cells[~cells["object"].isin(["", PERSON])]
@@ -155,7 +161,7 @@ class SliceSources:
     @cached_property
     def annotated(self) -> frozenset[str]:
         """The images whose objects are known."""
-        return frozenset(self._objects[1]["image_id"])
+        return frozenset(self._object_rows["image_id"])
 
     def column(self, name: str) -> Mapping[str, frozenset[str]]:
         """The images of each value of a column; a list such as cat|dog counts for each of its parts.
@@ -186,11 +192,15 @@ class SliceSources:
         return by_name
 
     @cached_property
-    def _objects(self) -> tuple[str, pd.DataFrame]:
-        name, digest = usual_objects(self.workspace, self.collection, self.table)
-        if not name:
-            return "", pd.DataFrame(columns=["image_id", OBJECTS])
-        return name, self.workspace.frame(digest)[["image_id", OBJECTS]]
+    def _objects(self) -> tuple[str, str]:
+        """Name and content hash of the source of objects; '' without any."""
+        return usual_objects(self.workspace, self.collection, self.table)
+
+    @cached_property
+    def _object_rows(self) -> pd.DataFrame:
+        _, digest = self._objects
+        columns = ["image_id", OBJECTS]
+        return self.workspace.frame(digest)[columns] if digest else pd.DataFrame(columns=columns)
 
     @cached_property
     def _human(self) -> tuple[np.ndarray, pd.Series]:

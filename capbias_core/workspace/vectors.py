@@ -69,8 +69,9 @@ def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedV
     return OfferedVectors(path, digest, vectors.matrix.shape[1], pd.DataFrame({"word": sorted(words), "vector": data}))
 
 
-def keep_vectors(workspace: Workspace, offered: OfferedVectors, name: str, collection: str) -> Item:
-    """The stored item: the path of a vector file, and the vectors of the words that were looked up."""
+def keep_vectors(workspace: Workspace, offered: OfferedVectors, name: str, collection: str, source: str = "") -> Item:
+    """The stored item: the path of a vector file, and the vectors of the words that were looked up. source: the name
+    of an uploaded file, which is not kept (default: the path)."""
     state = offered.path.stat()
     details = {
         "path": str(offered.path),
@@ -79,7 +80,7 @@ def keep_vectors(workspace: Workspace, offered: OfferedVectors, name: str, colle
         "size": state.st_size,
         "modified": state.st_mtime,
     }
-    return workspace.keep(VECTORS, name, offered.frame, collection, str(offered.path), details, offered.hash)
+    return workspace.keep(VECTORS, name, offered.frame, collection, source or str(offered.path), details, offered.hash)
 
 
 def look_up_new_words(workspace: Workspace, collection: str) -> None:

@@ -26,7 +26,7 @@ from capbias_core.views.charts import interval_chart
 from capbias_core.views.encoders import encoders_warning, sensitivity_alike
 from capbias_core.views.leaderboard import leads
 from capbias_core.views.published import measured_rows
-from capbias_core.views.results import Comparison, like_with_like
+from capbias_core.views.results import Comparison, like_with_like, while_running
 from capbias_core.views.slices import slices_line
 from capbias_core.views.view import Scope
 from capbias_core.views.word_comparison import BOLD_MEANS, GREY_MEANS, INTERVALS, word_chart
@@ -72,17 +72,14 @@ def answer_page() -> None:
             "gender or race with every such word masked, how certain that is, and which words reveal it.",
         )
         return
-    # What is still being measured comes last: it has only a part of its captioners, or words by no attacker of its own.
-    coming = {(run.spec.attribute.get("name"), run.spec.attacker) for run in active_runs(workspace, collection)}
-    comparisons = sorted(
-        cached.compared(workspace, collection), key=lambda one: (one.attribute.name, one.attacker) in coming
-    )
+    active = active_runs(workspace, collection)
+    comparisons = while_running(cached.compared(workspace, collection), active)
     if comparisons:
         comparison, table = chosen_comparison(bar, comparisons)
         _answer(bar, comparison, table, comparisons)
         if st.button("Load captions", icon=":material/upload:"):
             view.go("pages/1_Data.py")
-    elif active_runs(workspace, collection):
+    elif active:
         box("Running.", "The answer appears here when the first of the runs above is done.")
     else:
         finished = (run for run in workspace.runs(collection) if run.status == "finished")

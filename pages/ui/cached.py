@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.aggregate import Ranking
-from capbias_core.attackers.what_if import StoredAttackers
+from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.prepare.labels import Trial
 from capbias_core.types import Attribute
 from capbias_core.views import captions as caption_views
@@ -174,3 +174,10 @@ def encoder_view(folder: str, run_id: str) -> caption_views.EncoderView:
     """How an encoder read some captions."""
     workspace = Workspace(folder)
     return caption_views.encoder_view(workspace, workspace.get_run(run_id))
+
+
+@st.cache_resource(show_spinner=False, max_entries=SETS)
+def what_if(folder: str, run_id: str) -> list[Rescored]:
+    """A caption and its edits as a network read them."""
+    workspace = Workspace(folder)
+    return caption_views.what_if(workspace, workspace.get_run(run_id))

@@ -185,6 +185,8 @@ def _variation_across_encoders(
         draw_chart(figure, key="cvs", alt=alt, headline=alt, presented=(2, charts))
     for reason in encoder_views.cv_reasons(computed):
         note(reason)
+    if across := encoder_views.cv_encoders(computed):
+        note(across)
     origin = "" if here or len(printed) else " Computed from the scores in the paper, which prints no CVs."
     note(
         "CV: standard deviation over encoders / |mean|. Noise: the CV of one encoder with other seeds and splits. A "

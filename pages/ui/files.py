@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import streamlit as st
@@ -30,7 +31,7 @@ from pages.ui.drawing import draw_table
 from pages.ui.drop import drop_zone, forget
 from pages.ui.runs import score_now, start_cheap
 from pages.ui.sign_in import person, share
-from pages.ui.uploads import held_from, held_paths, server_path, uploaded_path
+from pages.ui.uploads import discard, held_from, held_paths, server_path, uploaded_path
 
 CLOSED = f"No folder of this computer is open. Start the app with {ROOTS}=/folder to open one."
 WIDTH_FROM = 160  # pixels; what is cut is shown for the row that is selected
@@ -142,16 +143,23 @@ def _photographs(bar: Bar) -> None:
 def _vectors(bar: Bar) -> None:
     st.header("Word vectors")
     note("Optional, for contextual vocabulary alignment.")
-    if not roots():
-        note(f"Word vectors are read from a file on the server. {CLOSED}")
-        return
     left, right = st.columns([2, 1])
-    typed = left.text_input(
-        "File on the server",
-        key="vectors_file",
-        help="GloVe's text, or the text or binary of word2vec and fastText, plain or .gz. The file stays where it "
-        "is; the vectors of the captions' words are kept.",
+    upload = left.file_uploader(
+        "Vectors of GloVe, word2vec or fastText",
+        key=f"vectors_upload_{st.session_state.setdefault('vectors_round', 0)}",
+        help="GloVe's text, or the text or binary of word2vec and fastText, plain, .gz or .zip. The vectors of the "
+        "captions' words are kept, not the file: upload it again after new captions.",
     )
+    typed = ""
+    if roots():
+        typed = left.text_input(
+            "or a path on the server",
+            key="vectors_file",
+            help="For files of more than 200 MB. The file stays where it is, and words of new captions are looked up "
+            "in it.",
+        )
+    else:
+        note(f"A file of more than 200 MB is read from the server. {CLOSED}")
     name = right.text_input(
         "Name",
         key="vectors_name",
@@ -159,16 +167,27 @@ def _vectors(bar: Bar) -> None:
         help="Results are named by it. A name with glove, fasttext or word2vec in it is shortened to that, as in "
         "the papers' tables.",
     )
-    if typed.strip() and st.button("Match vocabulary", key="vectors"):
+    if (upload or typed.strip()) and st.button("Match vocabulary", key="vectors"):
         with errors(), st.spinner("Reading the file; a few gigabytes take half a minute"):
-            path = server_path(typed)
+            path = _one_file(held_paths(bar.folder, [upload])) if upload else server_path(typed)
             offered = within_limits(path.name, offer_vectors, bar.workspace, path, bar.collection)
-            item = keep_vectors(bar.workspace, offered, name or offered.path.stem, bar.collection)
+            source = upload.name if upload else ""
+            item = keep_vectors(bar.workspace, offered, name or offered.path.stem, bar.collection, source)
+            if upload:
+                discard()
+            st.session_state["vectors_round"] += 1
             st.session_state[SAVED] = (
                 f"Saved {item.name}: {offered.found:,} of {item.rows:,} words of the captions have a vector. Choose it "
                 "on Scores as vocabulary alignment."
             )
             st.rerun()
+
+
+def _one_file(paths: list[Path]) -> Path:
+    """The only file of an upload. Raises CapbiasError for an archive of several."""
+    if len(paths) != 1:
+        raise CapbiasError(f"The archive has {counted(len(paths), 'file')}.", "Upload one file of vectors.")
+    return paths[0]
 
 
 def _weights(bar: Bar) -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.device import DEVICES
-from capbias_core.attackers.what_if import Rescored, apply_edit, is_edit, parse_edit
+from capbias_core.attackers.what_if import Rescored, StoredAttackers, apply_edit, is_edit, parse_edit
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.tasks import function_words
@@ -34,6 +34,7 @@ DELTA = (
     "Convergence delta: the part of the logit that the words and the intercept leave unexplained. Integrated gradients "
     "approximate an integral by a sum; near 0, the colours explain the score."
 )
+TRAINING = ("device", "deterministic", "precision")  # options that a what-if takes over
 FIRST_ENCODER = "transformer_5h"
 CLASS, WORDS = "from the class token", "between words"
 
@@ -71,6 +72,10 @@ class Line:
     scores: CaptionScores
     row: int
     written: str
+
+    @property
+    def caption_index(self) -> int:
+        return int(self.scores.table.at[self.row, "caption_index"])
 
     @property
     def tokens(self) -> list[str]:
@@ -346,9 +351,6 @@ def _what_if(bar: Bar, line: Line, largest: float) -> None:
     scores, original = line.scores, line.written
     st.markdown("**What if**")
     spec, attribute = scores.run.spec, scores.attribute
-    if not attacker_entry(spec.attacker).rescores:
-        note("Choose the ngram attacker to rescore an edited caption at once.")
-        return
     # A rewritten caption waits with its image; an edit such as `man -> woman` goes along to the next caption.
     caption = f"{scores.run.run_id}_{line.row}"
     before, edit = st.session_state.get("edit_of", caption), st.session_state.get("edit", "")
@@ -365,9 +367,6 @@ def _what_if(bar: Bar, line: Line, largest: float) -> None:
     if not edited.strip():
         note(f"Type a caption, or an edit such as: umbrella -> bat | dog. The original reads: {original}")
         return
-    models = cached.attackers(bar.folder, scores.run.run_id, int(scores.table.at[line.row, "caption_index"]))
-    fold = int(scores.table.at[line.row, "fold"])
-    unedited = models.score(original, attribute, fold, spec.merge_masks)
     try:
         variants = [edited]
         if is_edit(edited):
@@ -376,10 +375,15 @@ def _what_if(bar: Bar, line: Line, largest: float) -> None:
             variants = [variant for variant in applied if variant is not None]
             if None in applied:
                 note(f"This caption does not have the word {word}.")
-        if variants in ([], [original]):
+        variants = [variant for variant in variants if variant != original]
+        at_once = attacker_entry(spec.attacker).rescores
+        read = _score_at_once(bar, line, variants) if at_once else _train_and_score(bar, line, variants)
+        if read is None:
+            return
+        unedited, *others = read
+        if not others:
             _rescored("original", unedited, None, attribute, original, largest)
-        for number, variant in enumerate(variant for variant in variants if variant != original):
-            rescored = models.score(variant, attribute, fold, spec.merge_masks)
+        for number, (variant, rescored) in enumerate(zip(variants, others, strict=True)):
             left, right = st.container(key=f"stacks_what_if_{number}").columns(2, gap="large")
             with left:
                 _rescored("original", unedited, None, attribute, original, largest)
@@ -387,12 +391,42 @@ def _what_if(bar: Bar, line: Line, largest: float) -> None:
                 _rescored("edited", rescored, unedited, attribute, variant, largest)
             if rescored.tokens == unedited.tokens:
                 note("No change: the attacker reads the same text, because attribute words are masked.")
-            if not is_edit(edited) and (unseen := models.unseen(rescored.tokens, attribute)):
+            if at_once and not is_edit(edited) and (unseen := _models(bar, line).unseen(rescored.tokens, attribute)):
                 note(f"⚠ The classifier does not know {', '.join(unseen)}; only the removed words count.")
-        if is_edit(edited):
+        if at_once and is_edit(edited):
             _everywhere(bar, scores, edited)
     except CapbiasError as error:
         show_error(error)
+
+
+def _models(bar: Bar, line: Line) -> StoredAttackers:
+    return cached.attackers(bar.folder, line.scores.run.run_id, line.caption_index)
+
+
+def _score_at_once(bar: Bar, line: Line, variants: list[str]) -> list[Rescored]:
+    """The original and its variants by the attacker that was stored, which did not train on the image."""
+    models, fold = _models(bar, line), int(line.scores.table.at[line.row, "fold"])
+    merge = line.scores.run.spec.merge_masks
+    return [models.score(text, line.scores.attribute, fold, merge) for text in (line.written, *variants)]
+
+
+def _train_and_score(bar: Bar, line: Line, variants: list[str]) -> list[Rescored] | None:
+    """As `_score_at_once`, of an attacker whose weights are not stored: a run trains one on the other images. None
+    until it is finished; a button starts it."""
+    spec = line.scores.run.spec
+    name, image = spec.attacker, line.scores.table.at[line.row, "image_id"]
+    if not variants:
+        note(f"{name} trains again, on the other images, to read an edited caption. The cost is shown first.")
+        return None
+    training = {option: spec.options[option] for option in TRAINING if option in spec.options}
+    asked = plan_encoder_view(bar.workspace, spec, name, [image], training, variants, line.caption_index)
+    run = bar.workspace.run(asked.run_id)
+    if run and run.status == "finished":
+        note(f"{name}, trained once on the other images. Its guess may differ from the one above, of another training.")
+        return cached.what_if(bar.folder, run.run_id)
+    note(f"{name} trains once on the other images, then reads the original and the edit. The result is kept.")
+    start_button(bar, [asked], "Train and read", "what_if")
+    return None
 
 
 def _rescored(
@@ -406,7 +440,8 @@ def _rescored(
         moved = signed(scored.probabilities[first] - before.probabilities[first], 2)
         change = f" · {attribute.values[first]} {moved} against the original"
     logit, intercept = signed(scored.logit[column], 3), signed(scored.baseline[column], 3)
-    extra = f"{change}; logit {logit} = intercept {intercept} + words"
+    exact = np.allclose(scored.baseline + scored.words.sum(axis=0), scored.logit, atol=1e-3)
+    extra = f"{change}; logit {logit} {'=' if exact else '≈'} intercept {intercept} + words"
     tokens, shares = scored.tokens, scored.probabilities
     st.html(caption_line(name, tokens, scored.words, attribute, shares, tokenize(text), largest, extra))
 

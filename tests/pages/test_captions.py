@@ -13,8 +13,9 @@ import pytest
 from capbias_core.load.published import read_human_scores
 from capbias_core.question import Question
 from capbias_core.runs.plan import PER_CAPTION, plan
+from capbias_core.runs.run import compute, job_of
 from capbias_core.spreadsheets import csv_text
-from capbias_core.views.captions import caption_scores, plan_scores
+from capbias_core.views.captions import caption_scores, plan_encoder_view, plan_scores
 from capbias_core.workspace.slices import Slice, keep_slice
 from capbias_core.workspace.store import Workspace, bytes_frame, frame_bytes
 from tests import app
@@ -254,6 +255,18 @@ def test_an_attacker_can_be_chosen_or_asked_for(opened, workspace):
     spec = next(run.spec for run in workspace.runs() if (run.spec.model, run.spec.measure) == ("second", PER_CAPTION))
     request = Question("c", ("second",), "labels", "gender", (), attacker="rnn", words=True)
     assert [plan_scores(spec, "rnn").run_id] == [planned.run_id for planned in plan(workspace, request)]
+
+
+def test_a_network_trains_before_it_reads_an_edit(opened, workspace):
+    page = opened(image="0", measured_with="rnn", edit="umbrella -> skateboard")
+    assert page.button(key="what_if").label == "Train and read" and "<b>edited</b>" not in html(page)
+    scored = next(run.spec for run in workspace.runs() if (run.spec.model, run.spec.attacker) == ("first", "rnn"))
+    edits = [captions_of("first")[0].replace("an umbrella", "a skateboard").replace("umbrella", "skateboard")]
+    by_ngram, by_network = (plan_encoder_view(workspace, scored, name, ["0"], {}, edits) for name in ("ngram", "rnn"))
+    workspace.enqueue(by_network, "c")
+    workspace.finish(by_network.run_id, [], compute(job_of(workspace, by_ngram)).arrays, ())
+    text = html(opened(image="0", measured_with="rnn", edit="umbrella -> skateboard"))
+    assert text.count("<b>edited</b>") == 1 and "against the original" in text
 
 
 def test_present_mode_goes_through_the_captions_in_order(opened):

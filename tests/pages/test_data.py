@@ -395,3 +395,20 @@ def test_labels_of_controls_show_markdown_as_written():
     assert {name: plain(name) for name in marks} == marks
     for address in ("https://evil.test", "see www.evil.test", "a@evil.test"):
         assert plain(address).replace("\u200b", "").replace("\\", "") == address != plain(address).replace("\\", "")
+
+
+def test_word_vectors_are_uploaded_and_the_file_is_not_kept(workspace):
+    captions = pd.DataFrame({"image_id": ["1", "2"], "caption": ["a cat", "a dog"]})
+    keep(workspace, captions={"sat": captions})
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("glove.txt", "cat 0.5 1\ndog 1 0.5\nhouse 0 0\n")
+    page = opened("Models and vectors", collection="c")
+    page.file_uploader(key="vectors_upload_0").set_value(("glove.zip", content.getvalue(), "application/zip")).run()
+    page = run(page.button(key="vectors").click())
+    assert "2 of 3 words" in page.success[0].value and not errors(page)
+    (item,) = workspace.items("vectors", "c")
+    assert item.name == "glove" and item.source == "glove.zip" and item.details["dimension"] == 2
+    assert not Path(item.details["path"]).exists() and not list((workspace.folder / "uploads").iterdir())
+    page.file_uploader(key="vectors_upload_1").set_value(("labels.csv", b"image_id,gender\n1,Male\n", "text/csv")).run()
+    assert "is not a vector file" in " ".join(errors(run(page.button(key="vectors").click())))

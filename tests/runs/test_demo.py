@@ -116,7 +116,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     load(workspace)
     planned = {spec.run_id: spec.model for spec in demo_scores.slow_runs(workspace)}
     runs = workspace.runs()
-    assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 18
+    assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 31
     assert (
         workspace.past_durations("caption_scores", demo_scores.NETWORK, "", 5) == []
     )  # nothing here says how long they take
@@ -134,7 +134,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
         assert len(table) == 1200 and gap.to_numpy() == pytest.approx(table["delta"], abs=1e-6)
         assert 0 < table["delta"].median() < 0.02 and table["delta"].max() < 0.1
         assert (table["predicted"] == table["label"]).mean() > 0.65
-    assert SCORED.stat().st_size < 2_000_000
+    assert SCORED.stat().st_size < 4_000_000
     demo_scores.write(workspace, tmp_path / "again.zip")
     again, bundled = zipfile.ZipFile(tmp_path / "again.zip"), zipfile.ZipFile(SCORED)
     assert {name: again.read(name) for name in again.namelist()} == {

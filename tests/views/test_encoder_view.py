@@ -19,7 +19,7 @@ from capbias_core.question import Question
 from capbias_core.runs import engine
 from capbias_core.runs.plan import plan
 from capbias_core.types import Attention, silent
-from capbias_core.views.captions import encoder_view, plan_encoder_view
+from capbias_core.views.captions import encoder_view, plan_encoder_view, what_if
 from capbias_core.views.words import class_token_chart, class_token_weights
 from capbias_core.worker import execute
 from capbias_core.workspace.spec import RunSpec
@@ -101,6 +101,23 @@ def test_words_add_up_and_attention_is_of_every_layer_and_head(workspace, read_b
         assert abs(row.baseline0 + words.sum() - row.logit0) <= row.delta + 1e-9
         cue = row.masked.split().index("umbrella" if row.label == 0 else "skateboard")
         assert abs(words).argmax() == cue and row.predicted == row.label
+
+
+def test_a_network_reads_an_edit_after_one_training(workspace, small):
+    """An edit changes nothing of what was trained, and is read like any caption."""
+    spec, original = scored_spec(workspace), workspace.frame(scored_spec(workspace).captions)
+    (original,) = original.loc[original["image_id"] == "10", "caption"]
+    other = original.replace("an umbrella", "a skateboard")
+    run = done(workspace, plan_encoder_view(workspace, spec, "transformer_5h", ["10"], edits=[other, original]))
+    assert run.status == "finished", run.message
+    first, edited, same = what_if(workspace, run)
+    assert same.logit == pytest.approx(first.logit, abs=1e-6) and same.tokens == first.tokens
+    assert first.probabilities.argmax() == 0 and edited.probabilities.argmax() == 1
+    assert "skateboard" in edited.tokens and "woman" not in edited.tokens
+    for own in (first, edited):
+        assert own.baseline + own.words.sum(axis=0) == pytest.approx(own.logit, rel=0.05), "integrated gradients"
+    alone = done(workspace, plan_encoder_view(workspace, spec, "transformer_5h", ["10"]))
+    assert encoder_view(workspace, alone).scores.table["logit0"].tolist() == pytest.approx(first.logit, abs=1e-6)
 
 
 # attention as bytes, as a chart, as text

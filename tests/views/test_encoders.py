@@ -253,3 +253,11 @@ def test_people_beside_each_encoder():
     # a: deviations -7/3 -4/3 11/3, people -1 0 1: 6 / sqrt(2 * (49 + 16 + 121) / 9) = 6 / 6.429 = 0.933
     # b: 1 -4 9, mean 2: -1 -6 7: 8 / sqrt(2 * 86) = 0.610
     assert table["a"] == "0.933" and table["b"] == "0.610"
+
+
+def test_cvs_over_other_encoders_are_said_to_differ():
+    alike = {"value": 0.1, "direction": ""}
+    lic = alike | {"measure": "LIC", "encoder": "ngram, rnn"}
+    assert encoders.cv_encoders(pd.DataFrame([lic, lic | {"measure": "DBAC"}])) == ""
+    text = encoders.cv_encoders(pd.DataFrame([lic, lic | {"measure": "DBAC", "encoder": "ngram"}]))
+    assert "LIC: ngram, rnn; DBAC: ngram." in text and "not comparable" in text

@@ -428,3 +428,16 @@ def test_the_page_opens_on_the_main_table_of_lic_if_anything_of_it_is_measured(p
     assert view.first_table(published, by_encoder) == ("lic", "1"), "though Table 2 has three of them"
     of_age = measured(*({"attribute": "age", "model": name, "encoder": "lstm"} for name in NAMES))
     assert view.first_table(published, of_age) == ("repro", "4")
+
+
+def test_the_main_table_has_bundled_measured_values(published):
+    """Seven captioners; LIC is by another encoder and decides nothing, ratio and error do."""
+    printed = published[(published["paper"] == "lic") & (published["table"] == "1")]
+    pairs = view.beside_measured(printed, view.bundled_rows()).dropna(subset="measured_value")
+    assert set(pairs["model"]) == set(NAMES[:7]) and set(pairs["metric"]) == {"LIC", "LIC_M", "ratio", "error"}
+    by_attacker = pairs["metric"].isin(["LIC", "LIC_M"])
+    assert set(pairs.loc[by_attacker, "holds"]) == {"another encoder, not comparable"}
+    assert set(pairs.loc[by_attacker, "measured_encoder"]) == {"ngram"}
+    assert (pairs.loc[~by_attacker, "holds"] == view.YES).mean() > 0.8
+    of_sat = pairs[pairs["model"] == "sat"].set_index("metric")["measured_value"]
+    assert of_sat["LIC"] == pytest.approx(2.6, abs=0.05) and of_sat["error"] == pytest.approx(7.28, abs=0.01)
