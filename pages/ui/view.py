@@ -332,10 +332,11 @@ def checkbox(place, label: str, *, key: str, default: bool = False, draw: str = 
 
 def state(key: str, default: Any) -> Any:
     """A whole number, or yes or no as 1 or 0, for which there is no control; `choose` sets it."""
+    kind: Any = type(default)
 
     def read(texts: list[str]) -> tuple[Any, list[str]]:
         with suppress(ValueError):
-            return type(default)(int(texts[-1])), []
+            return kind(int(texts[-1])), []
         return UNFIT, []
 
     return _control(key, default, lambda value: value, read)
