@@ -293,7 +293,15 @@ def tabs(names: Iterable[str]) -> str:
 
 
 def number(
-    place, label: str, low: float | None, high: float | None, default: float | None, *, key: str, kind=None, **more
+    place,
+    label: str,
+    low: float | None,
+    high: float | None,
+    default: float | None,
+    *,
+    key: str,
+    kind: Any = None,
+    **more,
 ) -> Any:
     """A number between two bounds. kind: int or float; that of the default unless given."""
     kind = kind or type(default)
