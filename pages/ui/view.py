@@ -293,7 +293,15 @@ def tabs(names: Iterable[str]) -> str:
 
 
 def number(
-    place, label: str, low: float | None, high: float | None, default: float | None, *, key: str, kind=None, **more
+    place,
+    label: str,
+    low: float | None,
+    high: float | None,
+    default: float | None,
+    *,
+    key: str,
+    kind: Any = None,
+    **more,
 ) -> Any:
     """A number between two bounds. kind: int or float; that of the default unless given."""
     kind = kind or type(default)
@@ -332,10 +340,11 @@ def checkbox(place, label: str, *, key: str, default: bool = False, draw: str = 
 
 def state(key: str, default: Any) -> Any:
     """A whole number, or yes or no as 1 or 0, for which there is no control; `choose` sets it."""
+    kind: Any = type(default)
 
     def read(texts: list[str]) -> tuple[Any, list[str]]:
         with suppress(ValueError):
-            return type(default)(int(texts[-1])), []
+            return kind(int(texts[-1])), []
         return UNFIT, []
 
     return _control(key, default, lambda value: value, read)
