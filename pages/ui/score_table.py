@@ -167,7 +167,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
     measures = {registry.measure_of(name) for group in metrics for name in registry.GROUPS[group].metrics}
     measures |= {registry.MEASURES[PER_CAPTION]} if words else set()
     of_protocol = {name: value for name, value in settings.items() if name not in OF_PAGE}
-    by_place = sorted(measures, key=lambda measure: measure.place)
+    by_place = sorted(measures, key=lambda measure: measure.position)
     chosen = _option_controls(bar, expert, by_place, human is not None, settings)
     request = Question(
         collection=bar.collection,
