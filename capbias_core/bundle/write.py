@@ -158,7 +158,7 @@ def _files(
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     found = comparisons(workspace, collection)
     best = best_comparisons([own for own in found if own.metric in set(rows["metric"])], ids)
-    views = dict(_views(workspace, collection, best, words=data or bool(inputs)))
+    views = dict(_views(workspace, collection, ids, best, words=data or bool(inputs)))
     charts = []
     if installed("plotly"):
         charts = _charts(workspace, rows)
@@ -228,13 +228,13 @@ def versions(networks: bool) -> dict[str, str]:
 
 
 def _views(
-    workspace: Workspace, collection: str, best: Mapping[str, Comparison], words: bool
+    workspace: Workspace, collection: str, ids: Sequence[str], best: Mapping[str, Comparison], words: bool
 ) -> Iterator[tuple[str, Shown]]:
-    """The views of a report with their headings. best: the comparison of each attribute. words: whether it may name
-    words of captions, which a bundle without data does not hold."""
+    """The views of a report of these runs, with their headings. best: the comparison of each attribute. words: whether
+    it may name words of captions, which a bundle without data does not hold."""
     stored = [item.name for item in workspace.items("captions", collection)]
     if len(best) > 1:
-        yield "Leaderboard", leaderboard(Scope(workspace, collection, next(iter(best.values())), ()))
+        yield "Leaderboard", leaderboard(Scope(workspace, collection, next(iter(best.values())), ()), run_ids=ids)
     for name, comparison in best.items():
         captioners = tuple(sorted((run.spec.model for run in comparison.runs), key=stored.index))
         scope, of = Scope(workspace, collection, comparison, captioners), f" ({name})" if len(best) > 1 else ""

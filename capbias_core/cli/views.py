@@ -37,6 +37,7 @@ from capbias_core.spreadsheets import csv_text
 from capbias_core.views.change import FAILED, PASSED, UNDECIDED, Runs, change_rows, chosen_metrics, gate, pair_scope
 from capbias_core.views.registry import FILES, PAIR, VIEWS, View
 from capbias_core.views.view import FORMATS, Scope, Shown, exported, format_of, scope
+from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
 
 app = command(
@@ -111,8 +112,9 @@ def view_command(name: str, view: View) -> App:
 def answered(view: View, flags: Any) -> tuple[int, Shown | None]:
     """The exit code, and what a view shows with these flags; None if runs failed without which it shows nothing."""
     of_scope, own, chosen, codes = choices_in(scope), choices_in(view.answer), given(flags), [DONE]
-    store = opened(chosen.pop("workspace", None))
-    if collection := chosen.get("collection"):
+    folder, collection = chosen.pop("workspace", None), chosen.get("collection")
+    store = opened(folder) if folder or collection else MemoryWorkspace()
+    if collection:
         known_collection(store, collection)
     scoped = {name: of_scope.checked(name, chosen.pop(name)) for name in view.scoped if name in chosen}
     choices = {name: own.checked(name, chosen.pop(name)) for name in own.about() if name in chosen}

@@ -161,8 +161,8 @@ class Seeded(Options):
 
     seeds: int = option(
         10,
-        "splits and trainings with different seeds; the LIC paper uses 10, its reproduction 3, and LIC by ngram "
-        f"{attacker_entry(DEFAULT_ATTACKER).seeds} if none is given",
+        "splits and trainings with different seeds; the LIC paper uses 10, its reproduction 3, and `score` for LIC by "
+        f"ngram {attacker_entry(DEFAULT_ATTACKER).seeds} if none is given",
         flag="--seeds",
         at_least=1,
         at_most=MOST_SEEDS,

@@ -73,6 +73,8 @@ def encoders(
     """Scores by encoder, measured in a collection or printed in a paper, and whether they lead to one conclusion."""
     if bool(collection) == bool(printed):
         raise CapbiasError("Values are of a collection, or printed in a paper.", "Give --collection or --printed.")
+    if printed and attribute:
+        raise CapbiasError("Printed values are of the attribute that the paper measured.", "Leave out --attribute.")
     rows, values = printed_scores(published_results(), printed) if printed else pd.DataFrame(), BINARY
     if collection:
         rows, attribute, values = measured_of(workspace, collection, attribute)

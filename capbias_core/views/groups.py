@@ -182,7 +182,7 @@ def leakage_of_runs(workspace: Workspace, attribute: str, runs: Mapping[str, Run
         notes.append(say("groups.beyond"))
     elif left_out := max(map(cells_left_out, runs.values()), default=0):
         notes.append(say("groups.no_beyond", cells=counted(left_out, "cell")))
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame(rows, columns=["captioner", "group", "value", "ci_low", "ci_high"])
     # The groups' values share an axis, so that they can be compared.
     whole = frame["group"].isin({group for of in values.values() for group in of})
     label = frame["captioner"].where(~whole, frame["captioner"] + " · " + frame["group"])

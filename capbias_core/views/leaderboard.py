@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Annotated, Any
 
@@ -43,18 +44,19 @@ def leads(found: Sequence[Comparison]) -> bool:
     return len({item.attribute.name for item in found}) > 1 or len(captioners) > MOST_CAPTIONERS
 
 
-def leaderboard_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
+def leaderboard_rows(workspace: Workspace, collection: str, run_ids: Collection[str] | None = None) -> pd.DataFrame:
     """A row per captioner and attribute that LIC or LIC_M was measured of, in COLUMNS.
 
     Each attribute has the comparison that answers best; value, interval, verdict and letters are of it, on the images
     that its captioners share. mark: OTHER_IMAGES or OTHER_SETTINGS of those that are not compared with it; they have no
     letters. images: training and held out. words: average of a caption. refusals: % of all captions. cut: LIC at equal
-    length, of captioners that write longer captions than people.
+    length, of captioners that write longer captions than people. run_ids: of the runs that count (default: all).
     """
     sets = originals(workspace.items("captions", collection))
     found: dict[str, list[Comparison]] = {}
     for comparison in comparisons(workspace, collection, sets):
-        found.setdefault(comparison.attribute.name, []).append(comparison)
+        if runs := tuple(run for run in comparison.runs if run_ids is None or run.run_id in run_ids):
+            found.setdefault(comparison.attribute.name, []).append(replace(comparison, runs=runs))
     rows = []
     for attribute, of_attribute in sorted(found.items(), key=lambda pair: -len(pair[1][0].runs)):
         seen: set[str] = set()
@@ -146,13 +148,14 @@ def leaderboard(
             metavar="NAME",
         ),
     ] = "",
+    run_ids: Collection[str] | None = None,
 ) -> Shown:
     """Captioners by attributes. scope: names the collection; each attribute has its own best comparison.
 
-    rows: of `leaderboard_rows`. sort: one of `sortings` (default: the first attribute).
+    rows: of `leaderboard_rows`, with these run_ids. sort: one of `sortings` (default: the first attribute).
     """
     workspace, name = scope.workspace, scope.collection
-    rows = leaderboard_rows(workspace, name)
+    rows = leaderboard_rows(workspace, name, run_ids)
     attributes = list(dict.fromkeys(rows["attribute"]))
     order = sorted_captioners(rows, sort or attributes[0])
     rows = rows.assign(place=rows["captioner"].map(order.index)).sort_values("place", kind="stable", ignore_index=True)

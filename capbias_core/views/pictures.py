@@ -27,6 +27,7 @@ SHARPNESS = 3  # pixels of a PNG for each pixel of the figure
 INK = "#1B2733"
 TRIES, SECONDS = 2, 60  # of a browser; two to four seconds are usual
 BREAK, TAG = re.compile("<br */?>"), re.compile("<[^>]+>")
+BESIDE_TICK = 0.45  # units of an axis of names: dots of one name lie a little above and below it
 NEAR = 1e-3  # of the width or height of a figure: the same place
 
 
@@ -136,12 +137,20 @@ def _trace(figure: Any, trace: Any) -> pd.DataFrame:
         table["about"] = [_plain(text or "") for text in trace.hovertext]
     table = table.dropna(subset=list(values))
     for axis in values:
-        # The first line of the label of the nearest tick: dots of one name lie a little above and below it.
+        # The first line of the label of the nearest tick.
         ticks, labels = axes[axis].tickvals or (), axes[axis].ticktext or ()
         named = {at: _plain(BREAK.split(label)[0]) for at, label in zip(ticks, labels, strict=False)}
         if named:
-            table[axis] = [named.get(round(value), value) for value in table[axis]]
+            table[axis] = [
+                next((name for at, name in named.items() if at == value or _near(at, value)), value)
+                for value in table[axis]
+            ]
     return table.assign(**titles)
+
+
+def _near(tick: Any, value: Any) -> bool:
+    numbers = all(isinstance(each, int | float) for each in (tick, value))
+    return numbers and abs(tick - value) < BESIDE_TICK
 
 
 def _text(value: Any) -> Any:

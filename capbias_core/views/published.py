@@ -19,7 +19,7 @@ from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, SUPPORT_COLUMNS, T_TO_A, counted
 from capbias_core.views import results
 from capbias_core.views.rows import dots_chart
-from capbias_core.views.sentence import limit, measure, number
+from capbias_core.views.sentence import limit, listed, measure, number
 from capbias_core.views.view import Shown
 from capbias_core.workspace.conditions import ORIGINAL, condition_of, originals, suggested_condition
 from capbias_core.workspace.labels import attribute_of, table_with
@@ -190,7 +190,7 @@ PAPERS = {
 }
 BUNDLED = (
     "These measured values come with capbias and are not of this collection: seven captioners on COCO, LIC by ngram "
-    "with 30 seeds, a preview. The paper's attacker lstm_bi was not run: it needs a GPU."
+    "with 30 seeds, a preview. The paper's attacker lstm_bi was not run for them."
 )
 MAIN_TABLE = ("lic", "1")  # LIC, ratio and error of nine captioners
 # Printed conditions of ImageCaptioner2 -> what the name of the photographs that a judge saw must hold; '' is any.
@@ -233,11 +233,11 @@ def published_shown(printed: pd.DataFrame, measured: pd.DataFrame, name: str = "
         pairs = beside_measured(printed, bundled_rows())
         bundled = pairs["measured_value"].notna().any()
     name = name or _called(printed)
-    headline, support = beside_sentence(pairs, name)
+    headline, support = beside_sentence(pairs, name, bundled)
     tables = dict.fromkeys(zip(printed["paper"], printed["table"], strict=True))
     against = table_note(*next(iter(tables))) if len(tables) == 1 else ""
     against = f"A contradiction in the paper: {against}" if against else ""
-    notes = (support, BUNDLED if bundled else "", against, CELLS_HOLD)
+    notes = (*((BUNDLED,) if bundled else ()), support, against, CELLS_HOLD)
     return Shown(
         title=f"Published values of {name}" + (" beside measured ones" if len(measured) else ""),
         rows=noted(pairs).drop(columns=[*ORIGIN_COLUMNS, *SUPPORT_COLUMNS]),
@@ -494,19 +494,25 @@ def table_note(paper: str, table: str) -> str:
     return of_tables.get((paper, table), "")
 
 
-def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
-    """Headline and support about one printed table beside measured values."""
+MATCHED = "Captioners are matched by name: check that your captions are those of the paper. "
+
+
+def beside_sentence(frame: pd.DataFrame, name: str, bundled: bool = False) -> tuple[str, str]:
+    """Headline and support about one printed table beside measured values. bundled: whether they are `bundled_rows`."""
     holds = frame["holds"]
     printed = len(frame.drop_duplicates(["model", "attribute", "metric", "encoder", "direction", "condition"]))
     beside = int((~holds.isin([NOT_MEASURED, NONE_HERE])).sum())
     inside, outside = int((holds == YES).sum()), int((holds == NO).sum())
     if inside + outside:
+        compared = list(dict.fromkeys(frame.loc[holds.isin([YES, NO]), "metric"]))
+        whose = "bundled" if bundled else "measured"
         headline = (
-            f"Within measured 95% intervals: {inside} of {counted(inside + outside, 'comparable published value')}."
+            f"Within {whose} 95% intervals: {inside} of {counted(inside + outside, 'comparable published value')} "
+            f"({listed(compared)})."
         )
     elif beside:
         headline = (
-            "No published value can be compared: none was measured here with the paper's encoder, images and protocol."
+            "No published value can be compared: none was measured with the paper's encoder, images and protocol."
         )
     elif (holds == NONE_HERE).all():
         headline = "capbias measures none of the metrics in this table."
@@ -520,7 +526,6 @@ def beside_sentence(frame: pd.DataFrame, name: str) -> tuple[str, str]:
     support = (
         f"{name} has {counted(printed, 'number')}; {counted(beside, 'measured value')} "
         f"{'is' if beside == 1 else 'are'} shown next to them.{without} "
-        "Captioners are matched by name: check that your captions are those of the paper. Values from a different "
-        "encoder are shown but not compared."
+        f"{'' if bundled else MATCHED}Values from a different encoder are shown but not compared."
     )
     return headline, support

@@ -11,7 +11,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
 from capbias_core.views.charts import GREY, MARGINS, MEASURED, error_bars, graph_objects
 from capbias_core.views.sentence import measure, with_interval
-from capbias_core.views.tables import result_columns, row_table
+from capbias_core.views.tables import PARTS, result_columns, row_table
 from capbias_core.views.view import Shown
 
 MOST_DOTS = 400
@@ -28,7 +28,7 @@ def shown_rows(
 
 def rows_chart(rows: pd.DataFrame):
     """A panel for each metric and direction of result rows: a dot and its 95% interval for each row."""
-    telling = ("group", "object", "attribute", "condition", "encoder")
+    telling = [name for name in (*PARTS, "attribute", "condition") if name != "direction"]
     named = ["model", *(name for name in telling if rows[name].nunique() > 1)]
     labels = [" · ".join(filter(None, map(str, row))) for row in rows[named].itertuples(index=False, name=None)]
     panels = [measure(*row) for row in rows[["metric", "direction"]].itertuples(index=False, name=None)]

@@ -49,6 +49,7 @@ from capbias_core.workspace.slices import (
 )
 from capbias_core.workspace.store import RunRow, Workspace
 
+FEWEST_IMAGES = 10  # in a slice and outside it, for any number
 LEAST_IMAGES = 100  # in a slice and outside it, for a test; and for a number unless fewer are asked for
 MOST = 10  # slices without a choice, and values of a column
 NAMED = 3  # slices in a sentence
@@ -76,7 +77,12 @@ def slices(
     metric: Annotated[str, Option("the metric of sentence and chart (default: LIC, or LIC_M)", metavar="NAME")] = "",
     images: Annotated[bool, Option("list the images of each slice instead")] = False,
     least: Annotated[
-        int, Option(f"images a slice needs for a number; fewer than {LEAST_IMAGES} are not tested", metavar="N")
+        int,
+        Option(
+            f"images a slice needs for a number; fewer than {LEAST_IMAGES} are not tested",
+            metavar="N",
+            at_least=FEWEST_IMAGES,
+        ),
     ] = LEAST_IMAGES,
     save: Annotated[
         str, Option("save the one slice that is named here, which is then always listed", metavar="NAME")
@@ -99,13 +105,12 @@ def slices(
     """
     chosen = metric or scope.comparison.metric
     found = {name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners}
-    if save:
-        _save(scope, found, save)
-    if images:
-        return _images(found)
     known = dict.fromkeys(name for own in found.values() for name in own.metrics if name != UNTESTED)
     if chosen not in known:
         raise unknown_name("metric of slices", chosen, known)
+    saved = _save(scope, found, save) if save else ""
+    if images:
+        return _images(found, saved)
     rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name, least)])
     rows = _corrected(rows)
     drawn = (rows["reason"][rows["metric"] == chosen] == "").any()
@@ -114,7 +119,7 @@ def slices(
         title=f"{chosen} in slices of images, {scope.attribute}",
         rows=rows,
         sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
-        notes=tuple(_notes(scope, found, rows, chosen, least)),
+        notes=(*_notes(scope, found, rows, chosen, least), *([saved] if saved else [])),
         table=_table(rows, chosen),
         chart=(lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values))) if drawn else None,
     )
@@ -154,12 +159,13 @@ class _Sliced:
                     yield about | {"metric": name, "images": size, "share": share} | numbers
 
 
-def _save(scope: Scope, found: Mapping[str, _Sliced], name: str) -> None:
-    """Keeps the one slice that was found. Raises CapbiasError if there are several."""
+def _save(scope: Scope, found: Mapping[str, _Sliced], name: str) -> str:
+    """Keeps the one slice that was found; a note of that. Raises CapbiasError if there are several."""
     rules = {one.rule: one for own in found.values() for one in own.members}
     if len(rules) != 1:
         raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
     keep_slice(scope.workspace, scope.collection, next(iter(rules.values())), name)
+    return say("slices.saved", slices=f"{name} ({next(iter(rules))})")
 
 
 def saved_slice_rows(
@@ -213,6 +219,7 @@ def _as_results(row: Mapping[str, Any], comparison: Comparison, run: RunRow) -> 
     for name, group in parts.items():
         if row["reason"] and name != "value":
             return
+        untested = say("slices.untested") if name == "difference" and pd.isna(row["p_holm"]) else ""
         low, high = (None if pd.isna(end) else end for end in (row[f"{name}_low"], row[f"{name}_high"]))
         yield Result(
             comparison.attribute.name,
@@ -228,7 +235,7 @@ def _as_results(row: Mapping[str, Any], comparison: Comparison, run: RunRow) -> 
             ci_low=low,
             ci_high=high,
             interval="" if low is None else REFITS if seeded and comparison.seeds > 1 else IMAGES,
-            method=f"slice {row['rule']}" + (f": {row['reason']}" if row["reason"] else ""),
+            method=": ".join(filter(None, (f"slice {row['rule']}", row["reason"] or untested))),
         )
 
 
@@ -494,7 +501,7 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         )
     if (rows["reason"].eq("") & rows[["n", "n_rest"]].lt(LEAST_IMAGES).any(axis=1)).any():
         yield say("slices.not_tested", least=LEAST_IMAGES)
-    elif rows["reason"].str.endswith(f"fewer than {least}").any():
+    elif least > FEWEST_IMAGES and rows["reason"].str.endswith(f"fewer than {least}").any():
         yield say("slices.lower_limit")
     if others := sliced.evidence[1:]:
         names = listed([each.metrics[0].name for each in others])
@@ -506,7 +513,7 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
     else:
         yield balance
     if saved := [f"{one.name} ({one.rule})" for one in sliced.members if one.name]:
-        yield f"Saved slices: {', '.join(saved)}."
+        yield say("slices.saved", slices=", ".join(saved))
     kinds = {one.kind for own in found.values() for one in own.members}
     if OBJECT in kinds:
         unknown = len(sliced.labelled - sliced.sources.annotated)
@@ -555,8 +562,8 @@ def _p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def _images(found: Mapping[str, _Sliced]) -> Shown:
-    """A row per captioner, slice and image inside it, and in how many seeds it is held out."""
+def _images(found: Mapping[str, _Sliced], saved: str) -> Shown:
+    """A row per captioner, slice and image inside it, and in how many seeds it is held out. saved: a note."""
     rows = []
     for captioner, own in found.items():
         counts = own.evidence[0].counts
@@ -566,7 +573,7 @@ def _images(found: Mapping[str, _Sliced]) -> Shown:
             rows += [about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & own.labelled)]
     frame = pd.DataFrame(rows, columns=["captioner", "slice", "rule", "image_id", "seeds"])
     dots = frame.assign(panel=frame["captioner"] + ", " + frame["slice"], label=frame["image_id"], value=frame["seeds"])
-    notes = ("seeds: how many hold the image out.",)
+    notes = ("seeds: how many hold the image out.", *([saved] if saved else []))
     return Shown("Images of slices", frame, notes=notes, chart=lambda: dots_chart(dots))
 
 

@@ -212,7 +212,11 @@ class SliceSources:
 
 
 def keep_slice(workspace: Workspace, collection: str, chosen: Slice, name: str) -> Item:
-    """The stored rule under a name; a slice of the same name is replaced."""
+    """The stored rule under a name; a slice of the same name is replaced. Raises CapbiasError if the rule has another
+    name: exports would have its rows twice."""
+    for saved in saved_slices(workspace, collection):
+        if saved.rule == chosen.rule and saved.name != name:
+            raise CapbiasError(f"{chosen.rule} is saved as {saved.name!r} already.", "Delete that slice first.", "save")
     frame = pd.DataFrame({RULE: [chosen.rule]})
     return workspace.keep(SLICES, name, frame, collection, chosen.rule, {RULE: chosen.rule})
 

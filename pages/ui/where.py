@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.views.slices import LEAST_IMAGES, METRICS_OF_SLICES, MOST, slice_sources, slices
+from capbias_core.views.slices import FEWEST_IMAGES, LEAST_IMAGES, METRICS_OF_SLICES, MOST, slice_sources, slices
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.slices import Slice, keep_slice, saved_slices
 from pages.ui import cached, view
@@ -66,7 +66,7 @@ def _shown(bar: Bar, scope: Scope) -> tuple[Shown, list[str]]:
     )
     search = view.text(columns[3], "Search its captions", key="slice_search", help=SEARCH)
     least = view.number(
-        columns[4], "Least images", 10, LEAST_IMAGES, LEAST_IMAGES, step=10, key="slice_least", help=LEAST
+        columns[4], "Least images", FEWEST_IMAGES, LEAST_IMAGES, LEAST_IMAGES, step=10, key="slice_least", help=LEAST
     )
 
     if not (objects or words or values or search or sources.has_objects or run.spec.references):
