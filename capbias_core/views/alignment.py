@@ -149,8 +149,8 @@ def sweep_chart(tables: Mapping[str, pd.DataFrame], primary: str, delta: float):
     figure = make_subplots(rows=1, cols=len(shown), subplot_titles=[TITLES[name] for name in shown])
     deltas = tables[primary]["delta"]
     margin = 0.05 * (deltas.max() - deltas.min()) or 0.05
-    for place, name in enumerate(shown, start=1):
-        at = {"row": 1, "col": place}
+    for column, name in enumerate(shown, start=1):
+        at = {"row": 1, "col": column}
         for model in [*(other for other in tables if other != primary), primary]:
             table, first = tables[model], model == primary
             x, colour = table["delta"], MEASURED if first else GREY

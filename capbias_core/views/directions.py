@@ -99,9 +99,9 @@ def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
     """
     rows, sides = rows.assign(variant=variants_of(rows)), []
     for way, (metric, direction) in MEASURES[measure].items():
-        own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
+        side = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
         names = {"value": way, "ci_low": f"{way}_low", "ci_high": f"{way}_high", "n": f"{way}_n"}
-        sides.append(own[[*ALIKE, *NUMBERS, "n"]].rename(columns=names))
+        sides.append(side[[*ALIKE, *NUMBERS, "n"]].rename(columns=names))
     return sides[0].merge(sides[1], on=list(ALIKE))
 
 
@@ -352,7 +352,7 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
                 "captioner": row["model"],
                 **{measure(name, way): _span(row, name, way) for way in IMAGES},
                 "images to add": of_tasks("; ".join([*kinds, *open_]) or "none by this metric", name),
-                **{measure(*key): _other_text(found, row["seeds"]) for key, found in others.items()},
+                **{measure(*key): _other_text(other, row["seeds"]) for key, other in others.items()},
             }
         )
     return pd.DataFrame(table)

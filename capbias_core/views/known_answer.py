@@ -67,8 +67,8 @@ def known_answers(
     times: how much larger than in the paper. progress: told the share that is done. sets: names of `known_set`.
     """
     rows = []
-    for place, name in enumerate(sets):
-        progress(place / len(sets), name)
+    for index, name in enumerate(sets):
+        progress(index / len(sets), name)
         rows += _answers(name, known_set(name, times), seeds)
     return pd.DataFrame([row.row() for row in rows], columns=list(RESULT_COLUMNS))
 

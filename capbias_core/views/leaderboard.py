@@ -52,11 +52,11 @@ def leaderboard_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
     length, of captioners that write longer captions than people.
     """
     sets = originals(workspace.items("captions", collection))
-    found: dict[str, list[Comparison]] = {}
+    by_attribute: dict[str, list[Comparison]] = {}
     for comparison in comparisons(workspace, collection, sets):
-        found.setdefault(comparison.attribute.name, []).append(comparison)
+        by_attribute.setdefault(comparison.attribute.name, []).append(comparison)
     rows = []
-    for attribute, of_attribute in sorted(found.items(), key=lambda pair: -len(pair[1][0].runs)):
+    for attribute, of_attribute in sorted(by_attribute.items(), key=lambda pair: -len(pair[1][0].runs)):
         seen: set[str] = set()
         for comparison in of_attribute:
             new = [run for run in comparison.runs if run.spec.model not in seen]
@@ -130,11 +130,11 @@ def sorted_captioners(rows: pd.DataFrame, sort: str) -> list[str]:
         return sorted(names, key=lambda name: -largest[name])
     of = rows[rows["attribute"] == sort].set_index("captioner")
 
-    def place(name: str) -> tuple:
+    def sort_key(name: str) -> tuple:
         known = name in of.index
         return not known, bool(of.at[name, "mark"]) if known else True, -of.at[name, "value"] if known else 0
 
-    return sorted(names, key=place)
+    return sorted(names, key=sort_key)
 
 
 def leaderboard(
@@ -256,7 +256,7 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
         vertical_spacing=70 / (down * (height + 70)) if down > 1 else 0,
     )
     for number, attribute in enumerate(attributes):
-        place: dict[str, Any] = {"row": number // across + 1, "col": number % across + 1}
+        cell: dict[str, Any] = {"row": number // across + 1, "col": number % across + 1}
         of = rows[rows["attribute"] == attribute]
         leading = of.loc[of["mark"] == "", "metric"].iloc[0]
         for (verdict, mark), some in of[of["metric"] == leading].groupby(["verdict", "mark"]):
@@ -279,13 +279,13 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
                     "line": {"width": 2, "color": colour},
                 },
                 error_x=error_bars(some["value"], some["ci_low"], some["ci_high"], colour, 1 if mark else 2.5),
-                **place,
+                **cell,
             )
             legend.add(name)
         neutral = METRICS[leading].neutral(2)
         if np.isfinite(neutral) and not neutral:
-            figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **place)
-        figure.update_xaxes(title_text=f"{leading} ({best_text(leading)})", zeroline=False, **place)
+            figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **cell)
+        figure.update_xaxes(title_text=f"{leading} ({best_text(leading)})", zeroline=False, **cell)
     order = [escape(name) for name in reversed(names)]
     figure.update_yaxes(categoryorder="array", categoryarray=order, automargin=True, tickvals=order)
     return figure.update_layout(

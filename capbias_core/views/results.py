@@ -45,7 +45,7 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
         for table in tables
         for entry in table.details["attributes"].values()
     ]
-    found = [
+    runs = [
         run
         for run in workspace.runs()
         if run.status == "finished"
@@ -59,8 +59,8 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
         and run.spec.objects.get("table") in {None, *objects, *columns}
         and (measure is None or run.spec.measure == measure)
     ]
-    add_later_metrics(workspace, found)
-    return found
+    add_later_metrics(workspace, runs)
+    return runs
 
 
 def known_results(workspace: Workspace, run_ids: Iterable[str]) -> pd.DataFrame:
@@ -90,8 +90,8 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
     """
 
     def compute() -> dict:
-        found = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
-        pairs = asdict(rank({model: own for model, own in found.items() if own is not None}))
+        by_model = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
+        pairs = asdict(rank({model: estimate for model, estimate in by_model.items() if estimate is not None}))
         words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
@@ -342,12 +342,16 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     """
     captions = originals(workspace.items("captions", collection))
     tables = workspace.items("attributes", collection)
-    found = {
-        name: attribute_from(own["attribute"]) for table in tables for name, own in table.details["attributes"].items()
+    attributes = {
+        name: attribute_from(entry["attribute"])
+        for table in tables
+        for name, entry in table.details["attributes"].items()
     }
-    if not captions or not found:
+    if not captions or not attributes:
         return None
-    attribute = attribute or next((name for name, own in found.items() if own.names_values), next(iter(found)))
+    attribute = attribute or next(
+        (name for name, candidate in attributes.items() if candidate.names_values), next(iter(attributes))
+    )
     table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
     named = human[attribute].name if human else ""
     return Question(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)

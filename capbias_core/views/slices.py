@@ -98,23 +98,25 @@ def slices(
     anything to slice by.
     """
     chosen = metric or scope.comparison.metric
-    found = {name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners}
+    by_captioner = {
+        name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners
+    }
     if save:
-        _save(scope, found, save)
+        _save(scope, by_captioner, save)
     if images:
-        return _images(found)
-    known = dict.fromkeys(name for own in found.values() for name in own.metrics if name != UNTESTED)
+        return _images(by_captioner)
+    known = dict.fromkeys(name for sliced in by_captioner.values() for name in sliced.metrics if name != UNTESTED)
     if chosen not in known:
         raise unknown_name("metric of slices", chosen, known)
-    rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name, least)])
+    rows = pd.DataFrame([row for name, sliced in by_captioner.items() for row in sliced.rows(name, least)])
     rows = _corrected(rows)
     drawn = (rows["reason"][rows["metric"] == chosen] == "").any()
-    what = _what(next(iter(found.values())), any((objects, words, columns, searches, rules)))
+    what = _what(next(iter(by_captioner.values())), any((objects, words, columns, searches, rules)))
     return Shown(
         title=f"{chosen} in slices of images, {scope.attribute}",
         rows=rows,
         sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
-        notes=tuple(_notes(scope, found, rows, chosen, least)),
+        notes=tuple(_notes(scope, by_captioner, rows, chosen, least)),
         table=_table(rows, chosen),
         chart=(lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values))) if drawn else None,
     )
@@ -149,14 +151,14 @@ class _Sliced:
             share = 100 * size / max(1, len(members.known & self.labelled))
             about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
             for each in self.evidence:
-                found = slice_numbers(each.metrics, each.counts, members, self.attribute.values, least)
-                for name, numbers in found.items():
+                results = slice_numbers(each.metrics, each.counts, members, self.attribute.values, least)
+                for name, numbers in results.items():
                     yield about | {"metric": name, "images": size, "share": share} | numbers
 
 
-def _save(scope: Scope, found: Mapping[str, _Sliced], name: str) -> None:
+def _save(scope: Scope, by_captioner: Mapping[str, _Sliced], name: str) -> None:
     """Keeps the one slice that was found. Raises CapbiasError if there are several."""
-    rules = {one.rule: one for own in found.values() for one in own.members}
+    rules = {one.rule: one for sliced in by_captioner.values() for one in sliced.members}
     if len(rules) != 1:
         raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
     keep_slice(scope.workspace, scope.collection, next(iter(rules.values())), name)
@@ -178,8 +180,8 @@ def saved_slice_rows(
             scope = Scope(workspace, collection, comparison, (run.spec.model,))
             rules = [one.rule for one in saved if can_read(slice_sources(scope, run), one)]
             of_run = slices(scope, rules=rules).rows.to_dict("records") if rules else []
-            found = [one for row in of_run for one in _as_results(row, comparison, run)]
-            results += [one.row() for one in found if one.metric in metrics]
+            slice_rows = [one for row in of_run for one in _as_results(row, comparison, run)]
+            results += [one.row() for one in slice_rows if one.metric in metrics]
     return pd.DataFrame(results, columns=list(RESULT_COLUMNS))
 
 
@@ -444,10 +446,12 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: 
     """Per captioner in which slices a metric differs significantly from the other images, those that differ most first;
     or that it does in none. what: the slices, in words. not_amplifying: captioners of which no more follows."""
     sentences, none, untested = [], [], {}
-    for captioner, own in rows[rows["metric"] == metric].groupby("captioner", sort=False):
-        clear = own[own["significant"] == YES].sort_values("difference", key=abs, ascending=False)
-        if not (own["p"].notna()).any():
-            sizes = own.assign(size=own[["n", "n_rest"]].min(axis=1)).sort_values("size", ascending=False)
+    for captioner, of_captioner in rows[rows["metric"] == metric].groupby("captioner", sort=False):
+        clear = of_captioner[of_captioner["significant"] == YES].sort_values("difference", key=abs, ascending=False)
+        if not (of_captioner["p"].notna()).any():
+            sizes = of_captioner.assign(size=of_captioner[["n", "n_rest"]].min(axis=1)).sort_values(
+                "size", ascending=False
+            )
             untested[str(captioner)] = listed([f"{row.slice} {row.size:,}" for row in sizes.head(NAMED).itertuples()])
         elif clear.empty:
             none.append(str(captioner))
@@ -474,12 +478,14 @@ def _clause(row: Mapping[str, Any]) -> str:
     return say(way, images=where, value=numbers, rest=rest)
 
 
-def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str, least: int) -> Iterator[str]:
+def _notes(
+    scope: Scope, by_captioner: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str, least: int
+) -> Iterator[str]:
     tests = int((rows.loc[rows["metric"] == metric, "p"].notna()).sum())
     if tests:
         yield say("slices.tests", tests=counted(tests, "test"), metric=metric)
-    sliced = next(iter(found.values()))
-    guesses = sliced.evidence[0].counts
+    first = next(iter(by_captioner.values()))
+    guesses = first.evidence[0].counts
     if guesses.seeds:
         yield say(
             "slices.held_out",
@@ -496,36 +502,38 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         yield say("slices.not_tested", least=LEAST_IMAGES)
     elif rows["reason"].str.endswith(f"fewer than {least}").any():
         yield say("slices.lower_limit")
-    if others := sliced.evidence[1:]:
+    if others := first.evidence[1:]:
         names = listed([each.metrics[0].name for each in others])
         yield say("slices.all_images", metrics=names, images=len(others[0].counts.images))
     balance = say("slices.balance")
-    if "LIC" in sliced.metrics:
-        equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in found)
+    if "LIC" in first.metrics:
+        equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in by_captioner)
         yield say("slices.no_verdict", balance=balance, length="" if equal else say("slices.length"))
     else:
         yield balance
-    if saved := [f"{one.name} ({one.rule})" for one in sliced.members if one.name]:
+    if saved := [f"{one.name} ({one.rule})" for one in first.members if one.name]:
         yield f"Saved slices: {', '.join(saved)}."
-    kinds = {one.kind for own in found.values() for one in own.members}
+    kinds = {one.kind for sliced in by_captioner.values() for one in sliced.members}
     if OBJECT in kinds:
-        unknown = len(sliced.labelled - sliced.sources.annotated)
+        unknown = len(first.labelled - first.sources.annotated)
         lost = say("slices.objects_lost", images=counted(unknown, "image")) if unknown else ""
-        yield say("slices.objects", source=sliced.sources.objects_from, lost=lost)
+        yield say("slices.objects", source=first.sources.objects_from, lost=lost)
     yield from (say(f"slices.{name}") for kind, name in KINDS.items() if kind in kinds)
-    for name, own in found.items():
-        for lost, reason in own.lacking.items():
+    for name, sliced in by_captioner.items():
+        for lost, reason in sliced.lacking.items():
             yield say("slices.left_out", captioner=name, what=lost, reason=reason)
 
 
 def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     """A row per captioner and slice; without refusals where there are none."""
-    names = [name for name, own in rows.groupby("metric", sort=False) if name != "refused" or own["value"].any()]
+    names = [
+        name for name, of_metric in rows.groupby("metric", sort=False) if name != "refused" or of_metric["value"].any()
+    ]
     order = [metric, *(name for name in names if name != metric)]
     several, table = rows["captioner"].nunique() > 1, []
     shares = [name for name in rows if name.startswith("share_")]
-    for _, own in rows.groupby(["captioner", "rule"], sort=False):
-        by_metric = own.set_index("metric")
+    for _, of_slice in rows.groupby(["captioner", "rule"], sort=False):
+        by_metric = of_slice.set_index("metric")
         first = by_metric.loc[metric]
         row = {"captioner": first["captioner"]} if several else {}
         row |= {"slice": first["slice"], "share of images": f"{limit(first['share'], 1)}%"}
@@ -555,15 +563,17 @@ def _p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def _images(found: Mapping[str, _Sliced]) -> Shown:
+def _images(by_captioner: Mapping[str, _Sliced]) -> Shown:
     """A row per captioner, slice and image inside it, and in how many seeds it is held out."""
     rows = []
-    for captioner, own in found.items():
-        counts = own.evidence[0].counts
+    for captioner, sliced in by_captioner.items():
+        counts = sliced.evidence[0].counts
         times = dict(zip(counts.images, counts.held_out.sum(axis=0).tolist(), strict=True))
-        for one, members in own.members.items():
+        for one, members in sliced.members.items():
             about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
-            rows += [about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & own.labelled)]
+            rows += [
+                about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & sliced.labelled)
+            ]
     frame = pd.DataFrame(rows, columns=["captioner", "slice", "rule", "image_id", "seeds"])
     dots = frame.assign(panel=frame["captioner"] + ", " + frame["slice"], label=frame["image_id"], value=frame["seeds"])
     notes = ("seeds: how many hold the image out.",)
@@ -577,37 +587,37 @@ def slices_chart(rows: pd.DataFrame, metric: str, values: int):
     several = rows["captioner"].nunique() > 1
     names = [escape(f"{row.captioner} · {row.slice}" if several else row.slice) for row in rows.itertuples()]
     figure = graph_objects().Figure()
-    place = pd.Series(np.arange(len(rows))[::-1], rows.index, dtype=float)
+    y = pd.Series(np.arange(len(rows))[::-1], rows.index, dtype=float)
     for title, name, offset, part, colour in (
         ("in the slice, significantly different", "value", 0.12, rows["significant"] == YES, ORANGE_MARK),
         ("in the slice", "value", 0.12, rows["significant"] != YES, MEASURED),
         ("in the other images", "rest", -0.2, rows["rest"].notna(), GREY),
     ):
-        own = rows[part]
-        if own.empty:
+        points = rows[part]
+        if points.empty:
             continue
-        low, high = own[f"{name}_low"], own[f"{name}_high"]
+        low, high = points[f"{name}_low"], points[f"{name}_high"]
         hover = [
             f"{escape(row['slice'])}, {title.partition(',')[0]}: {metric} "
             f"{with_interval(row[name], row[f'{name}_low'], row[f'{name}_high'], 2)}"
             f"<br>minus others {signed(row['difference'], 2)}, p {_p_text(row['p_holm'])}"
-            for row in own.to_dict("records")
+            for row in points.to_dict("records")
         ]
         figure.add_scatter(
-            x=own[name],
-            y=place[part] + offset,
+            x=points[name],
+            y=y[part] + offset,
             mode="markers",
             name=title,
             hovertext=hover,
             hoverinfo="text",
             marker={"size": 11 if name == "value" else 8, "color": colour}
             | ({} if name == "value" else {"symbol": "circle-open", "line": {"width": 2}}),
-            error_x=error_bars(own[name], low, high, colour, 2.5 if name == "value" else 1),
+            error_x=error_bars(points[name], low, high, colour, 2.5 if name == "value" else 1),
         )
     neutral = METRICS[metric].neutral(values)
     if math.isfinite(neutral):
         neutral_line(figure, neutral, METRICS[metric].reference_line)
-    ticks = {"tickmode": "array", "tickvals": place.tolist(), "ticktext": names}
+    ticks = {"tickmode": "array", "tickvals": y.tolist(), "ticktext": names}
     return figure.update_layout(
         height=int(MARGINS + 60 + 38 * max(len(rows), 3)),
         margin={"l": 10, "r": 20, "t": 34, "b": 90},
