@@ -132,11 +132,13 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     _confirm(bar, comparison, table, comparisons)
     if len(crossed := answer_views.cross_table(rows, model)):
         st.html(crossed.to_html(index=False, border=0, classes="cb-table"))
-    found = [(item.name, tuple(item.details.get(WARNINGS, ()))) for item in sets if item.name in names]
-    found += [(run.spec.model, tuple(each.text for each in content_of(workspace, run.spec))) for run in comparison.runs]
-    for line in sentence.named_notes([(name, texts) for name, texts in found if name == model]):
+    warnings = [(item.name, tuple(item.details.get(WARNINGS, ()))) for item in sets if item.name in names]
+    warnings += [
+        (run.spec.model, tuple(each.text for each in content_of(workspace, run.spec))) for run in comparison.runs
+    ]
+    for line in sentence.named_notes([(name, texts) for name, texts in warnings if name == model]):
         note(line)
-    of_others = sentence.named_notes([(model, ()), *((name, texts) for name, texts in found if name != model)])
+    of_others = sentence.named_notes([(model, ()), *((name, texts) for name, texts in warnings if name != model)])
     if others := ", ".join(item.name for item in tables_with(tables, attribute.name) if item.name != table.name):
         note(f"Labels: {table.name}. Not used: {others}.")
     read = ", ".join(item.name for item in references if item.hash == comparison.references)
@@ -162,8 +164,8 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         def chart(rows: pd.DataFrame):
             return interval_chart(rows, metric, attribute, pairs.letters, second, model, words(rows))
 
-        told = not trained.get(model) and "relative to" in text.headline  # what a verdict means, above
-        verdicts = sentence.verdicts_text(alike.compared, {} if told else trained)
+        verdict_explained = not trained.get(model) and "relative to" in text.headline  # what a verdict means, above
+        verdicts = sentence.verdicts_text(alike.compared, {} if verdict_explained else trained)
         marks = " ".join(
             filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(words(alike.compared))))
         )

@@ -320,8 +320,8 @@ def _table(bar: Bar, runs: dict[str, RunRow], name: str, against: str, listed: p
     select_row(key, selected)
 
     def pick() -> None:
-        if (place := selected_row(key)) is not None:
-            show_caption(page["image_id"].iloc[place], int(page["caption_index"].iloc[place]))
+        if (row := selected_row(key)) is not None:
+            show_caption(page["image_id"].iloc[row], int(page["caption_index"].iloc[row]))
 
     ends = "Longer bar: the classifier is surer of its guess."
     if len(attribute.values) == 2:

@@ -59,14 +59,14 @@ def change_tab(bar: Bar) -> None:
         draw_shown(cached.once(workspace, "change words", lambda: change_words(scope)), "change_words")
 
 
-def _scope(bar: Bar, found: list[Comparison], before: str, after: str, attribute: str) -> Scope:
+def _scope(bar: Bar, comparisons: list[Comparison], before: str, after: str, attribute: str) -> Scope:
     """The scope by one of these comparisons of both captioners, which the link names; if there are none, by none."""
     workspace, collection = bar.workspace, bar.collection
-    if not found:
+    if not comparisons:
         return pair_scope(workspace, collection, before, after, attribute)
     tables, human = bar.items("attributes"), {item.hash: item.name for item in bar.items("references")}
     options, choices = {}, {}
-    for item in found:
+    for item in comparisons:
         table = table_of(tables, attribute, item.runs[0].spec.labels) or table_with(tables, attribute)
         made = {"attacker": item.attacker, "table": table.name, "references": human.get(item.references, "")}
         parts = (
