@@ -239,8 +239,8 @@ def reproduce(
     ids = [spec.run_id for spec in chosen]
     of_slices = saved_slice_rows(workspace, collection, ids, set(bundle.rows["metric"]))
     made = pd.concat([workspace.results(ids), of_slices])
-    there, here = bundle.manifest.get("versions", {}), versions(networks=True)
-    changed = {name: (number, here.get(name, "none")) for name, number in there.items() if number != here.get(name)}
+    recorded, here = bundle.manifest.get("versions", {}), versions(networks=True)
+    changed = {name: (number, here.get(name, "none")) for name, number in recorded.items() if number != here.get(name)}
     return compared(bundle.rows, made, tolerance, tuple(dict.fromkeys(reasons)), changed)
 
 

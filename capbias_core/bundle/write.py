@@ -275,11 +275,11 @@ def _report(
     unplanned: Sequence[str],
     of_inputs: str,
 ) -> ReportParts:
-    said, elsewhere = None, []
+    first_answer, elsewhere = None, []
     for name, comparison in best.items():
         answered = headline(workspace, collection, workspace.results(list(comparison.run_ids)))  # also of other metrics
-        if said is None:
-            said = answered
+        if first_answer is None:
+            first_answer = answered
         elif answered:
             elsewhere.append(f"{name}: {answered.headline}")
     attributes = {attribute.name: attribute for attribute in map(attribute_of_run, runs)}
@@ -318,10 +318,10 @@ def _report(
             "which are found by content."
         )
     )
-    below = [said.support, said.details, said.warning, *elsewhere] if said else []
+    below = [first_answer.support, first_answer.details, first_answer.warning, *elsewhere] if first_answer else []
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
-        answer=(said.headline, " ".join(filter(None, below))) if said else ("", ""),
+        answer=(first_answer.headline, " ".join(filter(None, below))) if first_answer else ("", ""),
         tables=in_blocks(scores_table(rows, cell=report_cell)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,

@@ -243,17 +243,17 @@ def side_by_side(
         numbers = {name: row[name] * (100 / row["scale"]) for name in ("value", "spread", "ci_low", "ci_high")}
         return row | numbers | {"scale": 100, "metric": ""}
 
-    ours = measured[(measured["metric"] == metric) & (measured["attribute"] == attribute)]
-    ours = ours[ours["direction"].isin(["", "A->T"])]
+    measurements = measured[(measured["metric"] == metric) & (measured["attribute"] == attribute)]
+    measurements = measurements[measurements["direction"].isin(["", "A->T"])]
     titles = {CONSTANT: "constant"} | ({alignment_name(option): f"contextual, {option['name']}"} if option else {})
     rows: dict[tuple, dict[str, str]] = {}
-    for row in ours.to_dict("records"):
+    for row in measurements.to_dict("records"):
         if (title := titles.get(row["alignment"])) is not None:
             rows.setdefault((row["model"], row["encoder"]), {})[title] = value_text(hundredfold(row))
     beside: dict[str, dict[str, str]] = {}  # captioner (as a key) -> its printed values by column
-    theirs = printed[(printed["paper"] == "dbac") & (printed["attribute"] == attribute)]
-    theirs = theirs[(theirs["metric"] == COMPARED[metric][0]) & theirs["condition"].isin(list(PRINTED))]
-    for row in theirs.to_dict("records"):
+    published = printed[(printed["paper"] == "dbac") & (printed["attribute"] == attribute)]
+    published = published[(published["metric"] == COMPARED[metric][0]) & published["condition"].isin(list(PRINTED))]
+    for row in published.to_dict("records"):
         column = f"published, {PRINTED[row['condition']]}"
         beside.setdefault(name_key(row["model"]), {})[column] = f"{hundredfold(row)['value']:.1f}"
     table = pd.DataFrame(

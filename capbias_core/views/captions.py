@@ -187,11 +187,11 @@ def select_rows(
     written: the set as kept. Returns image_id and caption_index alone, with the index of `rows`: captions are many, and
     a page shows few. Raises CapbiasError for a regular expression that cannot be read, or takes too long.
     """
-    kept, query = np.ones(len(rows), dtype=bool), filters.query.strip()
+    selected, query = np.ones(len(rows), dtype=bool), filters.query.strip()
     if filters.group:
-        kept &= (rows["labelled"] == filters.group).to_numpy()
+        selected &= (rows["labelled"] == filters.group).to_numpy()
     if filters.word:
-        kept &= _with_word(rows["masked"], filters.word.lower().strip())
+        selected &= _with_word(rows["masked"], filters.word.lower().strip())
     if query:
         texts = written["caption"]
         if filters.pattern:
@@ -199,22 +199,22 @@ def select_rows(
             matches = within_seconds(SEARCH_SECONDS, "The regular expression", matching, texts, query)
         else:
             matches = texts.str.contains(query, case=False, regex=False)
-        kept &= np.asarray(matches, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()
+        selected &= np.asarray(matches, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()
     if filters.kind == WRONG:  # as the metric error
         labels = pd.Index(attribute.values).get_indexer(rows["labelled"])
         named = attribute.names_values
-        kept &= wrong_names(names_in(written_captions(rows, written), attribute), labels) if named else False
+        selected &= wrong_names(names_in(written_captions(rows, written), attribute), labels) if named else False
     elif filters.kind:
         sure, unsure = ("share", "other") if filters.kind == OWN else ("other", "share")
-        kept &= ((rows[sure] >= GIVES_AWAY) & (rows[unsure] <= 1 / len(attribute.values))).to_numpy()
+        selected &= ((rows[sure] >= GIVES_AWAY) & (rows[unsure] <= 1 / len(attribute.values))).to_numpy()
     if filters.images is not None:
-        kept &= rows["image_id"].isin(filters.images).to_numpy()
+        selected &= rows["image_id"].isin(filters.images).to_numpy()
     named = rows[["image_id", "caption_index"]]
     by_score = {f"bias score, {value} first": f"p{index}" for index, value in enumerate(attribute.values)}
     if order != DIFFERENCE and order not in by_score:
-        return named[kept].sort_values(["image_id", "caption_index"], kind="stable")
+        return named[selected].sort_values(["image_id", "caption_index"], kind="stable")
     falling = rows[by_score[order]] if order in by_score else rows["difference"].abs()
-    places = np.flatnonzero(kept)
+    places = np.flatnonzero(selected)
     return named.iloc[places[np.argsort(-falling.to_numpy()[places], kind="stable")]]  # what is missing comes last
 
 

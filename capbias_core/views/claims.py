@@ -499,8 +499,8 @@ def _rows_of(claim: Claim, printed: pd.DataFrame, paper: str, table: str) -> pd.
 def _verdicts(claim: Claim, rows: pd.DataFrame, measured: pd.DataFrame) -> Iterator[Verdict]:
     """rows: printed ones of one table and attribute."""
     models, encoders = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["encoder"]))
-    ours = _under_printed_names(claim, measured, rows)
-    first, known = rows.iloc[0], set(ours["encoder"])
+    matching = _under_printed_names(claim, measured, rows)
+    first, known = rows.iloc[0], set(matching["encoder"])
     for encoder in encoders[:1] if claim.together else encoders[1:] if claim.beside else encoders:
         judges = encoders if claim.together else [encoders[0], encoder] if claim.beside else [encoder]
 
@@ -518,8 +518,8 @@ def _verdicts(claim: Claim, rows: pd.DataFrame, measured: pd.DataFrame) -> Itera
         elif missing:
             answer = OPEN, f"no {listed(missing, 'or')} run yet"
         else:
-            decided, why = _decided(claim.checks(spans_by(ours, here), spans_by(ours, judges[:1]), models))
-            part = (ours.loc[ours["encoder"].isin(judges), "coverage"] == WITH_REFERENCES).any()
+            decided, why = _decided(claim.checks(spans_by(matching, here), spans_by(matching, judges[:1]), models))
+            part = (matching.loc[matching["encoder"].isin(judges), "coverage"] == WITH_REFERENCES).any()
             answer = decided, f"{why} (images with references)" if part else why
         about = first["paper"], first["table"], first["attribute"], encoder
         if claim.together:
@@ -564,7 +564,7 @@ def _beyond_constant(matching: pd.DataFrame, measured: pd.DataFrame) -> list[str
     for row in matching.to_dict("records"):
         more = rows.get((row["run_id"], row["direction"]))
         both = [row, more] if more else []
-        above, below = (all(one["ci_low"] > 0 for one in both), all(one["ci_high"] < 0 for one in both))
+        above, below = (all(score["ci_low"] > 0 for score in both), all(score["ci_high"] < 0 for score in both))
         verdicts.append(INCONCLUSIVE if not both or above == below else AMPLIFIES if above else REDUCES)
     return verdicts
 

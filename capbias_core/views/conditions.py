@@ -249,14 +249,14 @@ def condition_rows(
     rows = []
     for metric, direction in PANELS:
         measured = _of(results, (metric, direction))
-        alike = _alike(runs, set(measured["run_id"]))
-        if not alike:
+        comparable = _alike(runs, set(measured["run_id"]))
+        if not comparable:
             continue
-        neutral = METRICS[metric].neutral(len(alike[0].spec.attribute["values"]))
+        neutral = METRICS[metric].neutral(len(comparable[0].spec.attribute["values"]))
         original = sets[ORIGINAL].name if ORIGINAL in sets else ""
-        changes = _changes(workspace, alike, metric, direction, original, masked_sets(sets))
+        changes = _changes(workspace, comparable, metric, direction, original, masked_sets(sets))
         by_condition = {}
-        for row in measured[measured["run_id"].isin([run.run_id for run in alike])].to_dict("records"):
+        for row in measured[measured["run_id"].isin([run.run_id for run in comparable])].to_dict("records"):
             above = (row["value"] - neutral, row["ci_low"] - neutral, row["ci_high"] - neutral)
             differences = (*changes.get(row["model"], (math.nan,) * 4), *above)
             by_condition[names[row["model"]]] = row | dict(zip(DIFFERENCES, differences, strict=True))

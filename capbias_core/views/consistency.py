@@ -165,10 +165,10 @@ def alignment(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFra
         where = dict(zip(keys, key, strict=True)) | {"model": ""}
         people = human
         if people is None:  # what was printed beside the metric
-            alike = scored["metric"] == HUMAN
+            of_humans = scored["metric"] == HUMAN
             for column in (*TABLE, "condition"):
-                alike &= scored[column] == where[column]
-            people = _by_model(scored[alike])
+                of_humans &= scored[column] == where[column]
+            people = _by_model(scored[of_humans])
         if people.empty:
             continue
         scores, people = _by_model(group), people.copy()

@@ -74,9 +74,9 @@ def both_directions(
         raise unknown_name("metric in both directions", metric, known)
     name = metric or known[0]
     frame = directions(rows, name)
-    alike = frame[(frame[list(WAY)] == list(ways_measured(frame)[0])).all(axis=1)]
-    shown, text = directions_shown(alike, rows, name), directions_answer(alike, rows, name, attribute)
-    notes = (text.support, text.details, measured_otherwise(frame, alike), *shown.notes)
+    comparable = frame[(frame[list(WAY)] == list(ways_measured(frame)[0])).all(axis=1)]
+    shown, text = directions_shown(comparable, rows, name), directions_answer(comparable, rows, name, attribute)
+    notes = (text.support, text.details, measured_otherwise(frame, comparable), *shown.notes)
     return replace(shown, sentence=text.headline, notes=tuple(filter(None, notes)))
 
 
@@ -112,9 +112,9 @@ def stated(row: Mapping[str, Any], rows: pd.DataFrame, name: str) -> dict[str, t
     sign, all clear of 0. row: of `directions`. rows: results.
     """
     of_row = [rows[column] == row[column] for column in ("model", "attribute", "encoder")]
-    alike, signs = rows[np.logical_and.reduce([*of_row, variants_of(rows) == row["variant"]])], {}
+    matching, signs = rows[np.logical_and.reduce([*of_row, variants_of(rows) == row["variant"]])], {}
     for way in WAYS:
-        sign, of_way = _sign(row[f"{way}_low"], row[f"{way}_high"]), alike[alike["direction"] == way]
+        sign, of_way = _sign(row[f"{way}_low"], row[f"{way}_high"]), matching[matching["direction"] == way]
         variants, added = (
             of_way[of_way["metric"].isin(names)] for names in (VARIANTS.get(name, ()), [ADDED.get(name)])
         )
@@ -159,8 +159,10 @@ def beside(
     mine = mine[mine["encoder"].isin([encoder, ""])] if encoder else mine
     rows_by_key = {}
     for key in (*CONSTANT.get(measure, ()), *BESIDE):
-        alike = mine[(mine["metric"] == key[0]) & (mine["direction"] == key[1])].sort_values("seeds", ascending=False)
-        rows_by_key[key] = alike.iloc[0].to_dict() if len(alike) else None
+        of_metric = mine[(mine["metric"] == key[0]) & (mine["direction"] == key[1])].sort_values(
+            "seeds", ascending=False
+        )
+        rows_by_key[key] = of_metric.iloc[0].to_dict() if len(of_metric) else None
     return rows_by_key
 
 

@@ -113,9 +113,9 @@ def encoders_shown(
     able: those of encoders better than chance, which are judged and drawn; if there are none, all are drawn. values:
     how many the attribute has. grey: printed values beside.
     """
-    every, compared = rows_of(rows, series), rows_of(able, series)
-    drawn = compared if len(compared) else every  # an encoder no better than chance would stretch the axis
-    beside = every.iloc[:0] if grey is None else grey
+    all_rows, compared = rows_of(rows, series), rows_of(able, series)
+    drawn = compared if len(compared) else all_rows  # an encoder no better than chance would stretch the axis
+    beside = all_rows.iloc[:0] if grey is None else grey
     lines = f" Lines are intervals, {intervals_over(drawn)}." if (drawn["paper"] == "measured").any() else ""
     overlaid = " Grey: published values of captioners with the same name." if len(beside) else ""
     return Shown(
@@ -123,10 +123,10 @@ def encoders_shown(
         rows=result_columns(pd.concat([rows, variation(able), agreement(able)])),
         notes=(
             f"Colour and shape: encoder.{lines}{overlaid} {METRICS[series[0]].explanation}",
-            f"Value ± standard deviation over seeds [{intervals_over(every)}].",
-            *filter(None, (seeds_note(every), devices_note(every))),
+            f"Value ± standard deviation over seeds [{intervals_over(all_rows)}].",
+            *filter(None, (seeds_note(all_rows), devices_note(all_rows))),
         ),
-        table=encoders_table(every, sensitivity_of(workspace, compared, values)),
+        table=encoders_table(all_rows, sensitivity_of(workspace, compared, values)),
         chart=lambda: scores_by_encoder(drawn, beside, series, values),
     )
 
@@ -219,8 +219,8 @@ def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Co
 
     Of each captioner and attacker the run with most seeds counts; that of `chosen` first.
     """
-    alike = [item for item in found if _protocol(item) == _protocol(chosen)]
-    first = sorted(alike, key=lambda item: (item.attacker == chosen.attacker and item != chosen, -item.seeds))
+    comparable = [item for item in found if _protocol(item) == _protocol(chosen)]
+    first = sorted(comparable, key=lambda item: (item.attacker == chosen.attacker and item != chosen, -item.seeds))
     runs = {(run.spec.model, item.attacker): run.run_id for item in reversed(first) for run in item.runs}
     rows = workspace.results(list(runs.values()))
     rows = rows[comparison.learned(rows, {chosen.attribute.name: len(chosen.attribute.values)})]
@@ -504,9 +504,9 @@ def rank_chart(rows: pd.DataFrame, own: comparison.Sensitivity, values: int = BI
     # with a dot in its colour, since the lines end at one point.
     labels = []
     for column, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
-        for rank, alike in ranks.groupby(ranks.columns[column]):
-            for number_of, model in enumerate(alike.index):
-                dot = f'<span style="color:{looks[model].colour}">●</span> ' if len(alike) > 1 else ""
+        for rank, tied in ranks.groupby(ranks.columns[column]):
+            for number_of, model in enumerate(tied.index):
+                dot = f'<span style="color:{looks[model].colour}">●</span> ' if len(tied) > 1 else ""
                 where = {"x": names[column], "y": rank + number_of, "xanchor": anchor, "xshift": shift}
                 labels.append(where | {"text": f"{dot}{rank}  {escape(cut(str(model)))}", "showarrow": False})
     widest = charts.LETTER * min(charts.LONGEST_NAME + 1, max(len(str(model)) for model in ranks.index)) + 40

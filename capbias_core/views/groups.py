@@ -121,9 +121,9 @@ def cells_left_out(run: RunRow) -> int:
     return len({one for one, _ in pairs}) * len({other for _, other in pairs}) - len(pairs)
 
 
-def _share(counts: Counts, column: str, kept: np.ndarray | float = 1.0) -> Estimate:
+def _share(counts: Counts, column: str, weights: np.ndarray | float = 1.0) -> Estimate:
     """A column of the model's captions over captions, x100. kept: (rows,) booleans, the rows that count."""
-    columns = {name: counts.columns[name] * kept for name in (f"model {column}", "model captions")}
+    columns = {name: counts.columns[name] * weights for name in (f"model {column}", "model captions")}
     return Estimate.read(replace(counts, columns=columns), share, SCALE, (0, SCALE), share=True)
 
 

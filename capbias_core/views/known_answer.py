@@ -48,9 +48,9 @@ def known_answer(
 
 def known_shown(rows: pd.DataFrame) -> Shown:
     """Rows of `known_answers` as a view, followed by the paper's values."""
-    every = pd.concat([rows, printed_answers()], ignore_index=True)
+    all_rows = pd.concat([rows, printed_answers()], ignore_index=True)
     title = "Metrics of the synthetic sets beside what they tend to"
-    return shown_rows(title, every, known_sentence(rows), [known_basis(rows)], known_table(rows))
+    return shown_rows(title, all_rows, known_sentence(rows), [known_basis(rows)], known_table(rows))
 
 
 def known_truth(name: str, metric: str) -> float:

@@ -83,8 +83,8 @@ def _compared(
     parts = [("" if best else OTHER_SETTINGS, of_metric)]
     if best:
         pairs = ranking(workspace, list(comparison.runs), comparison.metric)
-        alike = like_with_like(workspace, of_metric, pairs)
-        letters, parts = pairs.letters, [("", alike.compared), (OTHER_IMAGES, alike.others)]
+        split = like_with_like(workspace, of_metric, pairs)
+        letters, parts = pairs.letters, [("", split.compared), (OTHER_IMAGES, split.others)]
     made = []
     for mark, part in parts:
         for row in part[part["model"].isin(names)].to_dict("records"):
@@ -213,7 +213,9 @@ def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataF
     table = []
     for name, of in rows.groupby("captioner", sort=False):
         by_attribute, first = {row["attribute"]: row for row in of.to_dict("records")}, of.iloc[0]
-        images = [f"{by_attribute[one][IMAGES]:,}" if one in by_attribute else "–" for one in attributes]
+        images = [
+            f"{by_attribute[attribute][IMAGES]:,}" if attribute in by_attribute else "–" for attribute in attributes
+        ]
         cells = {CAPTIONER: name}
         for attribute, metric in leading.items():
             row = by_attribute.get(attribute)

@@ -87,14 +87,14 @@ def keep_cuts(workspace: Workspace, collection: str, name: str, cuts: Sequence[i
         raise CapbiasError(f"The captions of {name} are cut already.", "Name the set that was cut.")
     if wrong := [words for words in cuts if not 0 <= words <= MOST]:
         raise CapbiasError(f"Captions are cut after 1 to {MOST} words, or 0 for the first sentence, not {wrong[0]}.")
-    whole, kept = workspace.frame(item.hash), []
+    whole, items = workspace.frame(item.hash), []
     for words in cuts:
         frame = cut(whole, words)
         if not frame["caption"].equals(whole["caption"]):
             details = item.details | {CUT: [name, words]}
             called = f"{name}, {cut_text(words)}"
-            kept.append(workspace.keep("captions", called, frame, collection, f"{name}, cut", details))
-    return kept
+            items.append(workspace.keep("captions", called, frame, collection, f"{name}, cut", details))
+    return items
 
 
 def cuts_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:

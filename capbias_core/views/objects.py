@@ -142,10 +142,10 @@ def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFram
     data = captions_of(job, CAPTION)
     if name not in data.objects:
         return pd.DataFrame(columns=["image_id", "names", "caption"])
-    kept = data.having(data.confidence[:, [data.objects.index(name)]].toarray().ravel() > 0)
-    values = [job.attribute.values[value] for value in kept.value]
-    images = [kept.images[image] for image in kept.image]
-    return pd.DataFrame({"image_id": images, "names": values, "caption": kept.captions})
+    with_object = data.having(data.confidence[:, [data.objects.index(name)]].toarray().ravel() > 0)
+    values = [job.attribute.values[value] for value in with_object.value]
+    images = [with_object.images[image] for image in with_object.image]
+    return pd.DataFrame({"image_id": images, "names": values, "caption": with_object.captions})
 
 
 def scored_runs(workspace: Workspace, collection: str, counted: RunSpec) -> dict[str, RunRow]:
@@ -330,8 +330,8 @@ def beside_rows(table: pd.DataFrame, attribute: Attribute, most: int = MOST) -> 
     one that goes most; at most so many, those with the largest difference. Then of how many objects they are."""
     index = len(attribute.values) - 1
     enough = table[(table["captions"] >= ENOUGH) & table[f"human_share{index}"].notna()]
-    kept = by_difference(enough)[:most]
-    return kept.loc[_difference(kept, index).sort_values(kind="stable").index], len(enough)
+    largest = by_difference(enough)[:most]
+    return largest.loc[_difference(largest, index).sort_values(kind="stable").index], len(enough)
 
 
 def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: int = MOST):

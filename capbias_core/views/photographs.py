@@ -48,11 +48,11 @@ def masked_folders(
 ) -> dict[str, Item]:
     """By condition a stored folder of masked photographs: that of its caption set, if known, else the newest. sets:
     caption sets by condition."""
-    kept = workspace.items(PHOTOGRAPHS, collection)
-    folders = {item.details.get("condition", ORIGINAL): item for item in kept}
+    items = workspace.items(PHOTOGRAPHS, collection)
+    folders = {item.details.get("condition", ORIGINAL): item for item in items}
     for condition, item in sets.items():
         read = item.details.get(MADE_BY, {}).get("photographs", {})
-        same = [folder for folder in kept if (folder.name, folder.hash) == (read.get("name"), read.get("item"))]
+        same = [folder for folder in items if (folder.name, folder.hash) == (read.get("name"), read.get("item"))]
         folders |= {condition: same[0]} if same else {}
     return {condition: folders[condition] for condition in CONDITIONS if condition in folders and condition != ORIGINAL}
 

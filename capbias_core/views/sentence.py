@@ -263,14 +263,14 @@ def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
         for line in lines:
             by_pattern.setdefault(NUMBER.sub("#", line), {}).setdefault(line, set()).add(model)
     named = []
-    for alike in by_pattern.values():
-        columns = zip(*map(NUMBER.findall, alike), strict=True)
+    for captioners_of in by_pattern.values():
+        columns = zip(*map(NUMBER.findall, captioners_of), strict=True)
         spans = [
             sorted(set(numbers), key=lambda text: float(text.replace(",", "").replace("−", "-"))) for numbers in columns
         ]
         texts = iter(span[0] if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans)
-        line = NUMBER.sub(lambda _, texts=texts: next(texts), next(iter(alike)))
-        models = set().union(*alike.values())
+        line = NUMBER.sub(lambda _, texts=texts: next(texts), next(iter(captioners_of)))
+        models = set().union(*captioners_of.values())
         named.append(line if models == all_models else f"{', '.join(sorted(models))}: {line}")
     return named
 
@@ -517,8 +517,8 @@ def contradicted(rows: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     rows = rows[rows["metric"].isin(list(dbac.VARIANTS))]
     rows = rows.assign(side=interval_side(rows["ci_low"], rows["ci_high"]))
     rows = rows[rows["side"] != 0]
-    alike = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
-    for (model, direction, *_), clear in rows.groupby(alike, sort=False):
+    keys = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
+    for (model, direction, *_), clear in rows.groupby(keys, sort=False):
         if clear["side"].nunique() > 1:
             conflicts[model, direction] = rows[(rows["model"] == model) & (rows["direction"] == direction)]
     return conflicts

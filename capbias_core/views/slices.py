@@ -146,10 +146,10 @@ class _Sliced:
         return [metric.name for each in self.evidence for metric in each.metrics]
 
     def rows(self, captioner: str, least: int) -> Iterator[dict[str, Any]]:
-        for one, members in self.members.items():
+        for slice_, members in self.members.items():
             size = len(members.inside & self.labelled)
             share = 100 * size / max(1, len(members.known & self.labelled))
-            about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
+            about = {"captioner": captioner, "slice": slice_.title, "rule": slice_.rule}
             for each in self.evidence:
                 results = slice_numbers(each.metrics, each.counts, members, self.attribute.values, least)
                 for name, numbers in results.items():
@@ -158,7 +158,7 @@ class _Sliced:
 
 def _save(scope: Scope, by_captioner: Mapping[str, _Sliced], name: str) -> None:
     """Keeps the one slice that was found. Raises CapbiasError if there are several."""
-    rules = {one.rule: one for sliced in by_captioner.values() for one in sliced.members}
+    rules = {slice_.rule: slice_ for sliced in by_captioner.values() for slice_ in sliced.members}
     if len(rules) != 1:
         raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
     keep_slice(scope.workspace, scope.collection, next(iter(rules.values())), name)
@@ -178,10 +178,10 @@ def saved_slice_rows(
     for comparison in best_comparisons(comparisons(workspace, collection), run_ids).values() if saved else ():
         for run in comparison.runs:
             scope = Scope(workspace, collection, comparison, (run.spec.model,))
-            rules = [one.rule for one in saved if can_read(slice_sources(scope, run), one)]
+            rules = [slice_.rule for slice_ in saved if can_read(slice_sources(scope, run), slice_)]
             of_run = slices(scope, rules=rules).rows.to_dict("records") if rules else []
-            slice_rows = [one for row in of_run for one in _as_results(row, comparison, run)]
-            results += [one.row() for one in slice_rows if one.metric in metrics]
+            slice_rows = [result for row in of_run for result in _as_results(row, comparison, run)]
+            results += [result.row() for result in slice_rows if result.metric in metrics]
     return pd.DataFrame(results, columns=list(RESULT_COLUMNS))
 
 
@@ -192,9 +192,9 @@ def saved_slice_inputs(workspace: Workspace, collection: str, run_ids: Collectio
         for run in comparison.runs:
             sources = slice_sources(Scope(workspace, collection, comparison, (run.spec.model,)), run)
             for item in workspace.items(SLICES, collection):
-                one = Slice.parse(item.details[RULE])
-                if can_read(sources, one):
-                    read |= {item.hash} | sources.tables(one)
+                slice_ = Slice.parse(item.details[RULE])
+                if can_read(sources, slice_):
+                    read |= {item.hash} | sources.tables(slice_)
     return read
 
 
@@ -280,14 +280,14 @@ def _of_captioner(
     labelled = frozenset(guesses.images)
     given = [Slice.parse(f"{OBJECT}:{name}") for name in objects]
     given += [Slice.parse(f"{WORDS}:{some}") for some in words]
-    given += [one for name in columns for one in _values(sources, name, labelled)]
+    given += [slice_ for name in columns for slice_ in _values(sources, name, labelled)]
     given += [Slice.parse(f"{SEARCH}:{text}") for text in searches]
     given += [Slice.parse(rule) for rule in rules]
     if not given:
         given = [*default_slices(sources, attribute, labelled), *saved_slices(workspace, scope.collection)]
-    saved = {one.rule: one for one in saved_slices(workspace, scope.collection)}
-    given = [saved.get(one.rule, one) for one in given]
-    members = {one: sources.members(one) for one in dict.fromkeys(given)}
+    saved = {slice_.rule: slice_ for slice_ in saved_slices(workspace, scope.collection)}
+    given = [saved.get(slice_.rule, slice_) for slice_ in given]
+    members = {slice_: sources.members(slice_) for slice_ in dict.fromkeys(given)}
     return _Sliced(attribute, sources, members, evidence, labelled, lacking)
 
 
@@ -329,9 +329,9 @@ def slice_numbers(
     their columns. values: of the attribute. least: as of `slices`."""
     inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
     sides = inside, known & ~inside
-    there = np.zeros(len(counts.images), dtype=bool)
-    there[counts.image] = True
-    sizes = [int((side & there).sum()) for side in sides]
+    counted_images = np.zeros(len(counts.images), dtype=bool)
+    counted_images[counts.image] = True
+    sizes = [int((side & counted_images).sum()) for side in sides]
     seeds = [(counts.held_out & side).sum(axis=1) for side in sides] if counts.seeds else []
     reason = ""
     for size, where in zip(sizes, ("in the slice", "outside it"), strict=True):
@@ -352,25 +352,25 @@ def slice_numbers(
     parts = [_restricted(metrics, counts, side, values) for side in sides]
     numbers = {}
     for metric in metrics:
-        one, other = (part[metric.name, ""] for part in parts)
-        value, rest = _ends("value", one), _ends("rest", other)
-        compare = _by_seed(metric, one, other) if counts.seeds else _by_share(value, rest, counts, metric, sides)
+        in_slice, outside = (part[metric.name, ""] for part in parts)
+        value, rest = _ends("value", in_slice), _ends("rest", outside)
+        compare = _by_seed(metric, in_slice, outside) if counts.seeds else _by_share(value, rest, counts, metric, sides)
         untested = {"p": math.nan} if min(sizes) < LEAST_IMAGES else {}
         numbers[metric.name] = about | value | rest | compare | untested | shares | {"reason": ""}
     return numbers
 
 
 def _restricted(
-    metrics: Sequence[Metric], counts: Counts, kept: np.ndarray, values: Sequence[str]
+    metrics: Sequence[Metric], counts: Counts, inside: np.ndarray, values: Sequence[str]
 ) -> dict[tuple[str, str], Estimate]:
-    """The estimates on some images. kept: (n_images,) booleans.
+    """The estimates on some images. inside: (n_images,) booleans.
 
     Other images count as 0 and stay: in the interval with refits, test images over training images are those of the
     whole run. Each seed tests the same share of a slice as of all images, so a small slice is no more certain for being
     small beside the training images.
     """
     reads = {name for metric in metrics for name in metric.reads}
-    columns = {name: counts.columns[name] * kept[counts.image] for name in counts.columns if name in reads}
+    columns = {name: counts.columns[name] * inside[counts.image] for name in counts.columns if name in reads}
     return estimates_of(metrics, replace(counts, columns=columns), values)
 
 
@@ -428,7 +428,7 @@ def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _what(sliced: _Sliced, asked: bool) -> str:
     """What the slices of a sentence are: `the 10 most frequent objects`."""
-    named = [one for one in sliced.members if one.name]
+    named = [slice_ for slice_ in sliced.members if slice_.name]
     number = len(sliced.members) - len(named)
     if asked or not number:
         return f"the {counted(len(sliced.members), 'slice')}"
@@ -511,9 +511,9 @@ def _notes(
         yield say("slices.no_verdict", balance=balance, length="" if equal else say("slices.length"))
     else:
         yield balance
-    if saved := [f"{one.name} ({one.rule})" for one in first.members if one.name]:
+    if saved := [f"{slice_.name} ({slice_.rule})" for slice_ in first.members if slice_.name]:
         yield f"Saved slices: {', '.join(saved)}."
-    kinds = {one.kind for sliced in by_captioner.values() for one in sliced.members}
+    kinds = {slice_.kind for sliced in by_captioner.values() for slice_ in sliced.members}
     if OBJECT in kinds:
         unknown = len(first.labelled - first.sources.annotated)
         lost = say("slices.objects_lost", images=counted(unknown, "image")) if unknown else ""
@@ -540,13 +540,13 @@ def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         each = f" ({first['n_per_seed']:.0f})" if pd.notna(first["n_per_seed"]) else ""
         row["n"] = f"{first['n']:,}{each}"
         for name in order:
-            one = by_metric.loc[name]
-            reason = one["reason"].rpartition(", ")[2]  # n is in the row
-            row[name] = reason or with_interval(one["value"], one["value_low"], one["value_high"])
+            result = by_metric.loc[name]
+            reason = result["reason"].rpartition(", ")[2]  # n is in the row
+            row[name] = reason or with_interval(result["value"], result["value_low"], result["value_high"])
             if name == metric:
-                difference = with_interval(one["difference"], one["difference_low"], one["difference_high"])
-                row["minus others"] = "" if one["reason"] else difference
-                row["p (Holm)"] = "" if one["reason"] else _p_text(one["p_holm"])
+                difference = with_interval(result["difference"], result["difference_low"], result["difference_high"])
+                row["minus others"] = "" if result["reason"] else difference
+                row["p (Holm)"] = "" if result["reason"] else _p_text(result["p_holm"])
         row |= {name.removeprefix("share_"): f"{first[name]:.0f}%" for name in shares[:1] if len(shares) == 2}
         table.append(row)
     return pd.DataFrame(table)
@@ -569,8 +569,8 @@ def _images(by_captioner: Mapping[str, _Sliced]) -> Shown:
     for captioner, sliced in by_captioner.items():
         counts = sliced.evidence[0].counts
         times = dict(zip(counts.images, counts.held_out.sum(axis=0).tolist(), strict=True))
-        for one, members in sliced.members.items():
-            about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
+        for slice_, members in sliced.members.items():
+            about = {"captioner": captioner, "slice": slice_.title, "rule": slice_.rule}
             rows += [
                 about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & sliced.labelled)
             ]

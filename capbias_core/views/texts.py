@@ -261,11 +261,13 @@ def text_keywords(
     tokens = Tokens.of(texts)
     column = {word: code for code, word in enumerate(tokens.words)}
     words = content_words(tokens, _words_of_people(attribute), among=None)
-    there = csr_array(tokens.matrix())[:, [column[word] for word in words]].tocoo()
+    occurrences = csr_array(tokens.matrix())[:, [column[word] for word in words]].tocoo()
     vectors = encode([*texts, *words])
     of_texts, of_words = vectors[: len(texts)], vectors[len(texts) :]
-    cosine = (of_texts[there.row] * of_words[there.col]).sum(axis=1)
-    table = pd.DataFrame({"text": there.row, "keyword": [words[code] for code in there.col], "similarity": cosine})
+    cosine = (of_texts[occurrences.row] * of_words[occurrences.col]).sum(axis=1)
+    table = pd.DataFrame(
+        {"text": occurrences.row, "keyword": [words[code] for code in occurrences.col], "similarity": cosine}
+    )
     table = table.sort_values(["text", "similarity", "keyword"], ascending=[True, False, True])
     table = table.groupby("text").head(most).reset_index(drop=True)
     if word_probability is None or table.empty:

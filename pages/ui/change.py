@@ -27,12 +27,12 @@ def change_tab(bar: Bar) -> None:
     workspace, collection = bar.workspace, bar.collection
     attribute = bar.attribute(attribute_names(tables))
     measured = [item for item in cached.compared(workspace, collection) if item.attribute.name == attribute]
-    alike = [run.spec.model for run in measured[0].runs] if measured else []
-    first, second = [*sorted(alike, key=sets.index), *originals(bar.items("captions")), *sets][:2]
+    models = [run.spec.model for run in measured[0].runs] if measured else []
+    first, second = [*sorted(models, key=sets.index), *originals(bar.items("captions")), *sets][:2]
     pair = st.container(horizontal=True)
     before = view.selectbox(pair, "Before", sets, default=first, key="before", missing="the captioner")
     others = [name for name in sets if name != before]
-    second = second if second in others else next((name for name in alike if name in others), others[0])
+    second = second if second in others else next((name for name in models if name in others), others[0])
     after = view.selectbox(pair, "After", others, default=second, key="after", missing="the captioner")
     with errors():
         scope = _scope(

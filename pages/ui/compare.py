@@ -58,8 +58,8 @@ def compare(bar: Bar, runs: dict[str, RunRow], human: set[str]) -> None:
     )
     page = listed[(number - 1) * PAGE : number * PAGE]
     image = images or page["image_id"].iloc[0]
-    every = _disagreements(bar.folder, tuple(run.run_id for run in chosen.values()))
-    of_image = every[every["image_id"] == image]
+    disagreements = _disagreements(bar.folder, tuple(run.run_id for run in chosen.values()))
+    of_image = disagreements[disagreements["image_id"] == image]
     st.header(f"Image {image}" if image.isalnum() else "The image")
     if of_image.empty:
         note(f"Image {image} has no scored caption of {', '.join(names)}.")

@@ -367,11 +367,11 @@ def _other_settings(bar: Bar, request: Question, specs: list[RunSpec]) -> None:
     done = _finished(bar, of_lic)
     missing = {spec.model for spec in of_lic} - {spec.model for spec in of_lic if spec.run_id in done}
     settings: dict[tuple[str, int], list[str]] = {}  # attacker and seeds -> captioners, each by its best comparison
-    alike = request.attribute, max(spec.references for spec in of_lic), CONSTANT
+    settings_of_table = request.attribute, max(spec.references for spec in of_lic), CONSTANT
     work = partial(comparisons, workspace, bar.collection)
     for comparison in cached.of_collection(workspace, bar.collection, "all compared", work):
         first = comparison.runs[0].spec
-        if (comparison.attribute.name, comparison.references, comparison.alignment) != alike:
+        if (comparison.attribute.name, comparison.references, comparison.alignment) != settings_of_table:
             continue
         if (first.labels, first.merge_masks) != (of_lic[0].labels, of_lic[0].merge_masks):
             continue
@@ -514,20 +514,20 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
     attribute = bar.workspace.get_run(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(bar.folder, tuple(shown["run_id"]), metric, direction)
     second = sentence.second_dots(rows[rows["run_id"].isin(shown["run_id"])], metric)
-    alike = once("alike", lambda: like_with_like(bar.workspace, shown, pairs))
-    drawn, of = alike.compared, attribute_from(attribute)
+    split = once("alike", lambda: like_with_like(bar.workspace, shown, pairs))
+    drawn, of = split.compared, attribute_from(attribute)
     figure = once("chart", lambda: interval_chart(drawn, metric, of, pairs.letters, second))
     draw_chart(
         figure,
         key="chart_figure",
         alt=f"{chosen} of each captioner",
         notes=f"{registry.METRICS[metric].explanation} {sentence.BY_HUMAN if second else ''} "
-        f"{alike.shared_text} {sentence.told_apart(pairs)}",
+        f"{split.shared_text} {sentence.told_apart(pairs)}",
         headline=f"{chosen} of each captioner ({attribute['name']})",
         legend=present.marks(bool(second), pairs),
     )
-    if len(alike.others):
-        others = [f"{row['model']} {sentence.interval(row)} ({row['n']:,})" for _, row in alike.others.iterrows()]
+    if len(split.others):
+        others = [f"{row['model']} {sentence.interval(row)} ({row['n']:,})" for _, row in split.others.iterrows()]
         note(f"Measured on different images (number), so not in the chart: {'; '.join(others)}.")
     if pairs.pairs:
         with st.expander(f"Pairwise comparisons of {chosen}"):

@@ -114,8 +114,8 @@ def stop() -> NoReturn:
 def _write() -> None:
     memory = _memory()
     before = {key: st.query_params.get_all(key) for key in st.query_params}
-    kept = {key: texts for key, texts in before.items() if key not in memory.written}
-    after = {key: texts for key, texts in (kept | memory.to_write).items() if texts}
+    unchanged = {key: texts for key, texts in before.items() if key not in memory.written}
+    after = {key: texts for key, texts in (unchanged | memory.to_write).items() if texts}
     if after != before:
         st.query_params.from_dict(after)
     memory.written = {key: texts for key, texts in memory.to_write.items() if texts}
@@ -401,7 +401,7 @@ def _control(
     # Until another option is chosen, the address keeps an option that is not here, and a line names it.
     if value != (default if linked is UNFIT else linked):
         memory.missing.discard(key)
-    if not (kept := key in memory.missing):
+    if not (is_missing := key in memory.missing):
         unfit_elsewhere = key in memory.defaults and isinstance(elsewhere, str) and elsewhere in unfit
         unknown = [elsewhere] if unfit_elsewhere else []
     no_collection = memory.to_write.get("collection", []) != memory.drawn.get("collection", [])
@@ -420,7 +420,7 @@ def _control(
     memory.drawn[key] = texts
     unsettled = by_nobody and memory.arriving and scope in (COLLECTION, TAB)
     left_out = chosen == default if default_by == FIXED else unsettled
-    memory.to_write[key] = in_address if kept else [] if left_out else texts
+    memory.to_write[key] = in_address if is_missing else [] if left_out else texts
     if not memory.whole_run:
         _write()
     return chosen
