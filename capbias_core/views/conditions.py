@@ -495,7 +495,7 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
 
 
 def _line(line: pd.DataFrame, conditions: list[str], index: int, legend: dict[str, int]):
-    """The values of one captioner and attribute (number `place`) over conditions. legend: names that it has already."""
+    """The values of one captioner and attribute (number `index`) over conditions. legend: names that it has already."""
     line = line.assign(at=line["masked"].map(conditions.index)).sort_values("at")
     gaps = line[line["at"].diff() > 1]  # the line ends at a condition without a value
     gaps = gaps.assign(at=gaps["at"] - 0.5, value=math.nan, ci_low=math.nan, ci_high=math.nan)

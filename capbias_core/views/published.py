@@ -127,8 +127,8 @@ def as_measured(row: dict) -> dict:
     the paper states outside its table.
 
     >>> row = {"paper": "dbac", "metric": "BA", "direction": "T->A", "condition": "partial_masked", "encoder": ""}
-    >>> own = as_measured(row)
-    >>> own["metric"], own["direction"], own["masked"], own["alignment"]
+    >>> renamed = as_measured(row)
+    >>> renamed["metric"], renamed["direction"], renamed["masked"], renamed["alignment"]
     ('DBA_G', '', 'part', '')
     """
     if row["paper"] == GENDER_SCORE:
