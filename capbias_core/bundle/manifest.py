@@ -173,7 +173,7 @@ def _misfit(value: Any, shape: Any, path: str) -> str:
             elif key == name:
                 return f"{path}.{name}"
     elif isinstance(shape, tuple):
-        return "" if any(not _misfit(value, one, "x") for one in shape) else path
+        return "" if any(not _misfit(value, alternative, "x") for alternative in shape) else path
     elif isinstance(shape, re.Pattern):
         return "" if isinstance(value, str) and shape.fullmatch(value) else path
     elif isinstance(shape, type):

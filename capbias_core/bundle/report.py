@@ -224,7 +224,10 @@ def page_charts(workspace: Workspace, collection: str, rows: pd.DataFrame, runs:
                 note = f"Lines are intervals, {intervals_over(series)}. {METRICS[key[0]].explanation}"
                 yield Chart(f"{named(key)} by encoder and captioner ({name})", figure, note)
         of_attribute = rows[rows["attribute"] == name]
-        attackers, among = [own for own in dict.fromkeys(of_attribute["encoder"]) if own], set(of_attribute["run_id"])
+        attackers, among = (
+            [encoder for encoder in dict.fromkeys(of_attribute["encoder"]) if encoder],
+            set(of_attribute["run_id"]),
+        )
         for captioner, sets in all_sets(workspace, collection).items():
             for attacker in attackers if len(sets) > 1 else ():
                 by_condition = condition_rows(workspace, collection, captioner, name, attacker, among=among)

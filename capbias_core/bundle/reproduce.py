@@ -153,12 +153,12 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
         )
     wanted = {item["content"]: item for item in bundle.items if item["content"]}
     wanted = {content: item for content, item in wanted.items() if content not in bundle.frames}
-    found: dict[str, pd.DataFrame] = {}
+    frames: dict[str, pd.DataFrame] = {}
     # The second time, image IDs are joined to those of the tables that were found, as they were at the import.
     for join in (False, True):
         images: dict[str, frozenset[str]] = {}
         for item in bundle.items if join else ():
-            frame = (bundle.frames | found).get(item["content"])
+            frame = (bundle.frames | frames).get(item["content"])
             if frame is not None and "image_id" in frame:
                 images[item["kind"]] = images.get(item["kind"], frozenset()) | frozenset(frame["image_id"])
         for file in files:
@@ -169,20 +169,20 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
                 if frame is not None and digest in wanted:
                     item = wanted.pop(digest)
                     tell(f"{file.name}: {kind_name(item['kind'])} {item['name']}")
-                    found[digest] = frame
+                    frames[digest] = frame
     for item in [item for item in wanted.values() if DERIVED in item["details"]]:
-        frame = _derived(item, bundle, found)
+        frame = _derived(item, bundle, frames)
         if frame is not None and content_hash(frame) == item["content"]:
             tell(f"{item['kind']} {item['name']}: derived from the human captions")
-            found[item["content"]] = frame
-    return found
+            frames[item["content"]] = frame
+    return frames
 
 
-def _derived(item: dict[str, Any], bundle: Bundle, found: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
+def _derived(item: dict[str, Any], bundle: Bundle, frames: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
     made = item["details"][DERIVED]
     human = (other for other in bundle.items if other["kind"] == "references")
     content = next((other["content"] for other in human if other["hash"] == made["references"]), "")
-    frame = (bundle.frames | found).get(content)
+    frame = (bundle.frames | frames).get(content)
     (entry,) = item["details"]["attributes"].values()
     rule = Derivation(tuple(made["precedence"]), made.get("at_least", 1), made.get("both", "precedence"))
     attribute = replace(attribute_from(entry["attribute"]), derived=rule)
@@ -239,8 +239,8 @@ def reproduce(
     ids = [spec.run_id for spec in chosen]
     of_slices = saved_slice_rows(workspace, collection, ids, set(bundle.rows["metric"]))
     made = pd.concat([workspace.results(ids), of_slices])
-    there, here = bundle.manifest.get("versions", {}), versions(networks=True)
-    changed = {name: (number, here.get(name, "none")) for name, number in there.items() if number != here.get(name)}
+    recorded, here = bundle.manifest.get("versions", {}), versions(networks=True)
+    changed = {name: (number, here.get(name, "none")) for name, number in recorded.items() if number != here.get(name)}
     return compared(bundle.rows, made, tolerance, tuple(dict.fromkeys(reasons)), changed)
 
 

@@ -156,15 +156,17 @@ def _files(
         "items": entries,
     }
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    found = comparisons(workspace, collection)
-    best = best_comparisons([own for own in found if own.metric in set(rows["metric"])], ids)
+    all_comparisons = comparisons(workspace, collection)
+    best = best_comparisons(
+        [comparison for comparison in all_comparisons if comparison.metric in set(rows["metric"])], ids
+    )
     views = dict(_views(workspace, collection, ids, best, words=data or bool(inputs)))
     charts = []
     if installed("plotly"):
         charts = _charts(workspace, rows)
         charts += [Chart(shown.title, shown.chart()) for shown in views.values() if shown.chart]
         charts += page_charts(workspace, collection, rows, runs)
-    rows = with_letters(workspace, rows, found, ids)
+    rows = with_letters(workspace, rows, all_comparisons, ids)
     parts = _report(workspace, collection, rows, runs, best, charts, views, manifest, written, unplanned, inputs)
     files["rows.csv"] = to_csv(pd.concat([rows, of_slices]))
     files[REPORT] = report_html(parts)
@@ -273,19 +275,22 @@ def _report(
     unplanned: Sequence[str],
     of_inputs: str,
 ) -> ReportParts:
-    said, elsewhere = None, []
-    for name, own in best.items():
-        answered = headline(workspace, collection, workspace.results(list(own.run_ids)))  # also of other metrics
-        if said is None:
-            said = answered
+    first_answer, elsewhere = None, []
+    for name, comparison in best.items():
+        answered = headline(workspace, collection, workspace.results(list(comparison.run_ids)))  # also of other metrics
+        if first_answer is None:
+            first_answer = answered
         elif answered:
             elsewhere.append(f"{name}: {answered.headline}")
-    attributes = {own.name: own for own in map(attribute_of_run, runs)}
+    attributes = {attribute.name: attribute for attribute in map(attribute_of_run, runs)}
     told_by = " or ".join(dict.fromkeys(shown_letters(rows)["metric"]))
     share = f" Captioners with the same letter do not differ significantly by {told_by}." if told_by else ""
     notes = named_notes([(run.spec.model, run.notes) for run in runs])
-    notes += [unlearned_note(rows, {name: len(own.values) for name, own in attributes.items()}), variants_warning(rows)]
-    notes += [own.note for own in attributes.values()]
+    notes += [
+        unlearned_note(rows, {name: len(attribute.values) for name, attribute in attributes.items()}),
+        variants_warning(rows),
+    ]
+    notes += [attribute.note for attribute in attributes.values()]
     if unplanned:
         lost = {(run.spec.measure, run.spec.model) for run in runs if run.run_id in set(unplanned)}
         named = ", ".join(sorted(f"{measure} of {model}" for measure, model in lost))
@@ -294,17 +299,17 @@ def _report(
     if not installed("plotly"):
         notes.append(f"Charts are left out. {missing_extra(['plotly'], 'A chart')}")
     groups = gap_table(rows, report_cell)
-    inputs = pd.DataFrame([{name: own[name] for name in ("kind", "name", "rows", "images", "hash")} for own in items])
+    inputs = pd.DataFrame([{name: item[name] for name in ("kind", "name", "rows", "images", "hash")} for item in items])
     about = {
-        "attribute": ", ".join(own.title for own in attributes.values()),
-        "attacker": ", ".join(dict.fromkeys(own for own in rows["encoder"] if own)) or "none",
+        "attribute": ", ".join(attribute.title for attribute in attributes.values()),
+        "attacker": ", ".join(dict.fromkeys(encoder for encoder in rows["encoder"] if encoder)) or "none",
         "rows": f"{len(rows):,}",
         "method": "; ".join(dict.fromkeys(rows["method"])),
         "made": manifest["made"],
-        "with": ", ".join(f"{name} {own}" for name, own in manifest["versions"].items()),
-        "measures": ", ".join(f"{name} version {own}" for name, own in manifest["measures"].items()),
+        "with": ", ".join(f"{name} {number}" for name, number in manifest["versions"].items()),
+        "measures": ", ".join(f"{name} version {number}" for name, number in manifest["measures"].items()),
     }
-    with_data = any(own["file"] for own in items)
+    with_data = any(item["file"] for item in items)
     files = of_inputs or (
         "The inputs are in this bundle."
         if with_data
@@ -313,15 +318,15 @@ def _report(
             "which are found by content."
         )
     )
-    below = [said.support, said.details, said.warning, *elsewhere] if said else []
+    below = [first_answer.support, first_answer.details, first_answer.warning, *elsewhere] if first_answer else []
     parts = ReportParts(
         title=f"{collection}: societal bias in image captions",
-        answer=(said.headline, " ".join(filter(None, below))) if said else ("", ""),
+        answer=(first_answer.headline, " ".join(filter(None, below))) if first_answer else ("", ""),
         tables=in_blocks(scores_table(rows, cell=report_cell)),
         table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
         charts=charts,
         views=views,
-        notes=[own for own in notes if own],
+        notes=[note for note in notes if note],
         about=about,
         groups=groups,
         groups_note=READING,

@@ -94,7 +94,9 @@ def _help(about: Option, default: Any) -> str:
     notes = [about.bounds] if about.bounds and about.bounds != COUNTED else []
     if default not in (None, False, (), "") and "default" not in about.help:
         values = default if isinstance(default, tuple) else (default,)
-        notes.append(f"default: {' '.join(f'{one:g}' if isinstance(one, float) else str(one) for one in values)}")
+        notes.append(
+            f"default: {' '.join(f'{value:g}' if isinstance(value, float) else str(value) for value in values)}"
+        )
     return about.help + (f" ({'; '.join(notes)})" if notes else "")
 
 

@@ -59,7 +59,7 @@ def derive_labels(
     folder = own_folder(workspace)
     rule = derivable(attribute, folder)
     if rule is None:
-        known = ", ".join(key for key, one in known_attributes(folder).items() if one.derived)
+        known = ", ".join(key for key, attribute in known_attributes(folder).items() if attribute.derived)
         raise CapbiasError(
             f"The attribute {attribute!r} has no rule to derive it.", f"Name {known}, or a TOML file with [derived]."
         )

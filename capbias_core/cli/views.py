@@ -86,9 +86,9 @@ class OfWorkspace:
 
 def view_command(name: str, view: View) -> App:
     """The subcommand of a view."""
-    of_scope, own = choices_in(scope), choices_in(view.answer)
+    of_scope, of_view = choices_in(scope), choices_in(view.answer)
     choices = [(choice, of_scope, INPUTS) for choice in view.scoped] + [
-        (choice, own, CHOICES) for choice in own.about()
+        (choice, of_view, CHOICES) for choice in of_view.about()
     ]
     choices += choices_of_measures(view.measures, left_out=("objects_from",))
     chosen = flags_class(choices, *(() if view.reads == FILES else (OfWorkspace,)))
@@ -111,13 +111,13 @@ def view_command(name: str, view: View) -> App:
 
 def answered(view: View, flags: Any) -> tuple[int, Shown | None]:
     """The exit code, and what a view shows with these flags; None if runs failed without which it shows nothing."""
-    of_scope, own, chosen, codes = choices_in(scope), choices_in(view.answer), given(flags), [DONE]
+    of_scope, of_view, chosen, codes = choices_in(scope), choices_in(view.answer), given(flags), [DONE]
     folder, collection = chosen.pop("workspace", None), chosen.get("collection")
     store = opened(folder) if folder or collection else MemoryWorkspace()
     if collection:
         known_collection(store, collection)
     scoped = {name: of_scope.checked(name, chosen.pop(name)) for name in view.scoped if name in chosen}
-    choices = {name: own.checked(name, chosen.pop(name)) for name in own.about() if name in chosen}
+    choices = {name: of_view.checked(name, chosen.pop(name)) for name in of_view.about() if name in chosen}
 
     def run(specs: Sequence[RunSpec], collection: str) -> None:
         codes.append(outcome(run_all(store, specs, collection)))
@@ -156,8 +156,8 @@ def pair(flags: PairFlags, names: Sequence[str], metrics: Sequence[str]) -> Scop
     given = {"references": flags.references or None, "attacker": [flags.attacker] if flags.attacker else None}
     store, resolved = inputs(flags, flags.question(tuple(names), metrics=metrics, **given))
     if len(resolved.captions) != 2:
-        found = ", ".join(resolved.captions)
-        raise CapbiasError(f"Expected captions of two captioners, got {len(resolved.captions)}: {found}.")
+        captioners = ", ".join(resolved.captions)
+        raise CapbiasError(f"Expected captions of two captioners, got {len(resolved.captions)}: {captioners}.")
     for line in measure_question(store, resolved, run_all, say).failed:
         say(f"error: {line}")
     first, second = resolved.captions
@@ -182,16 +182,16 @@ def change(
     if fail_if and words:
         raise CapbiasError("--words tests no metric.", "Leave out --words or --fail-if.")
     path, tested = shown_path(output), chosen_metrics(metric or ())
-    found = pair(flags, names, tested or DEFAULT_METRICS)
+    of_pair = pair(flags, names, tested or DEFAULT_METRICS)
     if words:
-        write_shown(VIEWS["change-words"].answer(found), path)
+        write_shown(VIEWS["change-words"].answer(of_pair), path)
         return DONE
     if fail_if and not tested:
-        tested = [Runs(found).answering]
-    write_shown(VIEWS["change"].answer(found, metrics=tested), path)
+        tested = [Runs(of_pair).answering]
+    write_shown(VIEWS["change"].answer(of_pair, metrics=tested), path)
     if not fail_if:
         return DONE
-    ended, text = gate(change_rows(found, tested))
+    ended, text = gate(change_rows(of_pair, tested))
     say(text)
     return GATE[ended]
 

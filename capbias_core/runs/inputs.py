@@ -167,9 +167,9 @@ def _check_content(workspace: Workspace, question: Question, tell: Tell) -> None
     references = workspace.item(REFERENCES, human, collection).hash if human else ""
     for name in question.captions:
         captions = workspace.item(CAPTIONS, name, collection).hash
-        found = content_of(workspace, RunSpec("", 0, name, captions, references, where, names_values.stored()))
-        refuse(found, name)
-        for each in found:
+        findings = content_of(workspace, RunSpec("", 0, name, captions, references, where, names_values.stored()))
+        refuse(findings, name)
+        for each in findings:
             tell(f"warning: {name}: {each.text}")
 
 

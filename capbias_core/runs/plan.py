@@ -199,12 +199,12 @@ class Lack(NamedTuple):
 def useful(specs: Sequence[RunSpec], question: Question) -> tuple[list[RunSpec], dict[Lack, list[str]]]:
     """The runs that give some metric of the question, and why others cannot be measured: reason -> names of metrics.
     Raises CapbiasError if there are no such runs."""
-    kept: set[str] = set()
+    run_ids: set[str] = set()
     reasons: dict[Lack, list[str]] = {}
     for name in expand_metrics(question.metrics):
         able = [spec for spec in specs if spec.measure == measure_of(name).name]
         giving = [spec for spec in able if not lacks(METRICS[name], spec)]
-        kept |= {spec.run_id for spec in giving}
+        run_ids |= {spec.run_id for spec in giving}
         models = {spec.model for spec in giving}
         lacking = {lacks(METRICS[name], spec): None for spec in able if spec.model not in models}
         if lost := [model for model in question.captions if model not in {spec.model for spec in able}]:
@@ -213,12 +213,12 @@ def useful(specs: Sequence[RunSpec], question: Question) -> tuple[list[RunSpec],
             lacking = {Lack("human captions are needed", ("references",)): None}
         for reason in filter(None, lacking):
             reasons.setdefault(reason, []).append(name)
-    if not kept:
+    if not run_ids:
         arguments = dict.fromkeys(name for lack in reasons for name in lack.arguments)
         raise CapbiasError(
             "None of the metrics can be measured.", f"{'. '.join(left_out(reasons, False))}.", *arguments
         )
-    return [spec for spec in specs if spec.run_id in kept or spec.measure in (PER_CAPTION, WORDS_COMPARED)], reasons
+    return [spec for spec in specs if spec.run_id in run_ids or spec.measure in (PER_CAPTION, WORDS_COMPARED)], reasons
 
 
 def forget_without(workspace: Workspace, specs: Sequence[RunSpec], metrics: Iterable[str]) -> None:

@@ -248,8 +248,8 @@ def questions_of(
     def includes(whole: Question, part: Question) -> bool:
         """Whether a question with references gives runs on all images too."""
         options = {name: value for name, value in whole.options.items() if name != "alignment"}
-        alike = replace(whole, references="", options=options, captions=part.captions, metrics=part.metrics)
-        return alike == part and {*part.captions} <= {*whole.captions} and {*part.metrics} <= {*whole.metrics}
+        adapted = replace(whole, references="", options=options, captions=part.captions, metrics=part.metrics)
+        return adapted == part and {*part.captions} <= {*whole.captions} and {*part.metrics} <= {*whole.metrics}
 
     with_references = [question for question in questions if question.references]
     return [

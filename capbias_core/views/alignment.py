@@ -149,8 +149,8 @@ def sweep_chart(tables: Mapping[str, pd.DataFrame], primary: str, delta: float):
     figure = make_subplots(rows=1, cols=len(shown), subplot_titles=[TITLES[name] for name in shown])
     deltas = tables[primary]["delta"]
     margin = 0.05 * (deltas.max() - deltas.min()) or 0.05
-    for place, name in enumerate(shown, start=1):
-        at = {"row": 1, "col": place}
+    for column, name in enumerate(shown, start=1):
+        at = {"row": 1, "col": column}
         for model in [*(other for other in tables if other != primary), primary]:
             table, first = tables[model], model == primary
             x, colour = table["delta"], MEASURED if first else GREY
@@ -243,17 +243,17 @@ def side_by_side(
         numbers = {name: row[name] * (100 / row["scale"]) for name in ("value", "spread", "ci_low", "ci_high")}
         return row | numbers | {"scale": 100, "metric": ""}
 
-    ours = measured[(measured["metric"] == metric) & (measured["attribute"] == attribute)]
-    ours = ours[ours["direction"].isin(["", "A->T"])]
+    measurements = measured[(measured["metric"] == metric) & (measured["attribute"] == attribute)]
+    measurements = measurements[measurements["direction"].isin(["", "A->T"])]
     titles = {CONSTANT: "constant"} | ({alignment_name(option): f"contextual, {option['name']}"} if option else {})
     rows: dict[tuple, dict[str, str]] = {}
-    for row in ours.to_dict("records"):
+    for row in measurements.to_dict("records"):
         if (title := titles.get(row["alignment"])) is not None:
             rows.setdefault((row["model"], row["encoder"]), {})[title] = value_text(hundredfold(row))
     beside: dict[str, dict[str, str]] = {}  # captioner (as a key) -> its printed values by column
-    theirs = printed[(printed["paper"] == "dbac") & (printed["attribute"] == attribute)]
-    theirs = theirs[(theirs["metric"] == COMPARED[metric][0]) & theirs["condition"].isin(list(PRINTED))]
-    for row in theirs.to_dict("records"):
+    published = printed[(printed["paper"] == "dbac") & (printed["attribute"] == attribute)]
+    published = published[(published["metric"] == COMPARED[metric][0]) & published["condition"].isin(list(PRINTED))]
+    for row in published.to_dict("records"):
         column = f"published, {PRINTED[row['condition']]}"
         beside.setdefault(name_key(row["model"]), {})[column] = f"{hundredfold(row)['value']:.1f}"
     table = pd.DataFrame(

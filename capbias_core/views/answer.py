@@ -35,15 +35,15 @@ def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, 
     """The row of SC that tells whether the attackers behind a captioner's words guess better than chance: on all
     labelled images, as the words are, if that was measured; else the row of the comparison."""
     spec = comparison.runs[0].spec
-    alike = [
+    lic_runs = [
         run.run_id
         for run in current_runs(workspace, collection, "lic")
         if (run.spec.model, run.spec.attacker) == (model, comparison.attacker)
         and (run.spec.labels, run.spec.merge_masks) == (spec.labels, spec.merge_masks)
     ]
-    rows = workspace.results([*alike, *comparison.run_ids])
+    rows = workspace.results([*lic_runs, *comparison.run_ids])
     rows = rows[(rows["metric"] == "SC") & (rows["model"] == model)]
-    other = ~rows["run_id"].isin(alike)
+    other = ~rows["run_id"].isin(lic_runs)
     return rows.assign(other=other).sort_values(["other", "coverage", "seeds"], ascending=[True, True, False]).iloc[0]
 
 
@@ -87,7 +87,7 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: i
     """DBAC both ways by the answer's attacker, else by what most seeds measured; with attacker and seeds, if those are
     not the answer's."""
     both = directions(rows, "DBAC")
-    both = alike if len(alike := both[both["encoder"] == attacker]) else both
+    both = by_attacker if len(by_attacker := both[both["encoder"] == attacker]) else both
     if both.empty:
         return NOT_YET
     row = both.set_index(list(WAY), drop=False).loc[[ways_measured(both)[0]]].iloc[0]

@@ -136,10 +136,10 @@ def caption_rows(own: CaptionScores, other: CaptionScores | None = None) -> pd.D
     rows["share"], rows["other"] = shares.to_numpy()[each, label], np.nan
     if other is not None:
         image, images = pd.factorize(other.table["image_id"])
-        place = pc.fill_null(pc.index_in(pa.array(rows["image_id"]), pa.array(images)), -1)
+        index = pc.fill_null(pc.index_in(pa.array(rows["image_id"]), pa.array(images)), -1)
         for name in shares:
             mean = np.append(np.bincount(image, other.table[name]) / np.bincount(image), np.nan)
-            rows[f"other_{name}"] = mean[place]
+            rows[f"other_{name}"] = mean[index]
         rows["other"] = rows.filter(regex=r"^other_p\d+$").to_numpy()[each, label]
     rows["difference"] = rows["share"] - rows["other"]
     return rows
@@ -156,8 +156,8 @@ def probability_table(
     table = rows[["image_id", "caption_index", "labelled", "predicted"]].rename(columns={"predicted": "guess"})
     table.insert(2, "caption", written_captions(rows, written))
     for prefix, whose in (("p", name), ("other_p", against)):
-        for place, value in enumerate(attribute.values if whose else ()):
-            table[f"P({value}), {whose}"] = rows[f"{prefix}{place}"]
+        for index, value in enumerate(attribute.values if whose else ()):
+            table[f"P({value}), {whose}"] = rows[f"{prefix}{index}"]
     return table
 
 
@@ -187,11 +187,11 @@ def select_rows(
     written: the set as kept. Returns image_id and caption_index alone, with the index of `rows`: captions are many, and
     a page shows few. Raises CapbiasError for a regular expression that cannot be read, or takes too long.
     """
-    kept, query = np.ones(len(rows), dtype=bool), filters.query.strip()
+    selected, query = np.ones(len(rows), dtype=bool), filters.query.strip()
     if filters.group:
-        kept &= (rows["labelled"] == filters.group).to_numpy()
+        selected &= (rows["labelled"] == filters.group).to_numpy()
     if filters.word:
-        kept &= _with_word(rows["masked"], filters.word.lower().strip())
+        selected &= _with_word(rows["masked"], filters.word.lower().strip())
     if query:
         texts = written["caption"]
         if filters.pattern:
@@ -199,22 +199,22 @@ def select_rows(
             matches = within_seconds(SEARCH_SECONDS, "The regular expression", matching, texts, query)
         else:
             matches = texts.str.contains(query, case=False, regex=False)
-        kept &= np.asarray(matches, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()
+        selected &= np.asarray(matches, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()
     if filters.kind == WRONG:  # as the metric error
         labels = pd.Index(attribute.values).get_indexer(rows["labelled"])
         named = attribute.names_values
-        kept &= wrong_names(names_in(written_captions(rows, written), attribute), labels) if named else False
+        selected &= wrong_names(names_in(written_captions(rows, written), attribute), labels) if named else False
     elif filters.kind:
         sure, unsure = ("share", "other") if filters.kind == OWN else ("other", "share")
-        kept &= ((rows[sure] >= GIVES_AWAY) & (rows[unsure] <= 1 / len(attribute.values))).to_numpy()
+        selected &= ((rows[sure] >= GIVES_AWAY) & (rows[unsure] <= 1 / len(attribute.values))).to_numpy()
     if filters.images is not None:
-        kept &= rows["image_id"].isin(filters.images).to_numpy()
+        selected &= rows["image_id"].isin(filters.images).to_numpy()
     named = rows[["image_id", "caption_index"]]
-    by_score = {f"bias score, {value} first": f"p{place}" for place, value in enumerate(attribute.values)}
+    by_score = {f"bias score, {value} first": f"p{index}" for index, value in enumerate(attribute.values)}
     if order != DIFFERENCE and order not in by_score:
-        return named[kept].sort_values(["image_id", "caption_index"], kind="stable")
+        return named[selected].sort_values(["image_id", "caption_index"], kind="stable")
     falling = rows[by_score[order]] if order in by_score else rows["difference"].abs()
-    places = np.flatnonzero(kept)
+    places = np.flatnonzero(selected)
     return named.iloc[places[np.argsort(-falling.to_numpy()[places], kind="stable")]]  # what is missing comes last
 
 
@@ -261,13 +261,13 @@ def words_of_one(first: Sequence[str], second: Sequence[str]) -> tuple[np.ndarra
 
     Returns booleans, (T1,) and (T2,). The alignment is that of difflib: the longest runs of equal words, in order.
 
-    >>> [own.tolist() for own in words_of_one("a man with a dog".split(), "a man holds a dog".split())]
+    >>> [mask.tolist() for mask in words_of_one("a man with a dog".split(), "a man holds a dog".split())]
     [[False, False, True, False, False], [False, False, True, False, False]]
     """
     alone = np.ones(len(first), dtype=bool), np.ones(len(second), dtype=bool)
     for block in SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks():
-        for own, start in zip(alone, (block.a, block.b), strict=True):
-            own[start : start + block.size] = False
+        for mask, start in zip(alone, (block.a, block.b), strict=True):
+            mask[start : start + block.size] = False
     return alone
 
 
@@ -314,9 +314,9 @@ def plan_encoder_view(
     """
     entry = attacker_entry(attacker)
     encoder = encoder_option(workspace, entry) if entry.model else None
-    own = {"attacker": entry.name, "images": sorted(set(images)), "merge_masks": scored.merge_masks}
-    own |= {"edits": tuple(edits), "edited": edited if edits else 0}
-    options = MEASURE.options.read({**(training or {}), **own, "encoder": encoder}).effective()
+    settings = {"attacker": entry.name, "images": sorted(set(images)), "merge_masks": scored.merge_masks}
+    settings |= {"edits": tuple(edits), "edited": edited if edits else 0}
+    options = MEASURE.options.read({**(training or {}), **settings, "encoder": encoder}).effective()
     return replace(scored, measure=MEASURE.name, version=MEASURE.version_with(entry.name), options=options.to_dict())
 
 

@@ -83,12 +83,12 @@ def pair_scope(
     attribute = attribute or first_attribute(workspace, collection)
     if attribute not in (known := attributes_in(tables)):
         raise unknown_name("attribute", attribute, known)
-    found = fitting(workspace, collection, attribute, (first, second), attacker, seeds, references)
-    if found is None:
+    comparison = fitting(workspace, collection, attribute, (first, second), attacker, seeds, references)
+    if comparison is None:
         of, _ = attribute_of(tables_read(workspace, collection)[attribute], attribute)
         human = workspace.item("references", references, collection).hash if references else ""
-        found = Comparison(of, attacker, seeds or 0, "", human, "", ())
-    return Scope(workspace, collection, found, (first, second))
+        comparison = Comparison(of, attacker, seeds or 0, "", human, "", ())
+    return Scope(workspace, collection, comparison, (first, second))
 
 
 # runs
@@ -109,7 +109,7 @@ class Runs:
 
     def __init__(self, scope: Scope):
         self.scope, self.names = scope, scope.captioners
-        found = scope.comparison
+        comparison = scope.comparison
         table = tables_read(scope.workspace, scope.collection)[scope.attribute]
         self.by_measure: dict[str, dict[str, list[RunRow]]] = {}
         for run in current_runs(scope.workspace, scope.collection):
@@ -117,7 +117,9 @@ class Runs:
             if spec.model not in self.names or spec.attribute["name"] != scope.attribute:
                 continue
             same = (
-                spec.labels == found.runs[0].spec.labels if found.runs else reads(spec.labels, scope.attribute, table)
+                spec.labels == comparison.runs[0].spec.labels
+                if comparison.runs
+                else reads(spec.labels, scope.attribute, table)
             )
             if same:
                 self.by_measure.setdefault(spec.measure, {}).setdefault(spec.model, []).append(run)
@@ -132,19 +134,19 @@ class Runs:
         """The runs of a measure that are alike, those of the scope's settings or else of most seeds; None if none are.
 
         The attacker and the human captions of the scope hold for all measures that have some."""
-        found = self.scope.comparison
+        comparison = self.scope.comparison
 
         def fits(spec: RunSpec) -> bool:
-            asked = found.seeds if spec.attacker and not found.runs else 0  # by a flag
+            asked = comparison.seeds if spec.attacker and not comparison.runs else 0  # by a flag
             return (
-                found.attacker in ("", spec.attacker or found.attacker)
-                and found.references in ("", spec.references or found.references)
+                comparison.attacker in ("", spec.attacker or comparison.attacker)
+                and comparison.references in ("", spec.references or comparison.references)
                 and asked in (0, len(spec.seeds))
             )
 
         def best(pair: tuple[RunRow, RunRow]) -> tuple:
             run = pair[0]
-            return bool(run.spec.references), _seeds(run) == found.seeds, _seeds(run), run.finished or 0.0
+            return bool(run.spec.references), _seeds(run) == comparison.seeds, _seeds(run), run.finished or 0.0
 
         return max((pair for pair in self.alike(name) if fits(pair[0].spec)), key=best, default=None)
 
@@ -180,8 +182,8 @@ def _seeds(run: RunRow) -> int:
 def chosen_metrics(names: Collection[str]) -> list[str]:
     """Metrics by their names or those of groups, in any case: `LIC` is LIC alone, `quality` four metrics. Raises
     CapbiasError for an unknown name."""
-    found = [[metric_named(name).name] if is_metric(name) else expand_metrics([name]) for name in names]
-    return list(dict.fromkeys(name for some in found for name in some))
+    expanded = [[metric_named(name).name] if is_metric(name) else expand_metrics([name]) for name in names]
+    return list(dict.fromkeys(name for some in expanded for name in some))
 
 
 def change_rows(scope: Scope, metrics: Sequence[str] = ()) -> pd.DataFrame:
@@ -194,14 +196,14 @@ def change_rows(scope: Scope, metrics: Sequence[str] = ()) -> pd.DataFrame:
     """
     runs = Runs(scope)
     tested = chosen_metrics(metrics) or [runs.answering]
-    values, found = len(scope.comparison.attribute.values), {}
+    values, changes = len(scope.comparison.attribute.values), {}
     for name in runs.by_measure:
         if pair := runs.pair(name):
-            found |= {key: (change, pair) for key, change in _changes(scope.workspace, pair, values).items()}
+            changes |= {key: (change, pair) for key, change in _changes(scope.workspace, pair, values).items()}
     if not metrics:
-        tested += [name for name in COSTS if (name, "") in found]
+        tested += [name for name in COSTS if (name, "") in changes]
     rows = []
-    for (name, direction), (change, (run, _)) in found.items():
+    for (name, direction), (change, (run, _)) in changes.items():
         rows.append(_row(name, direction, change, run))
     for name in tested:
         if name not in {row["metric"] for row in rows}:
@@ -315,14 +317,14 @@ def change(scope: Scope, metrics: Sequence[str] = ()) -> Shown:
     sentence = say("change.change", first=first, second=second, clauses="; ".join(map(clause, tested)))
     names = listed([title_of(row["metric"], row["direction"]) for row in tested])
     family = say("change.family" if len(tested) > 1 else "change.family_of_one", count=len(tested), metrics=names)
-    found = scope.comparison
+    comparison = scope.comparison
     settings = ""
-    if found.attacker:
+    if comparison.attacker:
         settings = say(
-            "change.settings" if found.references else "change.settings_alone",
+            "change.settings" if comparison.references else "change.settings_alone",
             attribute=scope.attribute,
-            attacker=found.attacker,
-            seeds=counted(found.seeds, "seed"),
+            attacker=comparison.attacker,
+            seeds=counted(comparison.seeds, "seed"),
             human=_human(scope),
         )
     notes = (
@@ -523,8 +525,8 @@ def lean_changes(before: csr_array, after: csr_array, code: np.ndarray, attribut
             p = np.where(error > 0, 2 * ndtr(-np.abs(change) / error), np.minimum(1.0, 2 * 0.5**differing))
         columns = {"before": leans[0], "after": leans[1], "change": change}
         columns |= {"ci_low": change - NORMAL * error, "ci_high": change + NORMAL * error}
-        found = pd.DataFrame({name: 100 * column for name, column in columns.items()})
-        rows.append(found.assign(word=np.arange(len(change)), toward=attribute.values[value], p=p))
+        scaled = pd.DataFrame({name: 100 * column for name, column in columns.items()})
+        rows.append(scaled.assign(word=np.arange(len(change)), toward=attribute.values[value], p=p))
     table = pd.concat(rows, ignore_index=True)
     return table.assign(p=corrected(table["p"].tolist()) if len(table) else [])
 

@@ -61,7 +61,7 @@ def captioner_looks(names: Iterable[str]) -> dict[str, Look]:
     looks = [Look(colour, dash) for dash in DASHES for colour in COLOURS]
     counts = Counter(names)
     ordered = sorted(counts, key=lambda name: (-counts[name], name))
-    return {name: looks[place % len(looks)] for place, name in enumerate(ordered)}
+    return {name: looks[index % len(looks)] for index, name in enumerate(ordered)}
 
 
 def encoder_shapes(names: Iterable[str]) -> dict[str, str]:
@@ -71,7 +71,7 @@ def encoder_shapes(names: Iterable[str]) -> dict[str, str]:
     {'lstm': 'circle', 'rnn': 'square'}
     """
     shapes = [shape + dot for dot in ("", DOTTED) for shape in SHAPES]
-    return {name: shapes[place % len(shapes)] for place, name in enumerate(dict.fromkeys(names))}
+    return {name: shapes[index % len(shapes)] for index, name in enumerate(dict.fromkeys(names))}
 
 
 def opened(shape: str) -> str:
@@ -192,7 +192,7 @@ def name_places(
     full = [np.array(box) * scale for box in taken] + [around(point * sizes, (POINT, POINT)) for point in points]
     thin = [np.array(box) * scale for box in lines]
     grid = [Place(x, y, True) for x in np.linspace(0, 1, GRID[0]) for y in np.linspace(0, 1, GRID[1])]
-    found: list[Place | None] = []
+    places: list[Place | None] = []
     for point, name in zip(points, names, strict=True):
         half = np.array([len(cut(name)) * LETTER, LINE]) / 2
         close = [Place(x * (far * 0.8 + half[0]), y * far) for far, (x, y) in product(CLOSE, SIDES)]
@@ -207,11 +207,11 @@ def name_places(
             inside = (box[:, :2] >= 0).all() and (box[:, 2:] <= sizes).all()
             if inside and np.any(after.all(axis=1) | before.all(axis=1), axis=-1).all():
                 full.append(box)
-                found.append(place)
+                places.append(place)
                 break
         else:
-            found.append(None)
-    return found
+            places.append(None)
+    return places
 
 
 def name_points(
@@ -316,7 +316,7 @@ def interval_chart(
     if math.isfinite(neutral):
         neutral_line(figure, neutral, METRICS[metric].reference_line)
     beside = {"x": 1, "xref": "paper", "xshift": 10, "showarrow": False, "xanchor": "left", "align": "left"}
-    shown = [beside | {"y": place, "text": two_lines(*tail)} for place, tail in enumerate(tails)]
+    shown = [beside | {"y": index, "text": two_lines(*tail)} for index, tail in enumerate(tails)]
     # All at once: one by one, each makes all of the others anew.
     figure.update_layout(annotations=[*figure.layout.annotations, *shown])
     encoders = [name for name in rows["encoder"].unique() if name]

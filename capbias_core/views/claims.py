@@ -499,8 +499,8 @@ def _rows_of(claim: Claim, printed: pd.DataFrame, paper: str, table: str) -> pd.
 def _verdicts(claim: Claim, rows: pd.DataFrame, measured: pd.DataFrame) -> Iterator[Verdict]:
     """rows: printed ones of one table and attribute."""
     models, encoders = list(dict.fromkeys(rows["model"])), list(dict.fromkeys(rows["encoder"]))
-    ours = _under_printed_names(claim, measured, rows)
-    first, known = rows.iloc[0], set(ours["encoder"])
+    matching = _under_printed_names(claim, measured, rows)
+    first, known = rows.iloc[0], set(matching["encoder"])
     for encoder in encoders[:1] if claim.together else encoders[1:] if claim.beside else encoders:
         judges = encoders if claim.together else [encoders[0], encoder] if claim.beside else [encoder]
 
@@ -518,8 +518,8 @@ def _verdicts(claim: Claim, rows: pd.DataFrame, measured: pd.DataFrame) -> Itera
         elif missing:
             answer = OPEN, f"no {listed(missing, 'or')} run yet"
         else:
-            decided, why = _decided(claim.checks(spans_by(ours, here), spans_by(ours, judges[:1]), models))
-            part = (ours.loc[ours["encoder"].isin(judges), "coverage"] == WITH_REFERENCES).any()
+            decided, why = _decided(claim.checks(spans_by(matching, here), spans_by(matching, judges[:1]), models))
+            part = (matching.loc[matching["encoder"].isin(judges), "coverage"] == WITH_REFERENCES).any()
             answer = decided, f"{why} (images with references)" if part else why
         about = first["paper"], first["table"], first["attribute"], encoder
         if claim.together:
@@ -536,46 +536,48 @@ def _under_printed_names(claim: Claim, measured: pd.DataFrame, rows: pd.DataFram
     """
     names = {name_key(model): model for model in rows["model"]}
     of_sets = "masked" not in claim.by
-    own = measured
+    matching = measured
     for column in ("attribute", "metric", "direction"):
-        own = own[own[column].isin(rows[column].unique())]
+        matching = matching[matching[column].isin(rows[column].unique())]
     aligned = {row["alignment"] or row["aligned"] or CONSTANT for row in rows.to_dict("records")}
-    alignment = own["alignment"].replace("", CONSTANT)
-    own = own.assign(alignment=alignment)[alignment.isin(aligned)]
-    own = own[(own["condition"] == "") & ((own["interval"] == REFITS) | (own["encoder"] == ""))]
-    if of_sets and "masked" in own:
-        own = own[own["masked"] == ORIGINAL]
-    whose = own["captioner" if not of_sets and "captioner" in own else "model"]
-    own = own.assign(model=[names.get(name_key(model), "") for model in whose])
-    own = own[own["model"] != ""].sort_values("coverage", kind="stable")
-    own = own.drop_duplicates([*dict.fromkeys(("model", "encoder", "metric", "direction", *claim.by))])
-    if (own["metric"] == "DBAC").any():
-        own = own.assign(verdict=_beyond_constant(own, measured))
-    return own
+    alignment = matching["alignment"].replace("", CONSTANT)
+    matching = matching.assign(alignment=alignment)[alignment.isin(aligned)]
+    matching = matching[
+        (matching["condition"] == "") & ((matching["interval"] == REFITS) | (matching["encoder"] == ""))
+    ]
+    if of_sets and "masked" in matching:
+        matching = matching[matching["masked"] == ORIGINAL]
+    whose = matching["captioner" if not of_sets and "captioner" in matching else "model"]
+    matching = matching.assign(model=[names.get(name_key(model), "") for model in whose])
+    matching = matching[matching["model"] != ""].sort_values("coverage", kind="stable")
+    matching = matching.drop_duplicates([*dict.fromkeys(("model", "encoder", "metric", "direction", *claim.by))])
+    if (matching["metric"] == "DBAC").any():
+        matching = matching.assign(verdict=_beyond_constant(matching, measured))
+    return matching
 
 
-def _beyond_constant(own: pd.DataFrame, measured: pd.DataFrame) -> list[str]:
+def _beyond_constant(matching: pd.DataFrame, measured: pd.DataFrame) -> list[str]:
     """The verdict of each row of DBAC: a sign only where what it adds to a constant attacker has the same."""
     added = measured[measured["metric"] == ADDED]
     rows = {(row["run_id"], row["direction"]): row for row in added.to_dict("records")}
     verdicts = []
-    for row in own.to_dict("records"):
+    for row in matching.to_dict("records"):
         more = rows.get((row["run_id"], row["direction"]))
         both = [row, more] if more else []
-        above, below = (all(one["ci_low"] > 0 for one in both), all(one["ci_high"] < 0 for one in both))
+        above, below = (all(score["ci_low"] > 0 for score in both), all(score["ci_high"] < 0 for score in both))
         verdicts.append(INCONCLUSIVE if not both or above == below else AMPLIFIES if above else REDUCES)
     return verdicts
 
 
 def _spans(claim: Claim, rows: pd.DataFrame) -> Spans:
     """By captioner and the claim's columns. Rows with paper `measured` speak by their interval, others as printed."""
-    found, times = {}, 100 if claim.digits is None else 1
+    spans, times = {}, 100 if claim.digits is None else 1
     for row in rows.to_dict("records"):
         ends = (row["ci_low"], row["ci_high"]) if row["paper"] == "measured" else (row["value"], row["value"])
         value, low, high = (times * number / row["scale"] for number in (row["value"], *ends))
         name = " ".join([row["model"], *(row[column] for column in claim.by)])
-        found[name] = Span(value, low, high, row.get("verdict") or "", 1 if claim.digits is None else claim.digits)
-    return found
+        spans[name] = Span(value, low, high, row.get("verdict") or "", 1 if claim.digits is None else claim.digits)
+    return spans
 
 
 def _decided(checks: list[Check]) -> tuple[str, str]:

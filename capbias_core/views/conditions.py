@@ -136,15 +136,15 @@ def conditions(
     for name, of in pairs:
         table = tables.get(of) or table_with(workspace.items("attributes", collection), of)
         digest = chosen_objects(workspace, collection, table, objects) if objects else ""
-        own = condition_rows(
+        part = condition_rows(
             *(workspace, collection, name, of, attacker_entry(attacker).name),
             chosen=sets,
             table=tables.get(of),
             references=human.get(of),
             objects=digest,
         )
-        parts.append(own)
-        headlines += [condition_answer(own, name, of).headline] if "LIC_M" in set(own["metric"]) else []
+        parts.append(part)
+        headlines += [condition_answer(part, name, of).headline] if "LIC_M" in set(part["metric"]) else []
     rows = pd.concat(parts, ignore_index=True)[list(COLUMNS)]
     if rows.empty:
         if measured:
@@ -249,14 +249,14 @@ def condition_rows(
     rows = []
     for metric, direction in PANELS:
         measured = _of(results, (metric, direction))
-        alike = _alike(runs, set(measured["run_id"]))
-        if not alike:
+        comparable = _alike(runs, set(measured["run_id"]))
+        if not comparable:
             continue
-        neutral = METRICS[metric].neutral(len(alike[0].spec.attribute["values"]))
+        neutral = METRICS[metric].neutral(len(comparable[0].spec.attribute["values"]))
         original = sets[ORIGINAL].name if ORIGINAL in sets else ""
-        changes = _changes(workspace, alike, metric, direction, original, masked_sets(sets))
+        changes = _changes(workspace, comparable, metric, direction, original, masked_sets(sets))
         by_condition = {}
-        for row in measured[measured["run_id"].isin([run.run_id for run in alike])].to_dict("records"):
+        for row in measured[measured["run_id"].isin([run.run_id for run in comparable])].to_dict("records"):
             above = (row["value"] - neutral, row["ci_low"] - neutral, row["ci_high"] - neutral)
             differences = (*changes.get(row["model"], (math.nan,) * 4), *above)
             by_condition[names[row["model"]]] = row | dict(zip(DIFFERENCES, differences, strict=True))
@@ -322,16 +322,16 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
 
     rows: from `condition_rows`, of one captioner and attribute. under_way: whether runs are active.
     """
-    own = rows[(rows["metric"] == "LIC_M") & (rows["attribute"] == attribute)].set_index("masked")
+    scores = rows[(rows["metric"] == "LIC_M") & (rows["attribute"] == attribute)].set_index("masked")
     strengths = ("object", "part", "person", "segment", "box", "both")  # the strongest last, for the headline
-    masked = [condition for condition in strengths if condition in own.index]
-    if ORIGINAL not in own.index or not masked:
+    masked = [condition for condition in strengths if condition in scores.index]
+    if ORIGINAL not in scores.index or not masked:
         what = f"{captioner}: what masking does to {attribute} leakage is"
         if under_way:
             return Answer(f"{what} being measured.", "The answer appears here when the runs above are done.")
         needed = "LIC_M is needed on the captions of the originals and on those of masked photographs: press Run."
         return Answer(f"{what} not measured yet.", needed)
-    strongest, original = own.loc[masked[-1]], own.loc[ORIGINAL]
+    strongest, original = scores.loc[masked[-1]], scores.loc[ORIGINAL]
     left = f"LIC_M {_interval(strongest)}"
     what = f"With {masked[-1]} masked ({WHAT[masked[-1]]}), captions of {captioner}"
     chance = number(strongest["value"] - strongest["to_neutral"])
@@ -354,7 +354,7 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
         )
     changes = []  # such as `part by −4.5 [−5.5, −3.5] (25% of what was above chance)`
     for condition in masked:
-        row = own.loc[condition]
+        row = scores.loc[condition]
         text = f"{condition} by {with_interval(*row[list(TO_ORIGINAL)])}"
         # Of the originals of the images that the change is over.
         above = row["original_there"] - (original["value"] - original["to_neutral"])
@@ -362,9 +362,9 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
             text += f" ({min(1, -row['to_original'] / above):.0%} of what was above chance)"
         changes.append(text)
     pairing = "Changes are paired over the images that a set and the originals both held out"
-    if own["n"].nunique() > 1:  # see runs/condition_runs.py
+    if scores["n"].nunique() > 1:  # see runs/condition_runs.py
         pairing = (
-            f"The sets hold different images ({int(own['n'].min()):,} to {int(own['n'].max()):,} test images per "
+            f"The sets hold different images ({int(scores['n'].min()):,} to {int(scores['n'].max()):,} test images per "
             "seed): each change, and what it is a share of, is by attackers trained on the images that its set and the "
             "originals share, and over those that both held out"
         )
@@ -494,8 +494,8 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
     return figure.update_annotations(font={"size": 14})
 
 
-def _line(line: pd.DataFrame, conditions: list[str], place: int, legend: dict[str, int]):
-    """The values of one captioner and attribute (number `place`) over conditions. legend: names that it has already."""
+def _line(line: pd.DataFrame, conditions: list[str], index: int, legend: dict[str, int]):
+    """The values of one captioner and attribute (number `index`) over conditions. legend: names that it has already."""
     line = line.assign(at=line["masked"].map(conditions.index)).sort_values("at")
     gaps = line[line["at"].diff() > 1]  # the line ends at a condition without a value
     gaps = gaps.assign(at=gaps["at"] - 0.5, value=math.nan, ci_low=math.nan, ci_high=math.nan)
@@ -518,9 +518,9 @@ def _line(line: pd.DataFrame, conditions: list[str], place: int, legend: dict[st
             text += f" ± {number(row['spread'], digits)} ({row['spread_kind']})"
         hover.append(f"{escape(name)}, {row['masked']}: {text}")
     new, number_of = name not in legend, legend.setdefault(name, len(legend))
-    colour = GREY if printed else COLOURS[place % len(COLOURS)]
-    shape = f"{PRINTED_SHAPES[number_of % len(PRINTED_SHAPES)]}-open" if printed else SHAPES[place % len(SHAPES)]
-    offset = 0.12 * (place - 0.5) + (0.06 if printed else 0.0)
+    colour = GREY if printed else COLOURS[index % len(COLOURS)]
+    shape = f"{PRINTED_SHAPES[number_of % len(PRINTED_SHAPES)]}-open" if printed else SHAPES[index % len(SHAPES)]
+    offset = 0.12 * (index - 0.5) + (0.06 if printed else 0.0)
     return graph_objects().Scatter(
         x=line["at"] + offset,
         y=line["value"],

@@ -142,8 +142,8 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
             rows.append(_row(where, "conflict_score", conflict, list(judges), n, method, unsigned, scale=100.0))
             if not unsigned:
                 ends = [scores[judge].set_index("model").loc[shared, ["ci_low", "ci_high"]] for judge in judges]
-                sides = [interval_side(own["ci_low"], own["ci_high"]) for own in ends]
-                if not any(own.astype(float).isna().any(axis=None) for own in ends):
+                sides = [interval_side(interval["ci_low"], interval["ci_high"]) for interval in ends]
+                if not any(interval.astype(float).isna().any(axis=None) for interval in ends):
                     differing = 100.0 * float((sides[0] * sides[1] < 0).mean())
                     method = f"% of {n} captioners whose intervals by the two judges lie on different sides of 0"
                     rows.append(_row(where, CLEAR, differing, list(judges), n, method, scale=100.0))
@@ -165,20 +165,20 @@ def alignment(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFra
         where = dict(zip(keys, key, strict=True)) | {"model": ""}
         people = human
         if people is None:  # what was printed beside the metric
-            alike = scored["metric"] == HUMAN
+            of_humans = scored["metric"] == HUMAN
             for column in (*TABLE, "condition"):
-                alike &= scored[column] == where[column]
-            people = _by_model(scored[alike])
+                of_humans &= scored[column] == where[column]
+            people = _by_model(scored[of_humans])
         if people.empty:
             continue
-        own, people = _by_model(group), people.copy()
-        own.index, people.index = own.index.map(comparison.name_key), people.index.map(comparison.name_key)
-        shared = [model for model in own.index.unique() if model in people.index]
+        scores, people = _by_model(group), people.copy()
+        scores.index, people.index = scores.index.map(comparison.name_key), people.index.map(comparison.name_key)
+        shared = [model for model in scores.index.unique() if model in people.index]
         value, reason = math.nan, _repeated(group, ["model"]) or _too_few(shared, comparison.LEAST_CAPTIONERS)
-        if not reason and not (own.index.is_unique and people.index.is_unique):
+        if not reason and not (scores.index.is_unique and people.index.is_unique):
             reason = "two captioners have the same name, apart from case and punctuation"
         if not reason:
-            value = comparison.pearson(own[shared].to_numpy(), people[shared].to_numpy())
+            value = comparison.pearson(scores[shared].to_numpy(), people[shared].to_numpy())
             reason = "" if math.isfinite(value) else "one side gives every captioner the same score"
         method = f"Pearson with the human score over {len(shared)} captioners"
         judges = list(filter(None, [where["encoder"]]))

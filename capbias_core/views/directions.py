@@ -74,9 +74,9 @@ def both_directions(
         raise unknown_name("metric in both directions", metric, known)
     name = metric or known[0]
     frame = directions(rows, name)
-    alike = frame[(frame[list(WAY)] == list(ways_measured(frame)[0])).all(axis=1)]
-    shown, text = directions_shown(alike, rows, name), directions_answer(alike, rows, name, attribute)
-    notes = (text.support, text.details, measured_otherwise(frame, alike), *shown.notes)
+    comparable = frame[(frame[list(WAY)] == list(ways_measured(frame)[0])).all(axis=1)]
+    shown, text = directions_shown(comparable, rows, name), directions_answer(comparable, rows, name, attribute)
+    notes = (text.support, text.details, measured_otherwise(frame, comparable), *shown.notes)
     return replace(shown, sentence=text.headline, notes=tuple(filter(None, notes)))
 
 
@@ -99,9 +99,9 @@ def directions(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
     """
     rows, sides = rows.assign(variant=variants_of(rows)), []
     for way, (metric, direction) in MEASURES[measure].items():
-        own = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
+        side = rows[(rows["metric"] == metric) & (rows["direction"] == direction) & rows["value"].notna()]
         names = {"value": way, "ci_low": f"{way}_low", "ci_high": f"{way}_high", "n": f"{way}_n"}
-        sides.append(own[[*ALIKE, *NUMBERS, "n"]].rename(columns=names))
+        sides.append(side[[*ALIKE, *NUMBERS, "n"]].rename(columns=names))
     return sides[0].merge(sides[1], on=list(ALIKE))
 
 
@@ -112,9 +112,9 @@ def stated(row: Mapping[str, Any], rows: pd.DataFrame, name: str) -> dict[str, t
     sign, all clear of 0. row: of `directions`. rows: results.
     """
     of_row = [rows[column] == row[column] for column in ("model", "attribute", "encoder")]
-    alike, signs = rows[np.logical_and.reduce([*of_row, variants_of(rows) == row["variant"]])], {}
+    matching, signs = rows[np.logical_and.reduce([*of_row, variants_of(rows) == row["variant"]])], {}
     for way in WAYS:
-        sign, of_way = _sign(row[f"{way}_low"], row[f"{way}_high"]), alike[alike["direction"] == way]
+        sign, of_way = _sign(row[f"{way}_low"], row[f"{way}_high"]), matching[matching["direction"] == way]
         variants, added = (
             of_way[of_way["metric"].isin(names)] for names in (VARIANTS.get(name, ()), [ADDED.get(name)])
         )
@@ -159,8 +159,10 @@ def beside(
     mine = mine[mine["encoder"].isin([encoder, ""])] if encoder else mine
     rows_by_key = {}
     for key in (*CONSTANT.get(measure, ()), *BESIDE):
-        alike = mine[(mine["metric"] == key[0]) & (mine["direction"] == key[1])].sort_values("seeds", ascending=False)
-        rows_by_key[key] = alike.iloc[0].to_dict() if len(alike) else None
+        of_metric = mine[(mine["metric"] == key[0]) & (mine["direction"] == key[1])].sort_values(
+            "seeds", ascending=False
+        )
+        rows_by_key[key] = of_metric.iloc[0].to_dict() if len(of_metric) else None
     return rows_by_key
 
 
@@ -352,7 +354,7 @@ def directions_table(frame: pd.DataFrame, rows: pd.DataFrame, name: str) -> pd.D
                 "captioner": row["model"],
                 **{measure(name, way): _span(row, name, way) for way in IMAGES},
                 "images to add": of_tasks("; ".join([*kinds, *open_]) or "none by this metric", name),
-                **{measure(*key): _other_text(found, row["seeds"]) for key, found in others.items()},
+                **{measure(*key): _other_text(other, row["seeds"]) for key, other in others.items()},
             }
         )
     return pd.DataFrame(table)

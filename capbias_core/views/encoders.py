@@ -115,9 +115,9 @@ def encoders_shown(
     able: those of encoders better than chance, which are judged and drawn; if there are none, all are drawn. values:
     how many the attribute has. grey: printed values beside.
     """
-    every, compared = rows_of(rows, series), rows_of(able, series)
-    drawn = compared if len(compared) else every  # an encoder no better than chance would stretch the axis
-    beside = every.iloc[:0] if grey is None else grey
+    all_rows, compared = rows_of(rows, series), rows_of(able, series)
+    drawn = compared if len(compared) else all_rows  # an encoder no better than chance would stretch the axis
+    beside = all_rows.iloc[:0] if grey is None else grey
     lines = f" Lines are intervals, {intervals_over(drawn)}." if (drawn["paper"] == "measured").any() else ""
     overlaid = " Grey: published values of captioners with the same name." if len(beside) else ""
     return Shown(
@@ -125,10 +125,10 @@ def encoders_shown(
         rows=result_columns(pd.concat([rows, variation(able), agreement(able)])),
         notes=(
             f"Colour and shape: encoder.{lines}{overlaid} {METRICS[series[0]].explanation}",
-            f"Value ± standard deviation over seeds [{intervals_over(every)}].",
-            *filter(None, (seeds_note(every), devices_note(every))),
+            f"Value ± standard deviation over seeds [{intervals_over(all_rows)}].",
+            *filter(None, (seeds_note(all_rows), devices_note(all_rows))),
         ),
-        table=encoders_table(every, sensitivity_of(workspace, compared, values)),
+        table=encoders_table(all_rows, sensitivity_of(workspace, compared, values)),
         chart=lambda: scores_by_encoder(drawn, beside, series, values),
     )
 
@@ -170,25 +170,25 @@ def series_of(rows: pd.DataFrame) -> list[Series]:
     rows = rows.assign(variant=variants_of(rows))
     judged = rows[(rows["encoder"] != "") & np.isfinite(rows["value"]) & rows["metric"].isin(list(METRICS))]
     counts = judged.groupby(SERIES, sort=False).size()
-    found = [key for key in counts.index if np.isfinite(METRICS[key[0]].neutral(BINARY))]
+    keys = [key for key in counts.index if np.isfinite(METRICS[key[0]].neutral(BINARY))]
     known = [*ANSWERING, *(name for name in METRICS if name not in ANSWERING)]
-    return sorted(found, key=lambda key: (known.index(key[0]), -counts[key], key[1] != "T->A", key[2]))
+    return sorted(keys, key=lambda key: (known.index(key[0]), -counts[key], key[1] != "T->A", key[2]))
 
 
 def answering(rows: pd.DataFrame) -> list[Series]:
     """LIC and DBAC in each direction, each in the variant with most values."""
-    found: dict[tuple[str, str], Series] = {}
+    by_direction: dict[tuple[str, str], Series] = {}
     for key in series_of(rows):
         if key[0] in ANSWERING:
-            found.setdefault(key[:2], key)
-    return list(found.values())
+            by_direction.setdefault(key[:2], key)
+    return list(by_direction.values())
 
 
 def rows_of(rows: pd.DataFrame, series: Series) -> pd.DataFrame:
     """The rows of one series, one per captioner and encoder."""
     rows = rows.assign(variant=variants_of(rows))
-    own = rows[(rows[SERIES] == list(series)).all(axis=1) & (rows["encoder"] != "") & np.isfinite(rows["value"])]
-    return own.drop_duplicates(["model", "encoder"]).reset_index(drop=True)
+    of_series = rows[(rows[SERIES] == list(series)).all(axis=1) & (rows["encoder"] != "") & np.isfinite(rows["value"])]
+    return of_series.drop_duplicates(["model", "encoder"]).reset_index(drop=True)
 
 
 def sensitivity_of(workspace: Workspace, rows: pd.DataFrame, values: int = BINARY) -> comparison.Sensitivity:
@@ -221,8 +221,8 @@ def measured_alike(workspace: Workspace, found: Sequence[Comparison], chosen: Co
 
     Of each captioner and attacker the run with most seeds counts; that of `chosen` first.
     """
-    alike = [item for item in found if _protocol(item) == _protocol(chosen)]
-    first = sorted(alike, key=lambda item: (item.attacker == chosen.attacker and item != chosen, -item.seeds))
+    comparable = [item for item in found if _protocol(item) == _protocol(chosen)]
+    first = sorted(comparable, key=lambda item: (item.attacker == chosen.attacker and item != chosen, -item.seeds))
     runs = {(run.spec.model, item.attacker): run.run_id for item in reversed(first) for run in item.runs}
     rows = workspace.results(list(runs.values()))
     rows = rows[comparison.learned(rows, {chosen.attribute.name: len(chosen.attribute.values)})]
@@ -253,9 +253,9 @@ def encoders_answer(found: dict[str, comparison.Sensitivity], printed: str = "",
     printed: the source of printed values, '' for measured ones. Printed values have no interval, so sign and order use
     the values alone. weak: further encoders, no better than chance.
     """
-    judged = {name: own for name, own in found.items() if own.judged}
+    judged = {name: sensitivity for name, sensitivity in found.items() if sensitivity.judged}
     if not judged:
-        names = list(dict.fromkeys(name for own in found.values() for name in own.encoders))
+        names = list(dict.fromkeys(name for sensitivity in found.values() for name in sensitivity.encoders))
         if weak:
             able = ", ".join(names) or "none"
             return Answer(
@@ -268,17 +268,21 @@ def encoders_answer(found: dict[str, comparison.Sensitivity], printed: str = "",
             "published values.",
         )
     first, parts = next(iter(judged.values())), []
-    for name, own in judged.items():
-        what = f"sign of {name} changes with the encoder for" if own is first else f"that of {name} for"
-        unsure = f" (for {len(own.unsure)} only some encoders can tell it)" if own.unsure else ""
-        parts.append(f"{what} {_share(own.turned, own, None if own is first else first)}{unsure}")
+    for name, sensitivity in judged.items():
+        what = f"sign of {name} changes with the encoder for" if sensitivity is first else f"that of {name} for"
+        unsure = f" (for {len(sensitivity.unsure)} only some encoders can tell it)" if sensitivity.unsure else ""
+        parts.append(
+            f"{what} {_share(sensitivity.turned, sensitivity, None if sensitivity is first else first)}{unsure}"
+        )
     where = f"As printed in {printed}, the" if printed else "The"
-    if all(len(own.moved) == len(own.judged) for own in judged.values()):
-        moved = f"all {max(len(own.judged) for own in judged.values())} captioners"
-    elif not any(own.moved for own in judged.values()):
+    if all(len(sensitivity.moved) == len(sensitivity.judged) for sensitivity in judged.values()):
+        moved = f"all {max(len(sensitivity.judged) for sensitivity in judged.values())} captioners"
+    elif not any(sensitivity.moved for sensitivity in judged.values()):
         moved = "no captioner"
     else:
-        moved = " and ".join(f"{_share(own.moved, own)} by {name}" for name, own in judged.items())
+        moved = " and ".join(
+            f"{_share(sensitivity.moved, sensitivity)} by {name}" for name, sensitivity in judged.items()
+        )
     rule = "Published without intervals: signs and order use the values alone."
     if not printed:
         rule = (
@@ -286,17 +290,19 @@ def encoders_answer(found: dict[str, comparison.Sensitivity], printed: str = "",
             "the ranking changes if one encoder places the first of two captioners clearly higher and another clearly "
             "lower (paired within each seed, Holm-corrected)."
         )
-    names = ", ".join(dict.fromkeys(name for own in judged.values() for name in own.encoders))
+    names = ", ".join(dict.fromkeys(name for sensitivity in judged.values() for name in sensitivity.encoders))
     return Answer(f"{where} {', '.join(parts)}.", f"The ranking changes for {moved}. Encoders: {names}. {rule}")
 
 
-def _share(models: Sequence[str], own: comparison.Sensitivity, first: comparison.Sensitivity | None = None) -> str:
+def _share(
+    models: Sequence[str], sensitivity: comparison.Sensitivity, first: comparison.Sensitivity | None = None
+) -> str:
     """`2 of 7 captioners`, or `2` alone where the sentence named as many captioners before."""
-    if len(own.judged) == 1:
+    if len(sensitivity.judged) == 1:
         return "the only captioner" if models else "no captioner"
-    if first and len(first.judged) == len(own.judged):
+    if first and len(first.judged) == len(sensitivity.judged):
         return f"{len(models) or 'none'}"
-    return f"{len(models) or 'none'} of {counted(len(own.judged), 'captioner')}"
+    return f"{len(models) or 'none'} of {counted(len(sensitivity.judged), 'captioner')}"
 
 
 def devices_note(rows: pd.DataFrame) -> str:
@@ -308,10 +314,14 @@ def devices_note(rows: pd.DataFrame) -> str:
 
 def seeds_note(rows: pd.DataFrame) -> str:
     """`Seeds: minilm 2, ngram 10.`, of measured rows with unequally many; '' where all have as many."""
-    seeds = rows.dropna(subset="seeds").groupby("encoder")["seeds"].agg(lambda own: sorted({int(each) for each in own}))
-    if len({tuple(own) for own in seeds}) < 2:
+    seeds = (
+        rows.dropna(subset="seeds")
+        .groupby("encoder")["seeds"]
+        .agg(lambda counts: sorted({int(each) for each in counts}))
+    )
+    if len({tuple(counts) for counts in seeds}) < 2:
         return ""
-    texts = [f"{name} {' or '.join(map(str, own))}" for name, own in seeds.items()]
+    texts = [f"{name} {' or '.join(map(str, counts))}" for name, counts in seeds.items()]
     return f"Seeds: {', '.join(texts)}."
 
 
@@ -382,13 +392,13 @@ def scores_by_encoder(rows: pd.DataFrame, grey: pd.DataFrame, key: Series, value
     figure = charts.graph_objects().Figure()
     for part, suffix in ((grey, ", published"), (rows, "")):
         for encoder, dots in part.groupby("encoder", sort=False):
-            place = list(shapes).index(encoder)
-            colour = charts.GREY if suffix else charts.COLOURS[place % len(charts.COLOURS)]
+            index = list(shapes).index(encoder)
+            colour = charts.GREY if suffix else charts.COLOURS[index % len(charts.COLOURS)]
             measured = (part["paper"] == "measured").all()
             figure.add_scatter(
                 x=dots["value"],
                 # One below the other in the order of the encoders.
-                y=[order.index(model) - 0.7 * ((place + 0.5) / len(shapes) - 0.5) for model in dots["model"]],
+                y=[order.index(model) - 0.7 * ((index + 0.5) / len(shapes) - 0.5) for model in dots["model"]],
                 mode="markers",
                 name=escape(f"{encoder}{suffix}"),
                 hoverinfo="text",
@@ -495,11 +505,11 @@ def rank_chart(rows: pd.DataFrame, own: comparison.Sensitivity, values: int = BI
     # Rank and name at both ends of each line; of equal ranks one below the other, where the next ranks are free, each
     # with a dot in its colour, since the lines end at one point.
     labels = []
-    for place, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
-        for rank, alike in ranks.groupby(ranks.columns[place]):
-            for number_of, model in enumerate(alike.index):
-                dot = f'<span style="color:{looks[model].colour}">●</span> ' if len(alike) > 1 else ""
-                where = {"x": names[place], "y": rank + number_of, "xanchor": anchor, "xshift": shift}
+    for column, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
+        for rank, tied in ranks.groupby(ranks.columns[column]):
+            for number_of, model in enumerate(tied.index):
+                dot = f'<span style="color:{looks[model].colour}">●</span> ' if len(tied) > 1 else ""
+                where = {"x": names[column], "y": rank + number_of, "xanchor": anchor, "xshift": shift}
                 labels.append(where | {"text": f"{dot}{rank}  {escape(cut(str(model)))}", "showarrow": False})
     widest = charts.LETTER * min(charts.LONGEST_NAME + 1, max(len(str(model)) for model in ranks.index)) + 40
     return figure.update_layout(

@@ -23,7 +23,7 @@ from capbias_core.workspace.store import RunRow, Workspace
 
 SCALE = 100.0
 # Name of a gap -> the metric whose values it compares.
-GAPS = {name: own.gap_of for name, own in METRICS.items() if own.gap_of}
+GAPS = {name: metric.gap_of for name, metric in METRICS.items() if metric.gap_of}
 READING = say("groups.reading")
 
 
@@ -42,7 +42,7 @@ def gap_table(rows: pd.DataFrame, cell: Callable[[dict], Any] = value_text) -> p
 
     rows: results that hold rows of groups and of gaps; empty if they hold none. cell: what a result row becomes.
     """
-    order = {name: place for place, name in enumerate(GAPS)}
+    order = {name: index for index, name in enumerate(GAPS)}
     gaps = rows[of_gaps(rows)]
     gaps = gaps.assign(order=gaps["metric"].map(order), size=-gaps["value"].abs())
     groups = rows[of_groups(rows)]
@@ -89,8 +89,8 @@ def by_value(workspace: Workspace, run: RunRow) -> dict[str, Estimate]:
     right, 0 where it is wrong, x100, with refits. Higher gives more away."""
     counts = workspace.counts(run.run_id)[""]
     return {
-        value: _share(counts, "sure", counts.label[counts.image] == place)
-        for place, value in enumerate(run.spec.attribute["values"])
+        value: _share(counts, "sure", counts.label[counts.image] == index)
+        for index, value in enumerate(run.spec.attribute["values"])
     }
 
 
@@ -121,9 +121,9 @@ def cells_left_out(run: RunRow) -> int:
     return len({one for one, _ in pairs}) * len({other for _, other in pairs}) - len(pairs)
 
 
-def _share(counts: Counts, column: str, kept: np.ndarray | float = 1.0) -> Estimate:
+def _share(counts: Counts, column: str, weights: np.ndarray | float = 1.0) -> Estimate:
     """A column of the model's captions over captions, x100. kept: (rows,) booleans, the rows that count."""
-    columns = {name: counts.columns[name] * kept for name in (f"model {column}", "model captions")}
+    columns = {name: counts.columns[name] * weights for name in (f"model {column}", "model captions")}
     return Estimate.read(replace(counts, columns=columns), share, SCALE, (0, SCALE), share=True)
 
 
@@ -137,7 +137,8 @@ def by_captioner(runs: Iterable[RunRow]) -> dict[str, RunRow]:
 def by_value_table(found: Mapping[str, Mapping[str, Estimate]]) -> pd.DataFrame:
     """A row a captioner, a column a labelled value. found: captioner -> value -> LIC_M."""
     rows = [
-        {"captioner": model} | {value: value_text({"metric": "LIC_M"} | own.columns()) for value, own in by.items()}
+        {"captioner": model}
+        | {value: value_text({"metric": "LIC_M"} | estimate.columns()) for value, estimate in by.items()}
         for model, by in found.items()
     ]
     return pd.DataFrame(rows).fillna("")
@@ -146,11 +147,12 @@ def by_value_table(found: Mapping[str, Mapping[str, Estimate]]) -> pd.DataFrame:
 def beyond_table(found: Mapping[str, InteractionLeakage]) -> pd.DataFrame:
     """A row a captioner: right, both parts, and what is beyond their product."""
     rows = []
-    for model, own in found.items():
+    for model, leakage in found.items():
         shares = {
-            name: value_text({"metric": "LIC_M"} | part.columns()) for name, part in (("right", own.right), *own.parts)
+            name: value_text({"metric": "LIC_M"} | part.columns())
+            for name, part in (("right", leakage.right), *leakage.parts)
         }
-        rows.append({"captioner": model, **shares, "beyond": with_interval(own.beyond, *own.interval)})
+        rows.append({"captioner": model, **shares, "beyond": with_interval(leakage.beyond, *leakage.interval)})
     return pd.DataFrame(rows)
 
 
@@ -172,7 +174,7 @@ def leakage_of_runs(workspace: Workspace, attribute: str, runs: Mapping[str, Run
         if crossed := beyond_parts(workspace, run):
             parts[name] = crossed
         shares = values[name] | ({"right": crossed.right, **dict(crossed.parts)} if crossed else {})
-        rows += [{"captioner": name, "group": group} | _ends(own.columns()) for group, own in shares.items()]
+        rows += [{"captioner": name, "group": group} | _ends(estimate.columns()) for group, estimate in shares.items()]
         if crossed:
             low, high = crossed.interval
             rows.append({"captioner": name, "group": "beyond", "value": crossed.beyond, "ci_low": low, "ci_high": high})

@@ -48,9 +48,9 @@ def known_answer(
 
 def known_shown(rows: pd.DataFrame) -> Shown:
     """Rows of `known_answers` as a view, followed by the paper's values."""
-    every = pd.concat([rows, printed_answers()], ignore_index=True)
+    all_rows = pd.concat([rows, printed_answers()], ignore_index=True)
     title = "Metrics of the synthetic sets beside what they tend to"
-    return shown_rows(title, every, known_sentence(rows), [known_basis(rows)], known_table(rows))
+    return shown_rows(title, all_rows, known_sentence(rows), [known_basis(rows)], known_table(rows))
 
 
 def known_truth(name: str, metric: str) -> float:
@@ -67,8 +67,8 @@ def known_answers(
     times: how much larger than in the paper. progress: told the share that is done. sets: names of `known_set`.
     """
     rows = []
-    for place, name in enumerate(sets):
-        progress(place / len(sets), name)
+    for index, name in enumerate(sets):
+        progress(index / len(sets), name)
         rows += _answers(name, known_set(name, times), seeds)
     return pd.DataFrame([row.row() for row in rows], columns=list(RESULT_COLUMNS))
 

@@ -38,9 +38,9 @@ def compared(workspace: Workspace, name: str, one: Item, other: Item) -> LabelAg
 
 def keep_agreed(workspace: Workspace, name: str, tables: Sequence[Item], called: str) -> Item:
     """Keep the labels on which all of some tables agree, of images that all of them label, as another table."""
-    every = [labels_in(workspace, table, name) for table in tables]
-    labels = pd.concat([own.values for own in every], axis=1, join="inner")
-    same, attribute = labels[labels.nunique(axis=1) == 1].iloc[:, 0], every[0].attribute
+    label_sets = [labels_in(workspace, table, name) for table in tables]
+    labels = pd.concat([label_set.values for label_set in label_sets], axis=1, join="inner")
+    same, attribute = labels[labels.nunique(axis=1) == 1].iloc[:, 0], label_sets[0].attribute
     if missing := [value for value in attribute.values if value not in set(same)]:
         raise CapbiasError(f"The tables agree on no image that is {' or '.join(missing)}.", "Choose other tables.")
     frame = pd.DataFrame({"image_id": same.index.to_numpy(dtype=object), name: same.to_numpy(dtype=object)})

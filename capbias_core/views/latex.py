@@ -83,14 +83,15 @@ def to_latex(frame: pd.DataFrame, metrics: Iterable[str] | None = None) -> str:
     attributes = table["attribute"] if "attribute" in table else [*shown["attribute"].iloc[:1]] * len(table)
     # What names of columns say in brackets, such as `with references`, becomes a mark; names beyond the marks stay.
     suffixes = {f" ({text.replace('_', ' ')})" for text in variants_of(frame) if text}
-    suffix_of = {name: next((own for own in suffixes if name.endswith(own)), "") for name in table.columns}
+    suffix_of = {name: next((suffix for suffix in suffixes if name.endswith(suffix)), "") for name in table.columns}
     marks = dict(zip(dict.fromkeys(filter(None, suffix_of.values())), MARKS, strict=False))
     columns = {name: [Cell(name), *map(Cell, table[name])] for name in keys}
     for name in table.columns.drop(keys):
         cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in table[name]]
         by = [metric_of.get(attribute) == name for attribute in attributes]
         cells = [
-            replace(cell, letters=own) if here else cell for cell, own, here in zip(cells, letters, by, strict=True)
+            replace(cell, letters=letter) if here else cell
+            for cell, letter, here in zip(cells, letters, by, strict=True)
         ]
         mark = marks.get(suffix_of[name], "")
         columns[name] = [Cell(name.removesuffix(suffix_of[name]), letters=mark) if mark else Cell(name), *cells]
@@ -165,7 +166,7 @@ def _blocks(keys: Sequence[str], columns: dict[str, list[Cell]]) -> list[list[st
     widths = {name: max(cell.width for cell in cells) for name, cells in columns.items()}
     for most in range(len(names), 0, -1):
         blocks = [names[start : start + most] for start in range(0, len(names), most)]
-        shared = (max(widths[name] for name in names[place::most]) for place in range(most))
+        shared = (max(widths[name] for name in names[column::most]) for column in range(most))
         if most == 1 or sum(widths[name] for name in keys) + sum(shared) <= COLUMN:
             return blocks
     return [[]]

@@ -53,12 +53,12 @@ def leaderboard_rows(workspace: Workspace, collection: str, run_ids: Collection[
     length, of captioners that write longer captions than people. run_ids: of the runs that count (default: all).
     """
     sets = originals(workspace.items("captions", collection))
-    found: dict[str, list[Comparison]] = {}
+    by_attribute: dict[str, list[Comparison]] = {}
     for comparison in comparisons(workspace, collection, sets):
         if runs := tuple(run for run in comparison.runs if run_ids is None or run.run_id in run_ids):
-            found.setdefault(comparison.attribute.name, []).append(replace(comparison, runs=runs))
+            by_attribute.setdefault(comparison.attribute.name, []).append(replace(comparison, runs=runs))
     rows = []
-    for attribute, of_attribute in sorted(found.items(), key=lambda pair: -len(pair[1][0].runs)):
+    for attribute, of_attribute in sorted(by_attribute.items(), key=lambda pair: -len(pair[1][0].runs)):
         seen: set[str] = set()
         for comparison in of_attribute:
             new = [run for run in comparison.runs if run.spec.model not in seen]
@@ -85,8 +85,8 @@ def _compared(
     parts = [("" if best else OTHER_SETTINGS, of_metric)]
     if best:
         pairs = ranking(workspace, list(comparison.runs), comparison.metric)
-        alike = like_with_like(workspace, of_metric, pairs)
-        letters, parts = pairs.letters, [("", alike.compared), (OTHER_IMAGES, alike.others)]
+        split = like_with_like(workspace, of_metric, pairs)
+        letters, parts = pairs.letters, [("", split.compared), (OTHER_IMAGES, split.others)]
     made = []
     for mark, part in parts:
         for row in part[part["model"].isin(names)].to_dict("records"):
@@ -132,11 +132,11 @@ def sorted_captioners(rows: pd.DataFrame, sort: str) -> list[str]:
         return sorted(names, key=lambda name: -largest[name])
     of = rows[rows["attribute"] == sort].set_index("captioner")
 
-    def place(name: str) -> tuple:
+    def sort_key(name: str) -> tuple:
         known = name in of.index
         return not known, bool(of.at[name, "mark"]) if known else True, -of.at[name, "value"] if known else 0
 
-    return sorted(names, key=place)
+    return sorted(names, key=sort_key)
 
 
 def leaderboard(
@@ -216,7 +216,9 @@ def leaderboard_table(rows: pd.DataFrame, attributes: Sequence[str]) -> pd.DataF
     table = []
     for name, of in rows.groupby("captioner", sort=False):
         by_attribute, first = {row["attribute"]: row for row in of.to_dict("records")}, of.iloc[0]
-        images = [f"{by_attribute[one][IMAGES]:,}" if one in by_attribute else "–" for one in attributes]
+        images = [
+            f"{by_attribute[attribute][IMAGES]:,}" if attribute in by_attribute else "–" for attribute in attributes
+        ]
         cells = {CAPTIONER: name}
         for attribute, metric in leading.items():
             row = by_attribute.get(attribute)
@@ -259,7 +261,7 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
         vertical_spacing=70 / (down * (height + 70)) if down > 1 else 0,
     )
     for number, attribute in enumerate(attributes):
-        place: dict[str, Any] = {"row": number // across + 1, "col": number % across + 1}
+        cell: dict[str, Any] = {"row": number // across + 1, "col": number % across + 1}
         of = rows[rows["attribute"] == attribute]
         leading = of.loc[of["mark"] == "", "metric"].iloc[0]
         for (verdict, mark), some in of[of["metric"] == leading].groupby(["verdict", "mark"]):
@@ -282,13 +284,13 @@ def leaderboard_chart(rows: pd.DataFrame, attributes: Sequence[str]):
                     "line": {"width": 2, "color": colour},
                 },
                 error_x=error_bars(some["value"], some["ci_low"], some["ci_high"], colour, 1 if mark else 2.5),
-                **place,
+                **cell,
             )
             legend.add(name)
         neutral = METRICS[leading].neutral(2)
         if np.isfinite(neutral) and not neutral:
-            figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **place)
-        figure.update_xaxes(title_text=f"{leading} ({best_text(leading)})", zeroline=False, **place)
+            figure.add_vline(x=neutral, line={"dash": "dash", "color": GREY, "width": 1.5}, **cell)
+        figure.update_xaxes(title_text=f"{leading} ({best_text(leading)})", zeroline=False, **cell)
     order = [escape(name) for name in reversed(names)]
     figure.update_yaxes(categoryorder="array", categoryarray=order, automargin=True, tickvals=order)
     return figure.update_layout(

@@ -87,14 +87,14 @@ def keep_cuts(workspace: Workspace, collection: str, name: str, cuts: Sequence[i
         raise CapbiasError(f"The captions of {name} are cut already.", "Name the set that was cut.")
     if wrong := [words for words in cuts if not 0 <= words <= MOST]:
         raise CapbiasError(f"Captions are cut after 1 to {MOST} words, or 0 for the first sentence, not {wrong[0]}.")
-    whole, kept = workspace.frame(item.hash), []
+    whole, items = workspace.frame(item.hash), []
     for words in cuts:
         frame = cut(whole, words)
         if not frame["caption"].equals(whole["caption"]):
             details = item.details | {CUT: [name, words]}
             called = f"{name}, {cut_text(words)}"
-            kept.append(workspace.keep("captions", called, frame, collection, f"{name}, cut", details))
-    return kept
+            items.append(workspace.keep("captions", called, frame, collection, f"{name}, cut", details))
+    return items
 
 
 def cuts_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
@@ -105,7 +105,7 @@ def cuts_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
         if CUT in item.details and item.details[CUT][0] in items:
             sets.setdefault(item.details[CUT][0], []).append(item)
     return {
-        name: [*sorted(own, key=lambda item: item.details[CUT][1]), items[name]] for name, own in sorted(sets.items())
+        name: [*sorted(cuts, key=lambda item: item.details[CUT][1]), items[name]] for name, cuts in sorted(sets.items())
     }
 
 
@@ -118,9 +118,9 @@ def by_length(workspace: Workspace, collection: str, rows: pd.DataFrame) -> pd.D
         for name, items in sets.items()
         for item in items
     }
-    own = rows[rows["model"].isin(about)]
-    found = own.assign(**{key: [about[model][key] for model in own["model"]] for key in ("of", "cut", "words")})
-    return found.sort_values(["of", "words"], kind="stable").reset_index(drop=True)
+    of_cuts = rows[rows["model"].isin(about)]
+    table = of_cuts.assign(**{key: [about[model][key] for model in of_cuts["model"]] for key in ("of", "cut", "words")})
+    return table.sort_values(["of", "words"], kind="stable").reset_index(drop=True)
 
 
 def cut_of(item: Item) -> str:
@@ -161,9 +161,9 @@ def lengths_chart(rows: pd.DataFrame, metric: str, neutral: float):
 
 def lengths_table(rows: pd.DataFrame) -> pd.DataFrame:
     """A row a captioner and cut: mean words, and each metric with its interval."""
-    found: dict[tuple, dict] = {}
+    table_rows: dict[tuple, dict] = {}
     for row in rows.to_dict("records"):
-        own = found.setdefault((row["of"], row["cut"]), {"captioner": row["of"], "cut": row["cut"]})
-        own["words"] = f"{row['words']:.1f}"
-        own[row["metric"]] = value_text(row)
-    return pd.DataFrame(found.values()).fillna("")
+        cells = table_rows.setdefault((row["of"], row["cut"]), {"captioner": row["of"], "cut": row["cut"]})
+        cells["words"] = f"{row['words']:.1f}"
+        cells[row["metric"]] = value_text(row)
+    return pd.DataFrame(table_rows.values()).fillna("")

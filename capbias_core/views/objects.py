@@ -78,11 +78,11 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
     def compute() -> dict:
         job = job_of(workspace, spec, silent)
         beside = of_images(workspace.frame(human.hash), job.frame["image_id"])
-        own = _cooccurrence(replace(job, frame=of_images(job.frame, beside["image_id"])))
+        outcome = _cooccurrence(replace(job, frame=of_images(job.frame, beside["image_id"])))
         of_people = replace(spec, model=human.name, captions=human.hash)
-        theirs = _cooccurrence(replace(job, spec=of_people, frame=beside))
-        errors = paired_errors(own.by_direction[""], theirs.by_direction[""], len(job.attribute.values))
-        return {"own": _shares(own), "human": _shares(theirs), "errors": errors.to_dict("list")}
+        human_outcome = _cooccurrence(replace(job, spec=of_people, frame=beside))
+        errors = paired_errors(outcome.by_direction[""], human_outcome.by_direction[""], len(job.attribute.values))
+        return {"own": _shares(outcome), "human": _shares(human_outcome), "errors": errors.to_dict("list")}
 
     data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
     ratios, people = kept_ratios(data["own"]), kept_ratios(data["human"])
@@ -105,9 +105,9 @@ def paired_errors(own: Counts, other: Counts, values: int) -> pd.DataFrame:
     objects = [name for name in own.objects if name in set(other.objects)]
     ones, added = np.ones((1, values)), []
     for side, rows in ((own, row[: len(own.images)]), (other, row[len(own.images) :])):
-        place = rows_by_image(rows, len(images))
+        by_image = rows_by_image(rows, len(images))
         columns = [side.objects.index(name) * values + value for name in objects for value in range(values)]
-        counted = csr_array(place @ csr_array(side.columns[beside_objects(METRIC)], dtype=float)[:, columns])
+        counted = csr_array(by_image @ csr_array(side.columns[beside_objects(METRIC)], dtype=float)[:, columns])
         each = counted @ kron(eye_array(len(objects)), ones.T)  # (images, objects): captions with the object
         whole = np.repeat(np.asarray(each.sum(axis=0)), values)
         shares = np.divide(np.asarray(counted.sum(axis=0)), whole, where=whole > 0, out=np.full(len(whole), np.nan))
@@ -129,10 +129,10 @@ def shares_by_object(by_object: pd.DataFrame, values: Sequence[str]) -> pd.DataF
     """The columns of `Ratios.rows` from rows of co-occurrence."""
     parts = {key: part.set_index("object") for key, part in by_object.groupby(["metric", "direction"], sort=False)}
     table = parts[METRIC, values[0]][["n"]].rename(columns={"n": "captions"})
-    for place, value in enumerate(values):
-        table[f"count{place}"] = parts[COUNT, value]["value"].astype(int)
+    for index, value in enumerate(values):
+        table[f"count{index}"] = parts[COUNT, value]["value"].astype(int)
         for name, column in (("share", "value"), ("low", "ci_low"), ("high", "ci_high")):
-            table[f"{name}{place}"] = parts[METRIC, value][column].astype(float)
+            table[f"{name}{index}"] = parts[METRIC, value][column].astype(float)
     return table.reset_index()
 
 
@@ -142,10 +142,10 @@ def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFram
     data = captions_of(job, CAPTION)
     if name not in data.objects:
         return pd.DataFrame(columns=["image_id", "names", "caption"])
-    kept = data.having(data.confidence[:, [data.objects.index(name)]].toarray().ravel() > 0)
-    values = [job.attribute.values[value] for value in kept.value]
-    images = [kept.images[image] for image in kept.image]
-    return pd.DataFrame({"image_id": images, "names": values, "caption": kept.captions})
+    with_object = data.having(data.confidence[:, [data.objects.index(name)]].toarray().ravel() > 0)
+    values = [job.attribute.values[value] for value in with_object.value]
+    images = [with_object.images[image] for image in with_object.image]
+    return pd.DataFrame({"image_id": images, "names": values, "caption": with_object.captions})
 
 
 def scored_runs(workspace: Workspace, collection: str, counted: RunSpec) -> dict[str, RunRow]:
@@ -187,20 +187,20 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
     chance does not explain.
     """
 
-    def share_of(row: pd.Series, place: int, side: str = "") -> str:
+    def share_of(row: pd.Series, index: int, side: str = "") -> str:
         """`68% [57%, 78%]`"""
-        share, low, high = (percent(row[f"{side}{name}{place}"]) for name in ("share", "low", "high"))
+        share, low, high = (percent(row[f"{side}{name}{index}"]) for name in ("share", "low", "high"))
         return f"{share} [{low}, {high}]"
 
     shares = ", ".join(f"{value} {percent(share)}" for value, share in zip(attribute.values, overall, strict=True))
     support = f"Of {n:,} captions that name one value and an object: {shares}. Read the shares together with the counts"
     support += ": the labelled images need not show each value equally often."
     going = []  # of each value the object with the highest share, told apart from all objects together
-    for place, (value, whole) in enumerate(zip(attribute.values, overall, strict=True)):
-        above = table[(table["captions"] >= ENOUGH) & (table[f"low{place}"] > whole)]
+    for index, (value, whole) in enumerate(zip(attribute.values, overall, strict=True)):
+        above = table[(table["captions"] >= ENOUGH) & (table[f"low{index}"] > whole)]
         if len(above):
-            row = above.sort_values([f"share{place}", "captions"]).iloc[-1]
-            share = f"{share_of(row, place)} of {row['captions']:,} captions"
+            row = above.sort_values([f"share{index}", "captions"]).iloc[-1]
+            share = f"{share_of(row, index)} of {row['captions']:,} captions"
             going.append(f"“{row['object']}” is mentioned with {value} in {share} (all objects: {percent(whole)})")
     if "human_share0" not in table:
         going = going or ["no object is clearly associated with one value more than the others"]
@@ -211,9 +211,9 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
         none = f"no object has {ENOUGH} captions of the captioner and of people, so none can be compared"
         return Answer(f"{model}: {none}.", f"{associated}{support}")
     parts, details, without = [], [], []
-    for place, value in enumerate(attribute.values):
+    for index, value in enumerate(attribute.values):
         # The object that goes with the value most beyond the human captions, told apart from them.
-        apart = _significant(tested, place)
+        apart = _significant(tested, index)
         apart = apart[apart > 0]
         if apart.empty:
             without.append(value)
@@ -221,12 +221,12 @@ def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: 
         row = tested.loc[apart.idxmax()]
         when, says = ("", ":") if parts else (f"When {model} mentions ", ", it says")
         parts.append(
-            f"{when}“{row['object']}”{says} {value} {percent(row[f'share{place}'])} of the time (people: "
-            f"{percent(row[f'human_share{place}'])})"
+            f"{when}“{row['object']}”{says} {value} {percent(row[f'share{index}'])} of the time (people: "
+            f"{percent(row[f'human_share{index}'])})"
         )
         details.append(
-            f"“{row['object']}”, {value}: {share_of(row, place)} of {row['captions']:,} captions, "
-            f"{share_of(row, place, 'human_')} of {int(row['human_captions']):,} human captions"
+            f"“{row['object']}”, {value}: {share_of(row, index)} of {row['captions']:,} captions, "
+            f"{share_of(row, index, 'human_')} of {int(row['human_captions']):,} human captions"
         )
     objects = counted(len(tested), "object")
     how = f"tested image by image, Holm over {objects} with {ENOUGH} captions on both sides"
@@ -245,9 +245,9 @@ def _testable(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["captions"] >= ENOUGH) & (table["human_captions"] >= ENOUGH)]
 
 
-def _significant(tested: pd.DataFrame, place: int) -> pd.Series:
+def _significant(tested: pd.DataFrame, index: int) -> pd.Series:
     """The differences from people that chance does not explain, corrected by Holm over these objects."""
-    error, difference = tested[f"error{place}"], _difference(tested, place)
+    error, difference = tested[f"error{index}"], _difference(tested, index)
     known = (error > 0) & difference.notna()
     p = holm(erfc((difference[known].abs() / error[known] / math.sqrt(2)).to_numpy()))
     return difference[known][p < ALPHA]
@@ -258,8 +258,8 @@ def comparable(table: pd.DataFrame) -> bool:
     return "human_captions" in table and not _testable(table).empty
 
 
-def _difference(table: pd.DataFrame, place: int) -> pd.Series:
-    return table[f"share{place}"] - table[f"human_share{place}"]
+def _difference(table: pd.DataFrame, index: int) -> pd.Series:
+    return table[f"share{index}"] - table[f"human_share{index}"]
 
 
 def by_difference(table: pd.DataFrame) -> pd.DataFrame:
@@ -277,16 +277,16 @@ def object_table(table: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
     """One row per object: captions, how many name each value, the share of the last value (of each, for more than two)
     with its interval, and the same of the human captions. Shares and differences are in percent."""
     columns = {"object": table["object"], "captions": table["captions"]}
-    columns |= {f"name {value}": table[f"count{place}"] for place, value in enumerate(attribute.values)}
+    columns |= {f"name {value}": table[f"count{index}"] for index, value in enumerate(attribute.values)}
     places = range(len(attribute.values))
-    for place in places[-1:] if len(places) == 2 else places:
-        value = attribute.values[place]
-        columns[f"share {value}"] = 100 * table[f"share{place}"]
-        columns[f"95% of share {value}"] = share_intervals(table[f"low{place}"], table[f"high{place}"], "captions")
-        if f"human_share{place}" in table:
-            difference, half = _difference(table, place), NORMAL * table[f"error{place}"]
+    for index in places[-1:] if len(places) == 2 else places:
+        value = attribute.values[index]
+        columns[f"share {value}"] = 100 * table[f"share{index}"]
+        columns[f"95% of share {value}"] = share_intervals(table[f"low{index}"], table[f"high{index}"], "captions")
+        if f"human_share{index}" in table:
+            difference, half = _difference(table, index), NORMAL * table[f"error{index}"]
             known = difference.index.isin(_testable(table).index) & (half > 0)
-            columns[f"humans: share {value}"] = 100 * table[f"human_share{place}"]
+            columns[f"humans: share {value}"] = 100 * table[f"human_share{index}"]
             columns[f"difference {value}"] = 100 * difference
             columns[f"95% of difference {value}"] = [  # `−3 to 9`, in percentage points
                 f"{number(100 * low, 0)} to {number(100 * high, 0)}" if enough else "few captions"
@@ -312,26 +312,26 @@ BINS = "How many objects have which share. Objects with few captions lie at the 
 def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):
     """How many objects have which share of the last value: the model's as bars, in the colour of the value that most
     of these captions name, and the human captions' as a grey line."""
-    place, edges = len(attribute.values) - 1, np.linspace(0, 1, 21)
+    index, edges = len(attribute.values) - 1, np.linspace(0, 1, 21)
     middle = edges[:-1] + 0.025
     figure = graph_objects().Figure()
-    objects, _ = np.histogram(table[f"share{place}"].dropna(), edges)
+    objects, _ = np.histogram(table[f"share{index}"].dropna(), edges)
     colours = np.where(middle < 1 / len(attribute.values), ORANGE_MARK, BLUE_MARK)
     figure.add_bar(x=middle, y=objects, name=escape(model), marker_color=colours, showlegend=False)
-    if f"human_share{place}" in table:
-        objects, _ = np.histogram(table[f"human_share{place}"].dropna(), edges)
+    if f"human_share{index}" in table:
+        objects, _ = np.histogram(table[f"human_share{index}"].dropna(), edges)
         line = {"color": GREY, "shape": "hvh", "width": 2.5}
         figure.add_scatter(x=middle, y=objects, name="human captions", mode="lines", line=line)
-    return _laid_out(figure, f"share of the captions with an object that name {attribute.values[place]}", "objects")
+    return _laid_out(figure, f"share of the captions with an object that name {attribute.values[index]}", "objects")
 
 
 def beside_rows(table: pd.DataFrame, attribute: Attribute, most: int = MOST) -> tuple[pd.DataFrame, int]:
     """The objects of `beside_chart`, from the one that goes least with the last value beside the human captions to the
     one that goes most; at most so many, those with the largest difference. Then of how many objects they are."""
-    place = len(attribute.values) - 1
-    enough = table[(table["captions"] >= ENOUGH) & table[f"human_share{place}"].notna()]
-    kept = by_difference(enough)[:most]
-    return kept.loc[_difference(kept, place).sort_values(kind="stable").index], len(enough)
+    index = len(attribute.values) - 1
+    enough = table[(table["captions"] >= ENOUGH) & table[f"human_share{index}"].notna()]
+    largest = by_difference(enough)[:most]
+    return largest.loc[_difference(largest, index).sort_values(kind="stable").index], len(enough)
 
 
 def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: int = MOST):
@@ -339,14 +339,14 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: in
 
     The model's is orange if it is significantly lower, blue if higher. Sorted by the difference; see `beside_rows`.
     """
-    place = len(attribute.values) - 1
+    index = len(attribute.values) - 1
     rows, _ = beside_rows(table, attribute, most)
-    apart = _significant(_testable(table), place)
+    apart = _significant(_testable(table), index)
     difference = apart.reindex(rows.index).fillna(0.0)
-    value, other = attribute.values[-1], attribute.values[0] if place == 1 else "another value"
+    value, other = attribute.values[-1], attribute.values[0] if index == 1 else "another value"
     names = [escape(name) for name in rows["object"]]
     figure = graph_objects().Figure()
-    ends = rows[[f"human_share{place}", f"share{place}"]].assign(gap=np.nan).to_numpy().ravel()  # one line, with gaps
+    ends = rows[[f"human_share{index}", f"share{index}"]].assign(gap=np.nan).to_numpy().ravel()  # one line, with gaps
     line = {"color": GREY, "width": 1.5}
     figure.add_scatter(x=ends, y=np.repeat(names, 3), mode="lines", line=line, showlegend=False, hoverinfo="skip")
     for title, prefix, part, colour in (
@@ -357,13 +357,13 @@ def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: in
     ):
         hover, whose = [], "human captions" if prefix else model
         for row in part.to_dict("records"):
-            low, high = row[f"{prefix}low{place}"], row[f"{prefix}high{place}"]
+            low, high = row[f"{prefix}low{index}"], row[f"{prefix}high{index}"]
             interval = "" if pd.isna(low) else f" [{percent(low)}, {percent(high)}]"
-            share, count = percent(row[f"{prefix}share{place}"]), int(row[f"{prefix}captions"])
+            share, count = percent(row[f"{prefix}share{index}"]), int(row[f"{prefix}captions"])
             hover.append(f"{escape(row['object'])}, {escape(whose)}: {share}{interval} of {count:,} captions")
         marker = {"size": 11, "color": colour, "symbol": "circle-open" if prefix else "circle"}
         figure.add_scatter(
-            x=part[f"{prefix}share{place}"],
+            x=part[f"{prefix}share{index}"],
             y=[escape(name) for name in part["object"]],
             mode="markers",
             name=escape(title),

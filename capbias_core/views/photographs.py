@@ -36,10 +36,10 @@ STRIP = tuple(condition for condition in CONDITIONS if condition != "person")
 
 def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS) -> dict[str, Path]:
     """The file of each photograph of a folder of a collection, by image id; empty where there is no such folder."""
-    found = [item for item in workspace.items(PHOTOGRAPHS, collection) if item.name == name]
-    if not found:
+    items = [item for item in workspace.items(PHOTOGRAPHS, collection) if item.name == name]
+    if not items:
         return {}
-    folder, frame = Path(found[0].details["folder"]), workspace.frame(found[0].hash)
+    folder, frame = Path(items[0].details["folder"]), workspace.frame(items[0].hash)
     return {image: folder / file for image, file in zip(frame["image_id"], frame["file"], strict=True)}
 
 
@@ -48,13 +48,13 @@ def masked_folders(
 ) -> dict[str, Item]:
     """By condition a stored folder of masked photographs: that of its caption set, if known, else the newest. sets:
     caption sets by condition."""
-    kept = workspace.items(PHOTOGRAPHS, collection)
-    found = {item.details.get("condition", ORIGINAL): item for item in kept}
+    items = workspace.items(PHOTOGRAPHS, collection)
+    folders = {item.details.get("condition", ORIGINAL): item for item in items}
     for condition, item in sets.items():
         read = item.details.get(MADE_BY, {}).get("photographs", {})
-        same = [own for own in kept if (own.name, own.hash) == (read.get("name"), read.get("item"))]
-        found |= {condition: same[0]} if same else {}
-    return {condition: found[condition] for condition in CONDITIONS if condition in found and condition != ORIGINAL}
+        same = [folder for folder in items if (folder.name, folder.hash) == (read.get("name"), read.get("item"))]
+        folders |= {condition: same[0]} if same else {}
+    return {condition: folders[condition] for condition in CONDITIONS if condition in folders and condition != ORIGINAL}
 
 
 def objects_on(rows: pd.DataFrame, departures: Mapping[str, float]) -> list[str]:
@@ -224,8 +224,8 @@ class KeptMaps:
         """(rows, columns) float32 in [0, 1]: the map of this row of the table."""
         sizes = (self.table["rows"] * self.table["columns"]).to_numpy()
         start = int(sizes[:row].sum())
-        own = self.table.iloc[row]
-        return self.values[start : start + sizes[row]].reshape(own["rows"], own["columns"]).astype(np.float32)
+        entry = self.table.iloc[row]
+        return self.values[start : start + sizes[row]].reshape(entry["rows"], entry["columns"]).astype(np.float32)
 
     def window(self, row: int) -> Window:
         """The part of the photograph that the map of this row covers."""
@@ -399,7 +399,7 @@ def heat_text(word: str, heat: np.ndarray, outside: float, hit: float) -> str:
         return f"Map of the word {word}: it is 0 everywhere."
     places = np.unravel_index(heat.argmax(), heat.shape)
     parts = (("top", "", "bottom"), ("left", "", "right"))
-    third = [parts[axis][min(2, int(3 * (place + 0.5) / heat.shape[axis]))] for axis, place in enumerate(places)]
+    third = [parts[axis][min(2, int(3 * (position + 0.5) / heat.shape[axis]))] for axis, position in enumerate(places)]
     where, on = " ".join(filter(None, third)) or "centre", "on a person" if hit else "not on a person"
     return f"Map of the word {word}: strongest at the {where}, {on}; {outside:.0%} of it lies outside people."
 

@@ -38,8 +38,8 @@ def pictures_lack() -> str:
         return str(missing_extra(["kaleido"], "A picture of a chart"))
     from choreographer.browsers.chromium import Chromium  # comes with kaleido, and finds what kaleido will use
 
-    found = Chromium.find_browser(skip_local=False)
-    return "" if found else "Pictures need Chrome or Chromium on the machine of the server, and there is none."
+    browser = Chromium.find_browser(skip_local=False)
+    return "" if browser else "Pictures need Chrome or Chromium on the machine of the server, and there is none."
 
 
 def picture(figure: Any, format: str, caption: str = "") -> bytes:
@@ -126,7 +126,9 @@ def _trace(figure: Any, trace: Any) -> pd.DataFrame:
         cells = [(x, y, table.iat[row, column]) for row, y in enumerate(table.index) for column, x in enumerate(table)]
         return pd.DataFrame(cells, columns=["x", "y", "z"]).assign(**titles)
     values = {axis: getattr(trace, axis) for axis in "xy" if getattr(trace, axis) is not None}
-    table = pd.DataFrame({"series": _text(trace.name)} | {axis: list(map(_text, own)) for axis, own in values.items()})
+    table = pd.DataFrame(
+        {"series": _text(trace.name)} | {axis: list(map(_text, points)) for axis, points in values.items()}
+    )
     for axis in values:
         error = getattr(trace, f"error_{axis}")
         if error.array is not None:

@@ -127,14 +127,14 @@ def as_measured(row: dict) -> dict:
     the paper states outside its table.
 
     >>> row = {"paper": "dbac", "metric": "BA", "direction": "T->A", "condition": "partial_masked", "encoder": ""}
-    >>> own = as_measured(row)
-    >>> own["metric"], own["direction"], own["masked"], own["alignment"]
+    >>> renamed = as_measured(row)
+    >>> renamed["metric"], renamed["direction"], renamed["masked"], renamed["alignment"]
     ('DBA_G', '', 'part', '')
     """
     if row["paper"] == GENDER_SCORE:
         metric, direction, thing = printed_as(row)
-        found = {"metric": metric, "direction": direction, "object": thing, "alignment": ""}
-        return row | found | {"masked": ORIGINAL, "aligned": ""}
+        of_series = {"metric": metric, "direction": direction, "object": thing, "alignment": ""}
+        return row | of_series | {"masked": ORIGINAL, "aligned": ""}
     named = row["paper"], row["metric"]
     metric, condition = OTHER_NAME.get(named) or row["metric"], row["condition"]
     if condition == ONE_JUDGE:
@@ -155,11 +155,11 @@ def as_measured(row: dict) -> dict:
 def printed_conditions(published: pd.DataFrame, attribute: str) -> pd.DataFrame:
     """The papers' values by condition (LIC's Table 4, DBAC's Table 4): the published columns, metric and direction as
     measured rows have them, and `masked`."""
-    own = published[published["table"] == published["paper"].map(BY_CONDITION)]
-    own = own[(own["attribute"] == attribute) & (own["condition"] != "")]
-    named = [as_measured(row) for row in own.to_dict("records")]
-    ours = {name: [row[name] for row in named] for name in ("metric", "direction", "masked")}
-    return own.assign(**ours).reset_index(drop=True)
+    rows = published[published["table"] == published["paper"].map(BY_CONDITION)]
+    rows = rows[(rows["attribute"] == attribute) & (rows["condition"] != "")]
+    named = [as_measured(row) for row in rows.to_dict("records")]
+    columns = {name: [row[name] for row in named] for name in ("metric", "direction", "masked")}
+    return rows.assign(**columns).reset_index(drop=True)
 
 
 def no_counterpart(row: dict) -> str:
@@ -284,17 +284,17 @@ def measured_rows(
     """
     read = results.tables_read(workspace, collection) if labels is None else labels
     human = results.references_read(workspace, collection) if references is None else references
-    found = results.runs_against(results.runs_with(results.current_runs(workspace, collection), read), human)
-    runs = [run for run in found if not run.spec.merge_masks]
+    all_runs = results.runs_against(results.runs_with(results.current_runs(workspace, collection), read), human)
+    runs = [run for run in all_runs if not run.spec.merge_masks]
     rows = results.known_results(workspace, [run.run_id for run in runs])
     of_objects = [results.object_rows(workspace, run) for run in runs]
-    of_objects = [own[own["object"].isin(printed_objects())] for own in of_objects if len(own)]
+    of_objects = [frame[frame["object"].isin(printed_objects())] for frame in of_objects if len(frame)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)
     unsure = [run.run_id for run in runs if {*map(str.lower, run.spec.attribute["values"])} == UNSURE_VALUES]
     rows["attribute"] = rows["attribute"].mask(rows["run_id"].isin(unsure), WITH_UNSURE)
     best_first = sorted(runs, key=lambda run: -len(run.spec.seeds))
-    place = {run.run_id: place for place, run in enumerate(best_first)}
-    rows = rows.assign(place=rows["run_id"].map(place)).sort_values("place", kind="stable")
+    rank = {run.run_id: rank for rank, run in enumerate(best_first)}
+    rows = rows.assign(place=rows["run_id"].map(rank)).sort_values("place", kind="stable")
     rows = rows.drop_duplicates([*KEYS, "encoder"]).drop(columns="place").sort_index().reset_index(drop=True)
     known = {item.name: condition_of(item) for item in workspace.items("captions", collection)}
     whose = [known.get(name, (name, ORIGINAL)) for name in rows["model"]]
@@ -345,23 +345,25 @@ def beside_measured(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFra
         if reason := no_counterpart(row):
             pairs.append(row | {"captioner": "", "holds": NONE_HERE, "reason": reason})
             continue
-        ours = as_measured(row)  # the printed row, named as measured rows are
-        keys = [_key(ours, ours["model"])]
+        renamed = as_measured(row)  # the printed row, named as measured rows are
+        keys = [_key(renamed, renamed["model"])]
         if _of_unsure(row):
-            keys.insert(0, _key(ours | {"attribute": WITH_UNSURE}, ours["model"]))
+            keys.insert(0, _key(renamed | {"attribute": WITH_UNSURE}, renamed["model"]))
         named = next((by_key[key] for key in keys if key in by_key), [])
-        alike = [own for own in named if _meet(ours, own)]
-        exact = [own for own in alike if _alignment(own) == _alignment(ours) and not own["coverage"]] or alike
-        same = [own for own in exact if _same_encoder(ours, own)]
-        same = same or [own for own in alike if _same_encoder(ours, own)] or exact
+        matches = [result for result in named if _meet(renamed, result)]
+        exact = [
+            result for result in matches if _alignment(result) == _alignment(renamed) and not result["coverage"]
+        ] or matches
+        same = [result for result in exact if _same_encoder(renamed, result)]
+        same = same or [result for result in matches if _same_encoder(renamed, result)] or exact
         if not same:
             pairs.append(row | {"captioner": "", "holds": NOT_MEASURED, "reason": ""})
-        for own in same:
-            factor = row["scale"] / own["scale"]
-            scaled = {name: own[name] * factor for name in ("value", "ci_low", "ci_high", "spread")}
-            beside = {f"measured_{name}": scaled.get(name, own[name]) for name in MEASURED}
-            holds = _holds(row, ours, own, scaled)
-            pairs.append(row | beside | {"captioner": own["model"], "holds": holds, "reason": ""})
+        for result in same:
+            factor = row["scale"] / result["scale"]
+            scaled = {name: result[name] * factor for name in ("value", "ci_low", "ci_high", "spread")}
+            beside = {f"measured_{name}": scaled.get(name, result[name]) for name in MEASURED}
+            holds = _holds(row, renamed, result, scaled)
+            pairs.append(row | beside | {"captioner": result["model"], "holds": holds, "reason": ""})
     columns = [*printed.columns, "captioner", *(f"measured_{name}" for name in MEASURED), "holds", "reason"]
     return pd.DataFrame(pairs, columns=columns)
 
@@ -370,8 +372,10 @@ def first_table(printed: pd.DataFrame, measured: pd.DataFrame) -> tuple[str, str
     """Paper and table to open on: LIC's main table, or if nothing of it was measured, that with most measured values,
     each counted once."""
     beside = beside_measured(printed, measured)
-    own = beside[["paper", "table", *(f"measured_{name}" for name in ("run_id", *ORIGIN_COLUMNS, "value")), "metric"]]
-    counts = own.drop_duplicates().groupby(["paper", "table"], sort=False)["measured_value"].count()
+    origins = beside[
+        ["paper", "table", *(f"measured_{name}" for name in ("run_id", *ORIGIN_COLUMNS, "value")), "metric"]
+    ]
+    counts = origins.drop_duplicates().groupby(["paper", "table"], sort=False)["measured_value"].count()
     return counts.idxmax() if not counts[MAIN_TABLE] and counts.any() else MAIN_TABLE
 
 
@@ -386,23 +390,23 @@ def _alignment(row: dict) -> str:
     return "" if alignment == CONSTANT else name_key(alignment)
 
 
-def _of_judge(own: dict) -> bool:
+def _of_judge(result: dict) -> bool:
     """Whether a judge that sees the photographs measured this. Its protocol differs from the paper's, which does not
     print its sizes, learning rate and size of the pictures."""
-    return own["metric"] in METRICS and measure_of(own["metric"]).name == "imagecaptioner2"
+    return result["metric"] in METRICS and measure_of(result["metric"]).name == "imagecaptioner2"
 
 
-def _meet(row: dict, own: dict) -> bool:
+def _meet(row: dict, result: dict) -> bool:
     """Whether object, alignment and photographs of a measured row match a printed one, as far as it states them."""
-    if own["condition"] not in ("", ORIGINAL):
+    if result["condition"] not in ("", ORIGINAL):
         return False
-    if _of_judge(own):
+    if _of_judge(result):
         wanted = MASKED_BY.get(row["condition"])
-        return wanted is not None and wanted in own["photographs"] and own["photographs"] != UNMASKED
+        return wanted is not None and wanted in result["photographs"] and result["photographs"] != UNMASKED
     stated = "" if row["alignment"] == CONSTANT else name_key(row["alignment"])
-    if own["group"]:  # papers print whole sets
+    if result["group"]:  # papers print whole sets
         return False
-    return own["object"] == row["object"] and _alignment(own) in (_alignment(row), stated)
+    return result["object"] == row["object"] and _alignment(result) in (_alignment(row), stated)
 
 
 def _of_unsure(printed: dict) -> bool:
@@ -410,25 +414,25 @@ def _of_unsure(printed: dict) -> bool:
     return printed["paper"] == "dbac" and printed["attribute"] == "race"
 
 
-def _same_encoder(row: dict, own: dict) -> bool:
-    return name_key(row["encoder"]) == name_key(own["encoder"])
+def _same_encoder(row: dict, result: dict) -> bool:
+    return name_key(row["encoder"]) == name_key(result["encoder"])
 
 
-def _holds(printed: dict, ours: dict, own: dict, scaled: dict) -> str:
-    """Whether a measured interval contains a printed value, or why that is not decided. ours: the printed row from
+def _holds(printed: dict, renamed: dict, result: dict, scaled: dict) -> str:
+    """Whether a measured interval contains a printed value, or why that is not decided. renamed: the printed row from
     `as_measured`. scaled: the measured numbers in the printed scale."""
     other_protocol = (
         printed["paper"] == GENDER_SCORE
         or (printed["paper"], printed["metric"]) in OTHER_PROTOCOL
-        or (_of_unsure(printed) and own["attribute"] != WITH_UNSURE)
+        or (_of_unsure(printed) and result["attribute"] != WITH_UNSURE)
     )
     reasons = (
-        ("another encoder", not _same_encoder(ours, own)),
-        ("another protocol", _of_judge(own)),
-        ("another alignment", _alignment(own) != _alignment(ours)),
-        ("part of the images", bool(own["coverage"])),
+        ("another encoder", not _same_encoder(renamed, result)),
+        ("another protocol", _of_judge(result)),
+        ("another alignment", _alignment(result) != _alignment(renamed)),
+        ("part of the images", bool(result["coverage"])),
         ("another protocol", other_protocol),
-        ("other images", _of_unsure(printed) and own["n"] != DBAC_TEST),
+        ("other images", _of_unsure(printed) and result["n"] != DBAC_TEST),
         ("no interval", pd.isna(scaled["ci_low"])),
     )
     if reason := next((text for text, applies in reasons if applies), ""):
@@ -461,24 +465,24 @@ def beside_table(frame: pd.DataFrame) -> pd.DataFrame:
         kind = " (95%)" if row["spread_kind"] == "ci95" else ""
         spread = "" if pd.isna(row["spread"]) else f" ±{number(row['spread'], digits)}{kind}"
         printed.append(f"{number(row['value'], digits)}{spread}")
-        own = {name: row[f"measured_{name}"] for name in MEASURED}
-        if pd.isna(own["value"]):
+        result = {name: row[f"measured_{name}"] for name in MEASURED}
+        if pd.isna(result["value"]):
             measured.append("")
             source.append(row["reason"])
             continue
-        text = limit(own["value"], digits)
-        text += "" if pd.isna(own["spread"]) else f" ±{limit(own['spread'], digits)}"
-        if pd.notna(own["ci_low"]):
-            text += f" [{limit(own['ci_low'], digits)}, {limit(own['ci_high'], digits)}]"
+        text = limit(result["value"], digits)
+        text += "" if pd.isna(result["spread"]) else f" ±{limit(result['spread'], digits)}"
+        if pd.notna(result["ci_low"]):
+            text += f" [{limit(result['ci_low'], digits)}, {limit(result['ci_high'], digits)}]"
         measured.append(text)
         captioner = row["captioner"] if row["captioner"] != row["model"] else ""
-        metric = own["metric"] if own["metric"] != row["metric"] else ""
-        seeds = counted(int(own["seeds"]), "seed") if own["seeds"] else ""
-        source.append(", ".join(filter(None, (captioner, metric, own["encoder"], seeds, variant_text(own)))))
+        metric = result["metric"] if result["metric"] != row["metric"] else ""
+        seeds = counted(int(result["seeds"]), "seed") if result["seeds"] else ""
+        source.append(", ".join(filter(None, (captioner, metric, result["encoder"], seeds, variant_text(result)))))
     notes, _ = published_notes(frame)
     columns = {NOTE: [*notes], "measured": measured, HOLDS: [*frame["holds"]], "measured with": source}
-    told = {name: cells for name, cells in columns.items() if any(cells)}
-    return table.assign(published=printed, **told).reset_index(drop=True)
+    filled = {name: cells for name, cells in columns.items() if any(cells)}
+    return table.assign(published=printed, **filled).reset_index(drop=True)
 
 
 def noted(frame: pd.DataFrame) -> pd.DataFrame:

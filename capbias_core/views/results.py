@@ -45,7 +45,7 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
         for table in tables
         for entry in table.details["attributes"].values()
     ]
-    found = [
+    runs = [
         run
         for run in workspace.runs()
         if run.status == "finished"
@@ -59,8 +59,8 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
         and run.spec.objects.get("table") in {None, *objects, *columns}
         and (measure is None or run.spec.measure == measure)
     ]
-    add_later_metrics(workspace, found)
-    return found
+    add_later_metrics(workspace, runs)
+    return runs
 
 
 def known_results(workspace: Workspace, run_ids: Iterable[str]) -> pd.DataFrame:
@@ -90,8 +90,8 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
     """
 
     def compute() -> dict:
-        found = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
-        pairs = asdict(rank({model: own for model, own in found.items() if own is not None}))
+        by_model = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
+        pairs = asdict(rank({model: estimate for model, estimate in by_model.items() if estimate is not None}))
         words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
@@ -131,10 +131,10 @@ def like_with_like(workspace: Workspace, rows: pd.DataFrame, pairs: Ranking) -> 
     images = {run_id: frozenset(of_run.images) for run_id, of_run in counts.items()}
     joined = rows[~rows["model"].isin(pairs.apart)] if pairs.pairs else rows
     most = max((images[run_id] for run_id in joined["run_id"]), key=len)
-    alike = [run_id for run_id in joined["run_id"] if len(images[run_id] & most) >= ALIKE * len(most)]
-    compared, others = rows[rows["run_id"].isin(alike)], rows[~rows["run_id"].isin(alike)]
-    shared = most.intersection(*(images[run_id] for run_id in alike))
-    if all(images[run_id] == shared for run_id in alike):
+    comparable = [run_id for run_id in joined["run_id"] if len(images[run_id] & most) >= ALIKE * len(most)]
+    compared, others = rows[rows["run_id"].isin(comparable)], rows[~rows["run_id"].isin(comparable)]
+    shared = most.intersection(*(images[run_id] for run_id in comparable))
+    if all(images[run_id] == shared for run_id in comparable):
         return LikeWithLike(compared, others)
     changed = []
     for row in compared.to_dict("records"):
@@ -192,8 +192,8 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
         if sets is None or spec.model in sets:
             # With references LIC depends on the images that have some, be they all or a part of a captioner's.
             coverage = "" if spec.references else spec.coverage
-            alike = [spec.attribute, spec.labels, coverage, spec.references, spec.options]
-            groups.setdefault(json.dumps(alike, sort_keys=True), []).append(run)
+            shared = [spec.attribute, spec.labels, coverage, spec.references, spec.options]
+            groups.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
     items = []
     for runs in groups.values():
         spec = runs[0].spec
@@ -234,15 +234,15 @@ def while_running(found: Sequence[Comparison], active: Sequence[RunRow]) -> list
     """
     coming = {(run.spec.attribute.get("name"), run.spec.attacker) for run in active}
     lic = [run.spec for run in active if run.spec.measure == "lic" and len(run.spec.seeds) >= PAPER_SEEDS]
-    enough = [one for one in found if one.seeds >= PAPER_SEEDS]
-    awaited = {spec.attribute.get("name") for spec in lic} - {one.attribute.name for one in enough}
-    whole = {one.attribute.name for one in enough if (one.attribute.name, one.attacker) not in coming}
+    enough = [item for item in found if item.seeds >= PAPER_SEEDS]
+    awaited = {spec.attribute.get("name") for spec in lic} - {item.attribute.name for item in enough}
+    whole = {item.attribute.name for item in enough if (item.attribute.name, item.attacker) not in coming}
 
-    def waits(one: Comparison) -> bool:
-        name, partly = one.attribute.name, (one.attribute.name, one.attacker) in coming
-        return partly and (name in whole or one.seeds < PAPER_SEEDS)
+    def waits(item: Comparison) -> bool:
+        name, partly = item.attribute.name, (item.attribute.name, item.attacker) in coming
+        return partly and (name in whole or item.seeds < PAPER_SEEDS)
 
-    return sorted((one for one in found if one.attribute.name not in awaited), key=waits)
+    return sorted((item for item in found if item.attribute.name not in awaited), key=waits)
 
 
 def best_comparisons(found: Sequence[Comparison], run_ids: Collection[str]) -> dict[str, Comparison]:
@@ -342,12 +342,16 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     """
     captions = originals(workspace.items("captions", collection))
     tables = workspace.items("attributes", collection)
-    found = {
-        name: attribute_from(own["attribute"]) for table in tables for name, own in table.details["attributes"].items()
+    attributes = {
+        name: attribute_from(entry["attribute"])
+        for table in tables
+        for name, entry in table.details["attributes"].items()
     }
-    if not captions or not found:
+    if not captions or not attributes:
         return None
-    attribute = attribute or next((name for name, own in found.items() if own.names_values), next(iter(found)))
+    attribute = attribute or next(
+        (name for name, candidate in attributes.items() if candidate.names_values), next(iter(attributes))
+    )
     table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
     named = human[attribute].name if human else ""
     return Question(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)

@@ -62,7 +62,7 @@ def dots_chart(rows: pd.DataFrame, neutral: dict[str, float] | None = None):
         row_heights=sizes,
         vertical_spacing=GAP / height if len(sizes) > 1 else 0,
     )
-    for place, (name, part) in enumerate(panels.items(), start=1):
+    for panel_row, (name, part) in enumerate(panels.items(), start=1):
         labels = part["label"].map(lambda label: escape(str(label)))
         low, high = (part[end] if end in part else pd.Series(float("nan"), part.index) for end in ("ci_low", "ci_high"))
         texts = [with_interval(*numbers, 2) for numbers in zip(part["value"], low, high, strict=True)]
@@ -74,14 +74,16 @@ def dots_chart(rows: pd.DataFrame, neutral: dict[str, float] | None = None):
             error_x=error_bars(part["value"], low, high, MEASURED, 2),
             hoverinfo="text",
             hovertext=[f"{label}: {text}" for label, text in zip(labels, texts, strict=True)],
-            row=place,
+            row=panel_row,
             col=1,
         )
         order = list(dict.fromkeys(labels))[::-1]
         ends = [-0.7, len(order) - 0.3]
-        figure.update_yaxes(categoryorder="array", categoryarray=order, range=ends, automargin=True, row=place, col=1)
-        figure.update_xaxes(zeroline=False, row=place, col=1)
+        figure.update_yaxes(
+            categoryorder="array", categoryarray=order, range=ends, automargin=True, row=panel_row, col=1
+        )
+        figure.update_xaxes(zeroline=False, row=panel_row, col=1)
         if neutral and name in neutral:
-            figure.add_vline(x=neutral[name], line={"dash": "dash", "color": GREY, "width": 1.5}, row=place, col=1)
+            figure.add_vline(x=neutral[name], line={"dash": "dash", "color": GREY, "width": 1.5}, row=panel_row, col=1)
     margin = {"l": 10, "r": 20, "t": 34, "b": 30}
     return figure.update_layout(height=height, margin=margin, showlegend=False, dragmode=False)

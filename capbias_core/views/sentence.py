@@ -263,12 +263,14 @@ def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
         for line in lines:
             by_pattern.setdefault(NUMBER.sub("#", line), {}).setdefault(line, set()).add(model)
     named = []
-    for alike in by_pattern.values():
-        columns = zip(*map(NUMBER.findall, alike), strict=True)
-        spans = [sorted(set(own), key=lambda text: float(text.replace(",", "").replace("−", "-"))) for own in columns]
+    for captioners_of in by_pattern.values():
+        columns = zip(*map(NUMBER.findall, captioners_of), strict=True)
+        spans = [
+            sorted(set(numbers), key=lambda text: float(text.replace(",", "").replace("−", "-"))) for numbers in columns
+        ]
         texts = iter(span[0] if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans)
-        line = NUMBER.sub(lambda _, texts=texts: next(texts), next(iter(alike)))
-        models = set().union(*alike.values())
+        line = NUMBER.sub(lambda _, texts=texts: next(texts), next(iter(captioners_of)))
+        models = set().union(*captioners_of.values())
         named.append(line if models == all_models else f"{', '.join(sorted(models))}: {line}")
     return named
 
@@ -362,10 +364,10 @@ def _warning(row: pd.Series) -> str:
 
 def _numbers(scores: pd.DataFrame, metric: str, name: str = "") -> str:
     """A metric with its interval, at equal length too if that was measured. scores: rows by metric."""
-    found = {"metric": name or metric, "value": interval(scores.loc[metric], 1)}
+    texts = {"metric": name or metric, "value": interval(scores.loc[metric], 1)}
     if f"{metric}_cut" in scores.index:
-        return say("answer.numbers_at_equal_length", equal=interval(scores.loc[f"{metric}_cut"], 1), **found)
-    return say("answer.numbers", **found)
+        return say("answer.numbers_at_equal_length", equal=interval(scores.loc[f"{metric}_cut"], 1), **texts)
+    return say("answer.numbers", **texts)
 
 
 def _verdict(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bool | None) -> tuple[str, str]:
@@ -511,15 +513,15 @@ def differ_in_length(words: Mapping[str, float]) -> bool:
 def contradicted(rows: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
     """Captioners and directions in which variants of DBAC that were measured alike have different signs, both clear of
     0, each with these rows."""
-    found: dict[tuple[str, str], pd.DataFrame] = {}
+    conflicts: dict[tuple[str, str], pd.DataFrame] = {}
     rows = rows[rows["metric"].isin(list(dbac.VARIANTS))]
     rows = rows.assign(side=interval_side(rows["ci_low"], rows["ci_high"]))
     rows = rows[rows["side"] != 0]
-    alike = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
-    for (model, direction, *_), clear in rows.groupby(alike, sort=False):
+    keys = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
+    for (model, direction, *_), clear in rows.groupby(keys, sort=False):
         if clear["side"].nunique() > 1:
-            found[model, direction] = rows[(rows["model"] == model) & (rows["direction"] == direction)]
-    return found
+            conflicts[model, direction] = rows[(rows["model"] == model) & (rows["direction"] == direction)]
+    return conflicts
 
 
 def variants_warning(rows: pd.DataFrame) -> str:

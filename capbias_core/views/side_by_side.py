@@ -34,10 +34,10 @@ def disagreements(scores: Sequence[CaptionScores]) -> pd.DataFrame:
     value, the mean over the set's captions of the image); disagreement (largest minus smallest of these, 0 to 1).
     """
     parts = []
-    for place, own in enumerate(scores):
-        label = own.table["label"].to_numpy()
-        shares = own.table[[f"p{value}" for value in range(len(own.attribute.values))]].to_numpy()
-        of_label = pd.Series(shares[np.arange(len(label)), label], own.table["image_id"], name=f"p{place}")
+    for index, set_scores in enumerate(scores):
+        label = set_scores.table["label"].to_numpy()
+        shares = set_scores.table[[f"p{value}" for value in range(len(set_scores.attribute.values))]].to_numpy()
+        of_label = pd.Series(shares[np.arange(len(label)), label], set_scores.table["image_id"], name=f"p{index}")
         parts.append(of_label.groupby(level=0).mean())
     table = pd.concat(parts, axis=1, join="inner").sort_index()
     label = scores[0].table.drop_duplicates("image_id").set_index("image_id")["label"].reindex(table.index)
@@ -59,11 +59,11 @@ def first_rows(scores: CaptionScores, images: Sequence[str]) -> list[int]:
 def words_alone(captions: Sequence[Sequence[str]]) -> list[np.ndarray]:
     """Of each caption the words that none of the others has: booleans, one per word.
 
-    >>> [own.tolist() for own in words_alone([["a", "man"], ["a", "dog"], ["the", "dog"]])]
+    >>> [mask.tolist() for mask in words_alone([["a", "man"], ["a", "dog"], ["the", "dog"]])]
     [[False, True], [False, False], [True, False]]
     """
     has = [set(words) for words in captions]
-    others = [set().union(*has[:place], *has[place + 1 :]) for place in range(len(has))]
+    others = [set().union(*has[:index], *has[index + 1 :]) for index in range(len(has))]
     return [
         np.array([word not in elsewhere for word in words], dtype=bool)
         for words, elsewhere in zip(captions, others, strict=True)
@@ -81,14 +81,14 @@ def side_by_side_rows(
     that no other listed caption of the image has).
     """
     images, columns = listed["image_id"].tolist(), []
-    rows = {name: first_rows(own, images) for name, own in scores.items()}
+    rows = {name: first_rows(captioner_scores, images) for name, captioner_scores in scores.items()}
     captions = {
-        name: written[name]["caption"].array.take(own.table.loc[rows[name], "kept_at"].to_numpy())
-        for name, own in scores.items()
+        name: written[name]["caption"].array.take(captioner_scores.table.loc[rows[name], "kept_at"].to_numpy())
+        for name, captioner_scores in scores.items()
     }
     alone = [words_alone(words) for words in zip(*(map(tokenize, captions[name]) for name in scores), strict=True)]
-    for place, (name, own) in enumerate(scores.items()):
-        first = own.table.loc[rows[name]]
+    for index, (name, captioner_scores) in enumerate(scores.items()):
+        first = captioner_scores.table.loc[rows[name]]
         columns.append(
             pd.DataFrame(
                 {
@@ -97,11 +97,11 @@ def side_by_side_rows(
                     "disagreement": listed["disagreement"].to_numpy(),
                     "captioner": name,
                     "caption": captions[name],
-                    "guess": [own.attribute.values[value] for value in first["predicted"]],
+                    "guess": [captioner_scores.attribute.values[value] for value in first["predicted"]],
                     "bias_score": first["confidence"].to_numpy(),
-                    "p_label": listed[f"p{place}"].to_numpy(),
+                    "p_label": listed[f"p{index}"].to_numpy(),
                     "only_here": [
-                        " ".join(np.array(tokenize(caption), dtype=object)[of_image[place]])
+                        " ".join(np.array(tokenize(caption), dtype=object)[of_image[index]])
                         for caption, of_image in zip(captions[name], alone, strict=True)
                     ],
                 }

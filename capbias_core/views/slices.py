@@ -104,22 +104,24 @@ def slices(
     anything to slice by.
     """
     chosen = metric or scope.comparison.metric
-    found = {name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners}
-    known = dict.fromkeys(name for own in found.values() for name in own.metrics if name != UNTESTED)
+    by_captioner = {
+        name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners
+    }
+    known = dict.fromkeys(name for sliced in by_captioner.values() for name in sliced.metrics if name != UNTESTED)
     if chosen not in known:
         raise unknown_name("metric of slices", chosen, known)
-    saved = _save(scope, found, save) if save else ""
+    saved = _save(scope, by_captioner, save) if save else ""
     if images:
-        return _images(found, saved)
-    rows = pd.DataFrame([row for name, own in found.items() for row in own.rows(name, least)])
+        return _images(by_captioner, saved)
+    rows = pd.DataFrame([row for name, sliced in by_captioner.items() for row in sliced.rows(name, least)])
     rows = _corrected(rows)
     drawn = (rows["reason"][rows["metric"] == chosen] == "").any()
-    what = _what(next(iter(found.values())), any((objects, words, columns, searches, rules)))
+    what = _what(next(iter(by_captioner.values())), any((objects, words, columns, searches, rules)))
     return Shown(
         title=f"{chosen} in slices of images, {scope.attribute}",
         rows=rows,
         sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
-        notes=(*_notes(scope, found, rows, chosen, least), *([saved] if saved else [])),
+        notes=(*_notes(scope, by_captioner, rows, chosen, least), *([saved] if saved else [])),
         table=_table(rows, chosen),
         chart=(lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values))) if drawn else None,
     )
@@ -149,19 +151,19 @@ class _Sliced:
         return [metric.name for each in self.evidence for metric in each.metrics]
 
     def rows(self, captioner: str, least: int) -> Iterator[dict[str, Any]]:
-        for one, members in self.members.items():
+        for slice_, members in self.members.items():
             size = len(members.inside & self.labelled)
             share = 100 * size / max(1, len(members.known & self.labelled))
-            about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
+            about = {"captioner": captioner, "slice": slice_.title, "rule": slice_.rule}
             for each in self.evidence:
-                found = slice_numbers(each.metrics, each.counts, members, self.attribute.values, least)
-                for name, numbers in found.items():
+                results = slice_numbers(each.metrics, each.counts, members, self.attribute.values, least)
+                for name, numbers in results.items():
                     yield about | {"metric": name, "images": size, "share": share} | numbers
 
 
-def _save(scope: Scope, found: Mapping[str, _Sliced], name: str) -> str:
+def _save(scope: Scope, by_captioner: Mapping[str, _Sliced], name: str) -> str:
     """Keeps the one slice that was found; a note of that. Raises CapbiasError if there are several."""
-    rules = {one.rule: one for own in found.values() for one in own.members}
+    rules = {slice_.rule: slice_ for sliced in by_captioner.values() for slice_ in sliced.members}
     if len(rules) != 1:
         raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
     keep_slice(scope.workspace, scope.collection, next(iter(rules.values())), name)
@@ -182,10 +184,10 @@ def saved_slice_rows(
     for comparison in best_comparisons(comparisons(workspace, collection), run_ids).values() if saved else ():
         for run in comparison.runs:
             scope = Scope(workspace, collection, comparison, (run.spec.model,))
-            rules = [one.rule for one in saved if can_read(slice_sources(scope, run), one)]
+            rules = [slice_.rule for slice_ in saved if can_read(slice_sources(scope, run), slice_)]
             of_run = slices(scope, rules=rules).rows.to_dict("records") if rules else []
-            found = [one for row in of_run for one in _as_results(row, comparison, run)]
-            results += [one.row() for one in found if one.metric in metrics]
+            slice_rows = [result for row in of_run for result in _as_results(row, comparison, run)]
+            results += [result.row() for result in slice_rows if result.metric in metrics]
     return pd.DataFrame(results, columns=list(RESULT_COLUMNS))
 
 
@@ -196,9 +198,9 @@ def saved_slice_inputs(workspace: Workspace, collection: str, run_ids: Collectio
         for run in comparison.runs:
             sources = slice_sources(Scope(workspace, collection, comparison, (run.spec.model,)), run)
             for item in workspace.items(SLICES, collection):
-                one = Slice.parse(item.details[RULE])
-                if can_read(sources, one):
-                    read |= {item.hash} | sources.tables(one)
+                slice_ = Slice.parse(item.details[RULE])
+                if can_read(sources, slice_):
+                    read |= {item.hash} | sources.tables(slice_)
     return read
 
 
@@ -285,14 +287,14 @@ def _of_captioner(
     labelled = frozenset(guesses.images)
     given = [Slice.parse(f"{OBJECT}:{name}") for name in objects]
     given += [Slice.parse(f"{WORDS}:{some}") for some in words]
-    given += [one for name in columns for one in _values(sources, name, labelled)]
+    given += [slice_ for name in columns for slice_ in _values(sources, name, labelled)]
     given += [Slice.parse(f"{SEARCH}:{text}") for text in searches]
     given += [Slice.parse(rule) for rule in rules]
     if not given:
         given = [*default_slices(sources, attribute, labelled), *saved_slices(workspace, scope.collection)]
-    saved = {one.rule: one for one in saved_slices(workspace, scope.collection)}
-    given = [saved.get(one.rule, one) for one in given]
-    members = {one: sources.members(one) for one in dict.fromkeys(given)}
+    saved = {slice_.rule: slice_ for slice_ in saved_slices(workspace, scope.collection)}
+    given = [saved.get(slice_.rule, slice_) for slice_ in given]
+    members = {slice_: sources.members(slice_) for slice_ in dict.fromkeys(given)}
     return _Sliced(attribute, sources, members, evidence, labelled, lacking)
 
 
@@ -334,9 +336,9 @@ def slice_numbers(
     their columns. values: of the attribute. least: as of `slices`."""
     inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
     sides = inside, known & ~inside
-    there = np.zeros(len(counts.images), dtype=bool)
-    there[counts.image] = True
-    sizes = [int((side & there).sum()) for side in sides]
+    counted_images = np.zeros(len(counts.images), dtype=bool)
+    counted_images[counts.image] = True
+    sizes = [int((side & counted_images).sum()) for side in sides]
     seeds = [(counts.held_out & side).sum(axis=1) for side in sides] if counts.seeds else []
     reason = ""
     for size, where in zip(sizes, ("in the slice", "outside it"), strict=True):
@@ -357,25 +359,25 @@ def slice_numbers(
     parts = [_restricted(metrics, counts, side, values) for side in sides]
     numbers = {}
     for metric in metrics:
-        one, other = (part[metric.name, ""] for part in parts)
-        value, rest = _ends("value", one), _ends("rest", other)
-        compare = _by_seed(metric, one, other) if counts.seeds else _by_share(value, rest, counts, metric, sides)
+        in_slice, outside = (part[metric.name, ""] for part in parts)
+        value, rest = _ends("value", in_slice), _ends("rest", outside)
+        compare = _by_seed(metric, in_slice, outside) if counts.seeds else _by_share(value, rest, counts, metric, sides)
         untested = {"p": math.nan} if min(sizes) < LEAST_IMAGES else {}
         numbers[metric.name] = about | value | rest | compare | untested | shares | {"reason": ""}
     return numbers
 
 
 def _restricted(
-    metrics: Sequence[Metric], counts: Counts, kept: np.ndarray, values: Sequence[str]
+    metrics: Sequence[Metric], counts: Counts, inside: np.ndarray, values: Sequence[str]
 ) -> dict[tuple[str, str], Estimate]:
-    """The estimates on some images. kept: (n_images,) booleans.
+    """The estimates on some images. inside: (n_images,) booleans.
 
     Other images count as 0 and stay: in the interval with refits, test images over training images are those of the
     whole run. Each seed tests the same share of a slice as of all images, so a small slice is no more certain for being
     small beside the training images.
     """
     reads = {name for metric in metrics for name in metric.reads}
-    columns = {name: counts.columns[name] * kept[counts.image] for name in counts.columns if name in reads}
+    columns = {name: counts.columns[name] * inside[counts.image] for name in counts.columns if name in reads}
     return estimates_of(metrics, replace(counts, columns=columns), values)
 
 
@@ -433,7 +435,7 @@ def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _what(sliced: _Sliced, asked: bool) -> str:
     """What the slices of a sentence are: `the 10 most frequent objects`."""
-    named = [one for one in sliced.members if one.name]
+    named = [slice_ for slice_ in sliced.members if slice_.name]
     number = len(sliced.members) - len(named)
     if asked or not number:
         return f"the {counted(len(sliced.members), 'slice')}"
@@ -451,10 +453,12 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: 
     """Per captioner in which slices a metric differs significantly from the other images, those that differ most first;
     or that it does in none. what: the slices, in words. not_amplifying: captioners of which no more follows."""
     sentences, none, untested = [], [], {}
-    for captioner, own in rows[rows["metric"] == metric].groupby("captioner", sort=False):
-        clear = own[own["significant"] == YES].sort_values("difference", key=abs, ascending=False)
-        if not (own["p"].notna()).any():
-            sizes = own.assign(size=own[["n", "n_rest"]].min(axis=1)).sort_values("size", ascending=False)
+    for captioner, of_captioner in rows[rows["metric"] == metric].groupby("captioner", sort=False):
+        clear = of_captioner[of_captioner["significant"] == YES].sort_values("difference", key=abs, ascending=False)
+        if not (of_captioner["p"].notna()).any():
+            sizes = of_captioner.assign(size=of_captioner[["n", "n_rest"]].min(axis=1)).sort_values(
+                "size", ascending=False
+            )
             untested[str(captioner)] = listed([f"{row.slice} {row.size:,}" for row in sizes.head(NAMED).itertuples()])
         elif clear.empty:
             none.append(str(captioner))
@@ -481,12 +485,14 @@ def _clause(row: Mapping[str, Any]) -> str:
     return say(way, images=where, value=numbers, rest=rest)
 
 
-def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str, least: int) -> Iterator[str]:
+def _notes(
+    scope: Scope, by_captioner: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str, least: int
+) -> Iterator[str]:
     tests = int((rows.loc[rows["metric"] == metric, "p"].notna()).sum())
     if tests:
         yield say("slices.tests", tests=counted(tests, "test"), metric=metric)
-    sliced = next(iter(found.values()))
-    guesses = sliced.evidence[0].counts
+    first = next(iter(by_captioner.values()))
+    guesses = first.evidence[0].counts
     if guesses.seeds:
         yield say(
             "slices.held_out",
@@ -503,49 +509,51 @@ def _notes(scope: Scope, found: Mapping[str, _Sliced], rows: pd.DataFrame, metri
         yield say("slices.not_tested", least=LEAST_IMAGES)
     elif least > FEWEST_IMAGES and rows["reason"].str.endswith(f"fewer than {least}").any():
         yield say("slices.lower_limit")
-    if others := sliced.evidence[1:]:
+    if others := first.evidence[1:]:
         names = listed([each.metrics[0].name for each in others])
         yield say("slices.all_images", metrics=names, images=len(others[0].counts.images))
     balance = say("slices.balance")
-    if "LIC" in sliced.metrics:
-        equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in found)
+    if "LIC" in first.metrics:
+        equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in by_captioner)
         yield say("slices.no_verdict", balance=balance, length="" if equal else say("slices.length"))
     else:
         yield balance
-    if saved := [f"{one.name} ({one.rule})" for one in sliced.members if one.name]:
+    if saved := [f"{slice_.name} ({slice_.rule})" for slice_ in first.members if slice_.name]:
         yield say("slices.saved", slices=", ".join(saved))
-    kinds = {one.kind for own in found.values() for one in own.members}
+    kinds = {slice_.kind for sliced in by_captioner.values() for slice_ in sliced.members}
     if OBJECT in kinds:
-        unknown = len(sliced.labelled - sliced.sources.annotated)
+        unknown = len(first.labelled - first.sources.annotated)
         lost = say("slices.objects_lost", images=counted(unknown, "image")) if unknown else ""
-        yield say("slices.objects", source=sliced.sources.objects_from, lost=lost)
+        yield say("slices.objects", source=first.sources.objects_from, lost=lost)
     yield from (say(f"slices.{name}") for kind, name in KINDS.items() if kind in kinds)
-    for name, own in found.items():
-        for lost, reason in own.lacking.items():
+    for name, sliced in by_captioner.items():
+        for lost, reason in sliced.lacking.items():
             yield say("slices.left_out", captioner=name, what=lost, reason=reason)
 
 
 def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     """A row per captioner and slice; without refusals where there are none."""
-    names = [name for name, own in rows.groupby("metric", sort=False) if name != "refused" or own["value"].any()]
+    names = [
+        name for name, of_metric in rows.groupby("metric", sort=False) if name != "refused" or of_metric["value"].any()
+    ]
     order = [metric, *(name for name in names if name != metric)]
     several, table = rows["captioner"].nunique() > 1, []
     shares = [name for name in rows if name.startswith("share_")]
-    for _, own in rows.groupby(["captioner", "rule"], sort=False):
-        by_metric = own.set_index("metric")
+    for _, of_slice in rows.groupby(["captioner", "rule"], sort=False):
+        by_metric = of_slice.set_index("metric")
         first = by_metric.loc[metric]
         row = {"captioner": first["captioner"]} if several else {}
         row |= {"slice": first["slice"], "share of images": f"{limit(first['share'], 1)}%"}
         each = f" ({first['n_per_seed']:.0f})" if pd.notna(first["n_per_seed"]) else ""
         row["n"] = f"{first['n']:,}{each}"
         for name in order:
-            one = by_metric.loc[name]
-            reason = one["reason"].rpartition(", ")[2]  # n is in the row
-            row[name] = reason or with_interval(one["value"], one["value_low"], one["value_high"])
+            result = by_metric.loc[name]
+            reason = result["reason"].rpartition(", ")[2]  # n is in the row
+            row[name] = reason or with_interval(result["value"], result["value_low"], result["value_high"])
             if name == metric:
-                difference = with_interval(one["difference"], one["difference_low"], one["difference_high"])
-                row["minus others"] = "" if one["reason"] else difference
-                row["p (Holm)"] = "" if one["reason"] else _p_text(one["p_holm"])
+                difference = with_interval(result["difference"], result["difference_low"], result["difference_high"])
+                row["minus others"] = "" if result["reason"] else difference
+                row["p (Holm)"] = "" if result["reason"] else _p_text(result["p_holm"])
         row |= {name.removeprefix("share_"): f"{first[name]:.0f}%" for name in shares[:1] if len(shares) == 2}
         table.append(row)
     return pd.DataFrame(table)
@@ -562,15 +570,17 @@ def _p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def _images(found: Mapping[str, _Sliced], saved: str) -> Shown:
+def _images(by_captioner: Mapping[str, _Sliced], saved: str) -> Shown:
     """A row per captioner, slice and image inside it, and in how many seeds it is held out. saved: a note."""
     rows = []
-    for captioner, own in found.items():
-        counts = own.evidence[0].counts
+    for captioner, sliced in by_captioner.items():
+        counts = sliced.evidence[0].counts
         times = dict(zip(counts.images, counts.held_out.sum(axis=0).tolist(), strict=True))
-        for one, members in own.members.items():
-            about = {"captioner": captioner, "slice": one.title, "rule": one.rule}
-            rows += [about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & own.labelled)]
+        for slice_, members in sliced.members.items():
+            about = {"captioner": captioner, "slice": slice_.title, "rule": slice_.rule}
+            rows += [
+                about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & sliced.labelled)
+            ]
     frame = pd.DataFrame(rows, columns=["captioner", "slice", "rule", "image_id", "seeds"])
     dots = frame.assign(panel=frame["captioner"] + ", " + frame["slice"], label=frame["image_id"], value=frame["seeds"])
     notes = ("seeds: how many hold the image out.", *([saved] if saved else []))
@@ -584,37 +594,37 @@ def slices_chart(rows: pd.DataFrame, metric: str, values: int):
     several = rows["captioner"].nunique() > 1
     names = [escape(f"{row.captioner} · {row.slice}" if several else row.slice) for row in rows.itertuples()]
     figure = graph_objects().Figure()
-    place = pd.Series(np.arange(len(rows))[::-1], rows.index, dtype=float)
+    y = pd.Series(np.arange(len(rows))[::-1], rows.index, dtype=float)
     for title, name, offset, part, colour in (
         ("in the slice, significantly different", "value", 0.12, rows["significant"] == YES, ORANGE_MARK),
         ("in the slice", "value", 0.12, rows["significant"] != YES, MEASURED),
         ("in the other images", "rest", -0.2, rows["rest"].notna(), GREY),
     ):
-        own = rows[part]
-        if own.empty:
+        points = rows[part]
+        if points.empty:
             continue
-        low, high = own[f"{name}_low"], own[f"{name}_high"]
+        low, high = points[f"{name}_low"], points[f"{name}_high"]
         hover = [
             f"{escape(row['slice'])}, {title.partition(',')[0]}: {metric} "
             f"{with_interval(row[name], row[f'{name}_low'], row[f'{name}_high'], 2)}"
             f"<br>minus others {signed(row['difference'], 2)}, p {_p_text(row['p_holm'])}"
-            for row in own.to_dict("records")
+            for row in points.to_dict("records")
         ]
         figure.add_scatter(
-            x=own[name],
-            y=place[part] + offset,
+            x=points[name],
+            y=y[part] + offset,
             mode="markers",
             name=title,
             hovertext=hover,
             hoverinfo="text",
             marker={"size": 11 if name == "value" else 8, "color": colour}
             | ({} if name == "value" else {"symbol": "circle-open", "line": {"width": 2}}),
-            error_x=error_bars(own[name], low, high, colour, 2.5 if name == "value" else 1),
+            error_x=error_bars(points[name], low, high, colour, 2.5 if name == "value" else 1),
         )
     neutral = METRICS[metric].neutral(values)
     if math.isfinite(neutral):
         neutral_line(figure, neutral, METRICS[metric].reference_line)
-    ticks = {"tickmode": "array", "tickvals": place.tolist(), "ticktext": names}
+    ticks = {"tickmode": "array", "tickvals": y.tolist(), "ticktext": names}
     return figure.update_layout(
         height=int(MARGINS + 60 + 38 * max(len(rows), 3)),
         margin={"l": 10, "r": 20, "t": 34, "b": 90},

@@ -157,8 +157,8 @@ def scores_table(
     highest = frame[frame["metric"] == ranked_by].groupby("captioner")["value"].max().to_dict()
     order = -frame["captioner"].map(highest).astype(float).fillna(-np.inf)
     letters = shown_letters(frame)
-    alike = set(letters.loc[letters[LETTERS].str.islower(), "captioner"]) if len(letters) else set()
-    apart = ~frame["captioner"].isin(alike) & bool(alike)
+    with_letter = set(letters.loc[letters[LETTERS].str.islower(), "captioner"]) if len(letters) else set()
+    apart = ~frame["captioner"].isin(with_letter) & bool(with_letter)
     rows: dict[tuple, dict[str, Any]] = {}
     columns: dict[str, dict[str, None]] = {}
     for row in frame.iloc[np.lexsort((order, apart))].to_dict("records"):

@@ -205,12 +205,12 @@ def text_results(
             text.replace("caption", "text") for text in outcome.notes[1:]
         )  # the first is much like the note above
         tables += [pd.DataFrame([row.row() for row in outcome.results]), bytes_frame(outcome.arrays[BY_OBJECT])]
-    found = pd.concat(tables, ignore_index=True)[list(RESULT_COLUMNS)]
-    found = found[found["metric"].isin(metrics)]
+    results = pd.concat(tables, ignore_index=True)[list(RESULT_COLUMNS)]
+    results = results[results["metric"].isin(metrics)]
     for image, text in (("caption", "text"), ("over images", "over texts"), ("image bootstrap", "text bootstrap")):
-        found["method"] = found["method"].str.replace(image, text)
-    whole = found["object"] == ""
-    return TextRows(found[whole], found[~whole].reset_index(drop=True), " ".join(notes))
+        results["method"] = results["method"].str.replace(image, text)
+    whole = results["object"] == ""
+    return TextRows(results[whole], results[~whole].reset_index(drop=True), " ".join(notes))
 
 
 def _numbered(texts: Sequence[str]) -> pd.DataFrame:
@@ -261,16 +261,18 @@ def text_keywords(
     tokens = Tokens.of(texts)
     column = {word: code for code, word in enumerate(tokens.words)}
     words = content_words(tokens, _words_of_people(attribute), among=None)
-    there = csr_array(tokens.matrix())[:, [column[word] for word in words]].tocoo()
+    occurrences = csr_array(tokens.matrix())[:, [column[word] for word in words]].tocoo()
     vectors = encode([*texts, *words])
     of_texts, of_words = vectors[: len(texts)], vectors[len(texts) :]
-    cosine = (of_texts[there.row] * of_words[there.col]).sum(axis=1)
-    table = pd.DataFrame({"text": there.row, "keyword": [words[code] for code in there.col], "similarity": cosine})
+    cosine = (of_texts[occurrences.row] * of_words[occurrences.col]).sum(axis=1)
+    table = pd.DataFrame(
+        {"text": occurrences.row, "keyword": [words[code] for code in occurrences.col], "similarity": cosine}
+    )
     table = table.sort_values(["text", "similarity", "keyword"], ascending=[True, False, True])
     table = table.groupby("text").head(most).reset_index(drop=True)
     if word_probability is None or table.empty:
         return table.assign(cloze=np.nan)
-    contexts = [_context(texts[int(place)], word) for place, word in zip(table["text"], table["keyword"], strict=True)]
+    contexts = [_context(texts[int(index)], word) for index, word in zip(table["text"], table["keyword"], strict=True)]
     return table.assign(cloze=word_probability(contexts))
 
 
@@ -332,15 +334,15 @@ def text_table(by_object: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
     """
     table = shares_by_object(by_object, attribute.values)
     shown = {"word": table["object"], "texts": table["captions"]}
-    shown |= {f"texts {value}": table[f"count{place}"] for place, value in enumerate(attribute.values)}
+    shown |= {f"texts {value}": table[f"count{index}"] for index, value in enumerate(attribute.values)}
     places = range(len(attribute.values))
     reported = places[-1:] if len(places) == 2 else places
-    for place in reported:
-        value = attribute.values[place]
-        shown[f"share {value}"] = 100 * table[f"share{place}"]
-        shown[f"95% of share {value}"] = share_intervals(table[f"low{place}"], table[f"high{place}"], "texts")
+    for index in reported:
+        value = attribute.values[index]
+        shown[f"share {value}"] = 100 * table[f"share{index}"]
+        shown[f"95% of share {value}"] = share_intervals(table[f"low{index}"], table[f"high{index}"], "texts")
     named = {(GENDER_SCORE, value): f"Gender Score {value}" for value in attribute.values}
-    ratios = [attribute.values[place] for place in reported]
+    ratios = [attribute.values[index] for index in reported]
     named |= {(f"{GENDER_SCORE}_ratio", value): f"Gender Score ratio {value}" for value in ratios}
     for (metric, value), name in named.items():
         rows = by_object[(by_object["metric"] == metric) & (by_object["direction"] == value)]

@@ -64,8 +64,10 @@ def scope(
         raise unknown_name("attribute", attribute, known)
     if unknown := [name for name in captioners if name not in {item.name for item in items}]:
         raise unknown_name("captioner", unknown[0], [item.name for item in items])
-    if found := fitting(workspace, collection, attribute, captioners, attacker, seeds, references):
-        return Scope(workspace, collection, found, tuple(captioners or (run.spec.model for run in found.runs)))
+    if comparison := fitting(workspace, collection, attribute, captioners, attacker, seeds, references):
+        return Scope(
+            workspace, collection, comparison, tuple(captioners or (run.spec.model for run in comparison.runs))
+        )
     asked = first_request(workspace, collection, attribute)
     lacking = ", ".join(captioners) or "any captioner"
     command = ["capbias", "score", "--collection", collection, "--attribute", attribute, "--metric", "lic"]
@@ -88,15 +90,15 @@ def fitting(
     """The best comparison of an attribute with these choices, as of `scope`; None if nothing measured fits."""
     human = workspace.item("references", references, collection).hash if references else ""
     sets = set(captioners) or originals(workspace.items("captions", collection))
-    for found in comparisons(workspace, collection, sets):
+    for comparison in comparisons(workspace, collection, sets):
         if (
-            found.attribute.name == attribute
-            and attacker in ("", found.attacker)
-            and seeds in (None, found.seeds)
-            and human in ("", found.references)
-            and set(captioners) <= {run.spec.model for run in found.runs}
+            comparison.attribute.name == attribute
+            and attacker in ("", comparison.attacker)
+            and seeds in (None, comparison.seeds)
+            and human in ("", comparison.references)
+            and set(captioners) <= {run.spec.model for run in comparison.runs}
         ):
-            return found
+            return comparison
     return None
 
 

@@ -273,7 +273,7 @@ def word_chart(
         labels.append(
             f'<a href="{escape(link(row["word"]))}" target="_self" style="{LINK}">{label}</a>' if link else label
         )
-    figure, place = graph_objects().Figure(), np.arange(len(rows))
+    figure, y = graph_objects().Figure(), np.arange(len(rows))
     colours = np.where(rows["shown"] < 0, ORANGE_MARK, BLUE_MARK) if two else np.full(len(rows), BLUE_MARK)
     hover = [f"{signed(row['shown'], 3)} in {row['count']:,} captions" for _, row in rows.iterrows()]
 
@@ -297,7 +297,7 @@ def word_chart(
         figure.add_scatter(
             **common | {"showlegend": True},
             x=rows["sign"] * rows["human"],
-            y=place - apart,
+            y=y - apart,
             customdata=rows["word"],
             hovertext=hover,
             name="human captions",
@@ -309,7 +309,7 @@ def word_chart(
         figure.add_scatter(
             **common,
             x=rows["shown"][of],
-            y=place[of] + apart,
+            y=y[of] + apart,
             customdata=rows["word"][of],
             hovertext=[text for text, shown in zip(hover, of, strict=True) if shown],
             name=escape(name),
@@ -329,7 +329,7 @@ def word_chart(
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "traceorder": "reversed"},
         xaxis={"title": {"text": ends if two else "added to the logit of the value on average"}},
         # Fixed, since what drags an axis lies over the links of its labels.
-        yaxis={"tickvals": list(place), "ticktext": labels, "automargin": True, "range": [-0.8, len(rows) - 0.2]}
+        yaxis={"tickvals": list(y), "ticktext": labels, "automargin": True, "range": [-0.8, len(rows) - 0.2]}
         | {"fixedrange": True},
         dragmode=False,
     )
@@ -357,15 +357,15 @@ def strongest_words(scores: CaptionScores, table: pd.DataFrame, smallest_count: 
             item |= {name: None if pd.isna(number) else number for name, number in numbers.items()}
             item["significant"] = row["significant"]
         words.append(item)
-    found = {
+    summary = {
         "captions": len(scores.table),
         "smallest_count": smallest_count,
         "largest_convergence_delta": float(scores.table["delta"].max()),
         "words": words,
     }
     if "human" in table:
-        found["comparison"] = comparison_sentence(table, scores.attribute, scores.run.spec.model)
-    return found
+        summary["comparison"] = comparison_sentence(table, scores.attribute, scores.run.spec.model)
+    return summary
 
 
 def corpus_text(words: dict[str, Any]) -> str:

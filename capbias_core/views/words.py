@@ -32,18 +32,18 @@ def scored_image(scores: CaptionScores, written: pd.Series, image: str) -> list[
         {
             "image_id": image,
             "caption_index": int(row["caption_index"]),
-            "caption": written[place],
+            "caption": written[index],
             "label": scores.attribute.values[int(row["label"])],
             "fold": int(row["fold"]),
             **_parts(
                 scores.attribute,
                 row["masked"].split(),
-                scores.words_of(place),
+                scores.words_of(index),
                 *(_numbers(row, part) for part in ("baseline", "logit", "p")),
             ),
             "convergence_delta": float(row["delta"]),
         }
-        for place, row in rows.iterrows()
+        for index, row in rows.iterrows()
     ]
 
 
@@ -114,14 +114,14 @@ def edit_effect(
         "change_of_logit": mean(changes, _towards(attribute)),
         "examples": [
             {
-                "image_id": before.at[place, "image_id"],
-                "label": attribute.values[int(before.at[place, "label"])],
-                "before": written[place],
-                "after": texts[place],
+                "image_id": before.at[index, "image_id"],
+                "label": attribute.values[int(before.at[index, "label"])],
+                "before": written[index],
+                "after": texts[index],
                 "probability_before": _named(first, attribute.values),
                 "probability_after": _named(second, attribute.values),
             }
-            for place, first, second in list(zip(texts.index, earlier, later, strict=True))[:3]
+            for index, first, second in list(zip(texts.index, earlier, later, strict=True))[:3]
         ],
     }
 
@@ -418,7 +418,10 @@ def attention_text(attention: Attention, layer: int | None = None, head: int | N
     layer, head = layer or usual[0], head or usual[1]
     weights = weights_of(attention, layer, head)
     rows = [
-        {"word": word, "reads most of": ", ".join(f"{attention.words[place]} {row[place]:.2f}" for place in order[:4])}
+        {
+            "word": word,
+            "reads most of": ", ".join(f"{attention.words[position]} {row[position]:.2f}" for position in order[:4]),
+        }
         for word, row, order in zip(attention.words, weights, np.argsort(-weights, axis=1), strict=True)
     ]
     layers, heads = attention.weights.shape[:2]

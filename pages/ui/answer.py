@@ -132,11 +132,13 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     _confirm(bar, comparison, table, comparisons)
     if len(crossed := answer_views.cross_table(rows, model)):
         st.html(crossed.to_html(index=False, border=0, classes="cb-table"))
-    found = [(item.name, tuple(item.details.get(WARNINGS, ()))) for item in sets if item.name in names]
-    found += [(run.spec.model, tuple(each.text for each in content_of(workspace, run.spec))) for run in comparison.runs]
-    for line in sentence.named_notes([(name, texts) for name, texts in found if name == model]):
+    warnings = [(item.name, tuple(item.details.get(WARNINGS, ()))) for item in sets if item.name in names]
+    warnings += [
+        (run.spec.model, tuple(each.text for each in content_of(workspace, run.spec))) for run in comparison.runs
+    ]
+    for line in sentence.named_notes([(name, texts) for name, texts in warnings if name == model]):
         note(line)
-    of_others = sentence.named_notes([(model, ()), *((name, texts) for name, texts in found if name != model)])
+    of_others = sentence.named_notes([(model, ()), *((name, texts) for name, texts in warnings if name != model)])
     if others := ", ".join(item.name for item in tables_with(tables, attribute.name) if item.name != table.name):
         note(f"Labels: {table.name}. Not used: {others}.")
     read = ", ".join(item.name for item in references if item.hash == comparison.references)
@@ -149,7 +151,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     if sensitivity and (warning := encoders_warning(sensitivity, metric)):
         note(warning)
     pairs = cached.ranking(bar.folder, comparison.run_ids, metric)
-    alike = cached.once(workspace, "alike", lambda: like_with_like(workspace, of_metric, pairs))
+    split = cached.once(workspace, "alike", lambda: like_with_like(workspace, of_metric, pairs))
     second = sentence.second_dots(rows, metric)
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     title = f"{sentence.with_attacker(metric, entry)} of each captioner"
@@ -162,27 +164,27 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
         def chart(rows: pd.DataFrame):
             return interval_chart(rows, metric, attribute, pairs.letters, second, model, words(rows))
 
-        told = not trained.get(model) and "relative to" in text.headline  # what a verdict means, above
-        verdicts = sentence.verdicts_text(alike.compared, {} if told else trained)
+        verdict_explained = not trained.get(model) and "relative to" in text.headline  # what a verdict means, above
+        verdicts = sentence.verdicts_text(split.compared, {} if verdict_explained else trained)
         marks = " ".join(
-            filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(words(alike.compared))))
+            filter(None, (present.marks(bool(second), pairs), sentence.lengths_note(words(split.compared))))
         )
         draw_chart(
-            cached.once(workspace, "intervals", lambda: chart(alike.compared)),
+            cached.once(workspace, "intervals", lambda: chart(split.compared)),
             key="answer_chart",
             alt=f"{metric} of each captioner",
-            notes=f"{verdicts} {alike.shared_text} {marks}",
+            notes=f"{verdicts} {split.shared_text} {marks}",
             headline=f"{title}.",
             legend=f"{marks} {verdicts}",
             presented=(2, slides),
         )
-        if len(alike.others):
+        if len(split.others):
             st.markdown("**Measured on different images**")
-            others = cached.once(workspace, "others", lambda: chart(alike.others))
+            others = cached.once(workspace, "others", lambda: chart(split.others))
             draw_chart(others, key="others_chart", alt=f"{metric} of captioners measured on different images")
             note(
-                f"{sentence.verdicts_text(alike.others)} Not comparable with the captioners above. "
-                f"{sentence.lengths_note(words(alike.others))}"
+                f"{sentence.verdicts_text(split.others)} Not comparable with the captioners above. "
+                f"{sentence.lengths_note(words(split.others))}"
             )
         scored = {run.spec.model for other in comparisons if other.attribute == attribute for run in other.runs}
         coming = {

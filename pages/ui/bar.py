@@ -32,11 +32,11 @@ LABELS = "labels (a table with an image ID and one column per attribute)"
 
 @dataclass(frozen=True)
 class Bar:
-    """Draws the controls of the bar. collection: '' if nothing is loaded. place: the container of the bar."""
+    """Draws the controls of the bar. collection: '' if nothing is loaded. container: that of the bar."""
 
     engine: Engine
     collection: str
-    place: DeltaGenerator
+    container: DeltaGenerator
 
     @property
     def workspace(self) -> Workspace:
@@ -62,7 +62,7 @@ class Bar:
         work = partial(first_attribute, self.workspace, self.collection)
         first = cached.of_collection(self.workspace, self.collection, "first attribute", work)
         return view.selectbox(
-            self.place,
+            self.container,
             "Attribute",
             names,
             default=first if first in names else None,
@@ -75,7 +75,7 @@ class Bar:
         """The table of labels for an attribute; a control only if there are several."""
         by_name = {table.name: table for table in tables_with(self.items("attributes"), attribute)}
         chosen = view.selectbox(
-            self.place,
+            self.container,
             "Labels",
             list(by_name),
             default=cached.tables_read(self.workspace, self.collection)[attribute].name,
@@ -95,7 +95,7 @@ class Bar:
         by_name = {item.name: item for item in human_sets(self.workspace, self.collection)}
         default = cached.references_read(self.workspace, self.collection).get(attribute)
         chosen = view.selectbox(
-            self.place,
+            self.container,
             "Human captions",
             [*by_name, *([NOBODY] if optional else [])],
             default=default.name if default else None,
@@ -107,13 +107,13 @@ class Bar:
         )
         return by_name.get(chosen)
 
-    def objects(self, table: Item, place: Any = st) -> str:
+    def objects(self, table: Item, container: Any = st) -> str:
         """The source of the objects of images, '' without any; a control, within the tab, only if there are several."""
         sources = list(object_sources(self.workspace, self.collection, table))
         if not sources:
             return ""
         return view.selectbox(
-            place,
+            container,
             "Objects of images",
             sources,
             default=usual_objects(self.workspace, self.collection, table)[0],
@@ -130,13 +130,13 @@ class Bar:
         another one cannot be chosen here."""
         first = default or cached.answering(self.workspace, self.collection, names)
         return view.selectbox(
-            self.place, "Captioner", names, default=first, key="captioner", missing="the captioner", unfit=unfit
+            self.container, "Captioner", names, default=first, key="captioner", missing="the captioner", unfit=unfit
         )
 
     def measured_with(self, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more) -> str:
         """One of several settings of measured results. options: name -> the choices it stands for, by key."""
         return view.linked_selectbox(
-            self.place, MEASURED_WITH, options, titles, key="measured_with", missing="the settings", **more
+            self.container, MEASURED_WITH, options, titles, key="measured_with", missing="the settings", **more
         )
 
 
@@ -178,7 +178,7 @@ def empty_state(bar: Bar, text: str) -> None:
         view.go("pages/1_Data.py")
 
 
-def demo_button(place, engine: Engine, type: Literal["primary", "secondary"] = "primary", **more) -> None:
+def demo_button(container, engine: Engine, type: Literal["primary", "secondary"] = "primary", **more) -> None:
     """One click that loads the demo data, starts its runs and shows the front page."""
 
     @errors()
@@ -186,5 +186,5 @@ def demo_button(place, engine: Engine, type: Literal["primary", "secondary"] = "
         run_demo(engine)
         view.choose("collection", DEMO)
 
-    if place.button("Try it on the demo data", type=type, key="demo", on_click=start, **more):
+    if container.button("Try it on the demo data", type=type, key="demo", on_click=start, **more):
         view.go("app.py", collection=DEMO)

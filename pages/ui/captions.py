@@ -143,14 +143,20 @@ def _offer_network(bar: Bar, shown: list[RunRow]) -> None:
     options = tuple(dict.fromkeys([*filter(at_hand, measured), *FROM_SCRATCH]))
     if networks:
         human = human_names(bar)
-        wanted = [one for one in specs if one.model in human and (one.captions, spec.attacker) not in scored]
+        wanted = [
+            candidate
+            for candidate in specs
+            if candidate.model in human and (candidate.captions, spec.attacker) not in scored
+        ]
         label, options = "Score the human captions too", (spec.attacker,)
     if not wanted or (networks and spec.attacker not in networks.intersection(FROM_SCRATCH)):
         return
     left, right = st.container(key="stacks_network").columns([1, 3], vertical_alignment="bottom")
     network = view.selectbox(left, label, options, key="network", help=ATTACKER)
     with right, errors():
-        planned = {spec.run_id: spec for spec in (caption_views.plan_scores(one, network) for one in wanted)}
+        planned = {
+            spec.run_id: spec for spec in (caption_views.plan_scores(candidate, network) for candidate in wanted)
+        }
         start_button(bar, list(planned.values()), f"Score with {network}", "score_network")
 
 
@@ -202,7 +208,7 @@ def _slice(bar: Bar, spec: RunSpec) -> tuple[str, frozenset[str] | None]:
     """The rule of the slice that is chosen, with what it reads, as a key; and its images, None for all."""
     attribute, items = spec.attribute["name"], bar.items("attributes")
     table = next(item for item in items if item.hash == spec.labels["table"])
-    saved = {one.rule: one.name for one in saved_slices(bar.workspace, bar.collection)}
+    saved = {slice_.rule: slice_.name for slice_ in saved_slices(bar.workspace, bar.collection)}
     rule = view.selectbox(
         st.sidebar,
         "Slice",
@@ -320,8 +326,8 @@ def _table(bar: Bar, runs: dict[str, RunRow], name: str, against: str, listed: p
     select_row(key, selected)
 
     def pick() -> None:
-        if (place := selected_row(key)) is not None:
-            show_caption(page["image_id"].iloc[place], int(page["caption_index"].iloc[place]))
+        if (row := selected_row(key)) is not None:
+            show_caption(page["image_id"].iloc[row], int(page["caption_index"].iloc[row]))
 
     ends = "Longer bar: the classifier is surer of its guess."
     if len(attribute.values) == 2:

@@ -27,12 +27,12 @@ def change_tab(bar: Bar) -> None:
     workspace, collection = bar.workspace, bar.collection
     attribute = bar.attribute(attribute_names(tables))
     measured = [item for item in cached.compared(workspace, collection) if item.attribute.name == attribute]
-    alike = [run.spec.model for run in measured[0].runs] if measured else []
-    first, second = [*sorted(alike, key=sets.index), *originals(bar.items("captions")), *sets][:2]
+    models = [run.spec.model for run in measured[0].runs] if measured else []
+    first, second = [*sorted(models, key=sets.index), *originals(bar.items("captions")), *sets][:2]
     pair = st.container(horizontal=True)
     before = view.selectbox(pair, "Before", sets, default=first, key="before", missing="the captioner")
     others = [name for name in sets if name != before]
-    second = second if second in others else next((name for name in alike if name in others), others[0])
+    second = second if second in others else next((name for name in models if name in others), others[0])
     after = view.selectbox(pair, "After", others, default=second, key="after", missing="the captioner")
     with errors():
         scope = _scope(
@@ -59,14 +59,14 @@ def change_tab(bar: Bar) -> None:
         draw_shown(cached.once(workspace, "change words", lambda: change_words(scope)), "change_words")
 
 
-def _scope(bar: Bar, found: list[Comparison], before: str, after: str, attribute: str) -> Scope:
+def _scope(bar: Bar, comparisons: list[Comparison], before: str, after: str, attribute: str) -> Scope:
     """The scope by one of these comparisons of both captioners, which the link names; if there are none, by none."""
     workspace, collection = bar.workspace, bar.collection
-    if not found:
+    if not comparisons:
         return pair_scope(workspace, collection, before, after, attribute)
     tables, human = bar.items("attributes"), {item.hash: item.name for item in bar.items("references")}
     options, choices = {}, {}
-    for item in found:
+    for item in comparisons:
         table = table_of(tables, attribute, item.runs[0].spec.labels) or table_with(tables, attribute)
         made = {"attacker": item.attacker, "table": table.name, "references": human.get(item.references, "")}
         parts = (

@@ -58,8 +58,8 @@ def compare(bar: Bar, runs: dict[str, RunRow], human: set[str]) -> None:
     )
     page = listed[(number - 1) * PAGE : number * PAGE]
     image = images or page["image_id"].iloc[0]
-    every = _disagreements(bar.folder, tuple(run.run_id for run in chosen.values()))
-    of_image = every[every["image_id"] == image]
+    disagreements = _disagreements(bar.folder, tuple(run.run_id for run in chosen.values()))
+    of_image = disagreements[disagreements["image_id"] == image]
     st.header(f"Image {image}" if image.isalnum() else "The image")
     if of_image.empty:
         note(f"Image {image} has no scored caption of {', '.join(names)}.")
@@ -104,24 +104,24 @@ def _columns(bar: Bar, chosen: dict[str, RunRow], human: set[str], of_image: pd.
         first.append((min(lines, key=lambda line: line.scores.table.at[line.row, "caption_index"]), len(lines)))
     largest, sections = largest_word([line for line, _ in first]), []
     alone = views.words_alone([line.shown for line, _ in first])
-    for place, ((line, number), only) in enumerate(zip(first, alone, strict=True)):
+    for index, ((line, number), only) in enumerate(zip(first, alone, strict=True)):
         shares = line.scores.probabilities_of(line.row)
         ends, values = toward(attribute, line.words, int(shares.argmax()))
         plain = function_words(line.tokens)
         words = word_views.coloured_words(line.tokens, values, ends, line.shown, largest, only, plain=plain)
         below = ""
         if number > 1:
-            below = f"First of {number} captions; mean P({of_image['labelled']}) {of_image[f'p{place}']:.2f}."
+            below = f"First of {number} captions; mean P({of_image['labelled']}) {of_image[f'p{index}']:.2f}."
         guess = int(shares.argmax())
         text = f"Guess: {attribute.values[guess]}, {shares[guess]:.0%}"
         sections.append(views.column(who_wrote(line, human), text, words, below))
     picture = picture_path(bar.workspace, bar.collection, image)
-    place = st.container()
+    container = st.container()
     if picture:
-        left, place = st.container(key="stacks_compare").columns([1, 3], gap="medium")
+        left, container = st.container(key="stacks_compare").columns([1, 3], gap="medium")
         left.html(PICTURE_CSS)
         left.container(key="photograph").image(str(picture), alt=f"Photograph {image}")
-    with place:
+    with container:
         note(f"Labelled {of_image['labelled']}; disagreement {of_image[DISAGREEMENT]:.2f}.")
         st.html(views.columns(sections))
         st.html(word_views.legend(attribute, beside=True))
@@ -130,14 +130,14 @@ def _columns(bar: Bar, chosen: dict[str, RunRow], human: set[str], of_image: pd.
 def _table(bar: Bar, chosen: dict[str, RunRow], page: pd.DataFrame, image: str) -> None:
     """The images of a page, to select one."""
     shown = page[["image_id", "labelled", DISAGREEMENT]].rename(columns={"image_id": "image"})
-    of_label = {f"P(label), {name}": page[f"p{place}"] for place, name in enumerate(chosen)}
+    of_label = {f"P(label), {name}": page[f"p{index}"] for index, name in enumerate(chosen)}
     shown = shown.assign(**of_label).reset_index(drop=True)
     key = f"compared_{'_'.join(chosen)}_{page.index[0]}_{len(page)}"
     select_row(key, np.flatnonzero((shown["image"] == image).to_numpy())[:1].tolist())
 
     def pick() -> None:
-        if (place := selected_row(key)) is not None:
-            show_caption(shown["image"].iloc[place], 0)
+        if (row := selected_row(key)) is not None:
+            show_caption(shown["image"].iloc[row], 0)
 
     draw_table(
         shown,

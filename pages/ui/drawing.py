@@ -107,10 +107,10 @@ class NumberedText(float):
         return number
 
 
-def draw_table(shown, place: Any = st, **settings):
+def draw_table(shown, container: Any = st, **settings):
     """A dataframe: each column of text as wide as its longest text, or over several lines.
 
-    shown: a frame, or a styled one. place: where on the page. Columns of one-line texts that begin with a number, as
+    shown: a frame, or a styled one. container: to draw in. Columns of one-line texts that begin with a number, as
     `8.7 ±0.9 [6.9, 10.4]`, sort by it. The first column of a wide table stays in view. column_config has precedence;
     row_height=None keeps each text on one line. Returns what st.dataframe does.
     """
@@ -143,7 +143,7 @@ def draw_table(shown, place: Any = st, **settings):
     if (len(frame) + 1) * (lines or ROW) <= TALLEST:
         settings.setdefault("height", "content")
     settings.setdefault("placeholder", "")  # else `None`
-    return place.dataframe(shown, hide_index=True, column_config=configs | columns, **settings)
+    return container.dataframe(shown, hide_index=True, column_config=configs | columns, **settings)
 
 
 def _is_of_numbers(column: pd.Series) -> bool:

@@ -287,8 +287,8 @@ def _questions(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
     choices = described.setdefault(path_in_uploads(part.file.source), {})
     asked: list[tuple[OpenQuestion, dict[str, str]]] = choices.setdefault("asked", [])
     now: list[tuple[OpenQuestion, dict[str, str]]] = [(part.reading.question, {})] if part.reading.question else []
-    for place, (question, known) in enumerate([*asked, *now]):
-        area, answers = st.container(key=f"stacks_{_key(part, f'asked_{place}')}").columns(2), {}
+    for position, (question, known) in enumerate([*asked, *now]):
+        area, answers = st.container(key=f"stacks_{_key(part, f'asked_{position}')}").columns(2), {}
         for index, (label, options) in enumerate(question.boxes):
             names = [name for name, _ in options]
             answer = area[index % 2].selectbox(
@@ -296,11 +296,11 @@ def _questions(part: ingest.Part, described: dict[str, dict[str, Any]]) -> None:
                 names,
                 names.index(known[label]) if label in known else None,
                 placeholder="Choose",
-                key=_key(part, f"asked_{place}_{label}"),
+                key=_key(part, f"asked_{position}_{label}"),
             )
             answers |= {label: answer} if answer else {}
         if len(answers) == len(question.boxes) and answers != known:
-            choices["asked"] = [*asked[:place], (question, answers)]  # a new answer may raise other questions
+            choices["asked"] = [*asked[:position], (question, answers)]  # a new answer may raise other questions
             st.rerun()
 
 
@@ -558,7 +558,7 @@ def _contents(bar: Bar, parts: list[ingest.Part]) -> list[tuple[str, bool, str]]
         new = {part.file.item_name for part in parts if part.kind == CAPTIONS}
         stored = [item for item in bar.items(CAPTIONS) if item.name not in new]
         sets += [(item.name, cached.captions(bar.folder, item.hash), False) for item in stored]
-    found, hashes = {}, {}  # of contents, each computed once: Streamlit itself would hash a sample of the rows
+    messages, hashes = {}, {}  # of contents, each computed once: Streamlit itself would hash a sample of the rows
 
     def hashed(frame: pd.DataFrame | None) -> str:
         if frame is not None and id(frame) not in hashes:
@@ -572,8 +572,8 @@ def _contents(bar: Bar, parts: list[ingest.Part]) -> list[tuple[str, bool, str]]
             read = hashed(frame), hashed(table), hashed(human)
             for each in _findings(read, details, frame, table, human):
                 wording = re.sub(r"\d", "", each.text)
-                found.setdefault((title, wording), (title, is_new and each.effect == REFUSE, each.text))
-    return list(found.values())
+                messages.setdefault((title, wording), (title, is_new and each.effect == REFUSE, each.text))
+    return list(messages.values())
 
 
 def _stored_labels(bar: Bar) -> list[tuple[pd.DataFrame, dict]]:

@@ -72,9 +72,9 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         return rows[(rows["attribute"] == attribute) & (rows["encoder"] != "") & rows["model"].isin(names)]
 
     measured = once("measured", work)
-    place = st.container(horizontal=True)
+    container = st.container(horizontal=True)
     source = view.selectbox(
-        place,
+        container,
         "Values",
         [*([MEASURED] if once("any", lambda: encoder_views.series_of(measured)) else []), *encoder_views.PRINTED],
         format_func=_title,
@@ -87,9 +87,9 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         papers = once(
             "beside",
             lambda: [
-                own
-                for own in encoder_views.PRINTED
-                if attribute in set(encoder_views.printed_scores(published, own)["attribute"])
+                paper
+                for paper in encoder_views.PRINTED
+                if attribute in set(encoder_views.printed_scores(published, paper)["attribute"])
             ],
         )
         overlay = view.selectbox(
@@ -110,7 +110,13 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
     answer_box(bar, text)
     options = once("series", lambda: encoder_views.series_of(rows))
     series = view.selectbox(
-        place, "Metric", options, format_func=encoder_views.named, key="measure", missing="the metric", any_case=True
+        container,
+        "Metric",
+        options,
+        format_func=encoder_views.named,
+        key="measure",
+        missing="the metric",
+        any_case=True,
     )
     name = encoder_views.named(series)
     shown = once("shown", lambda: encoder_views.rows_of(rows, series))

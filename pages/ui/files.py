@@ -261,8 +261,8 @@ def _manage(bar: Bar) -> None:
     if not items:
         return
     used = cached.of_collection(workspace, name, "size", workspace.size)
-    own = sum(item.bytes for item in items)
-    note(f"Disk: the files of {name} take {own / 1e6:,.1f} MB; the workspace, with all results, {used / 1e6:,.1f} MB.")
+    size = sum(item.bytes for item in items)
+    note(f"Disk: the files of {name} take {size / 1e6:,.1f} MB; the workspace, with all results, {used / 1e6:,.1f} MB.")
 
     def rename() -> None:
         try:

@@ -66,12 +66,12 @@ def _refused(headers: Mapping[str, str]) -> str:
     if not origin or origin in config.get_option("server.corsAllowedOrigins"):
         return ""
     try:
-        place = urlsplit(origin)
+        site = urlsplit(origin)
         # Behind a proxy the host may be another one than the browser's. Another port of this machine is another site;
         # who allows every host has named none.
         allowed = config.get_option("server.allowedHosts")
-        named = allowed and "*" not in allowed and place.hostname not in LOOPBACK
-        known = place.netloc == host or (named and is_host_allowed(place.netloc))
+        named = allowed and "*" not in allowed and site.hostname not in LOOPBACK
+        known = site.netloc == host or (named and is_host_allowed(site.netloc))
     except ValueError:
         known = False
     return "" if known else "This origin is not allowed."

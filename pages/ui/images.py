@@ -164,7 +164,7 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     captioner, attribute = masked.captioner, masked.attribute
     human = bar.references(attribute)
     attacker = view.selectbox(
-        bar.place,
+        bar.container,
         MEASURED_WITH,
         list(ATTACKERS),
         key="attacker",

@@ -49,8 +49,8 @@ def draw_bar(new: str = "") -> Bar:
     engine = _engine()
     workspace = engine.workspace
     with st.container(key="bar", horizontal=True, vertical_alignment="bottom", border=True):
-        place = st.container(key="bar_choices", horizontal=True, vertical_alignment="bottom")
-        runs_place = st.container(width="content")
+        container = st.container(key="bar_choices", horizontal=True, vertical_alignment="bottom")
+        runs_container = st.container(width="content")
     share = st.sidebar.popover("Share", icon=":material/link:", key="share_link", on_change="rerun")
     if share.open:
         share.code(view.address(), language=None, wrap_lines=True)
@@ -61,15 +61,21 @@ def draw_bar(new: str = "") -> Bar:
     collection = ""
     if collections:
         collection = view.selectbox(
-            place, "Collection", collections, key="collection", missing="the collection", on_change=view.leave, **naming
+            container,
+            "Collection",
+            collections,
+            key="collection",
+            missing="the collection",
+            on_change=view.leave,
+            **naming,
         )
     if new:  # a name that was typed stays chosen on other pages, which say what it lacks
         st.session_state[UNSAVED] = collection
-    with runs_place:
+    with runs_container:
         runs_dialog(engine, collection)
     with st.container():  # keeps its position when the progress of runs comes and goes
         progress(engine, collection or None)
-    return Bar(engine, " ".join(collection.split()), place)
+    return Bar(engine, " ".join(collection.split()), container)
 
 
 def _engine() -> Engine:

@@ -340,10 +340,10 @@ def _strip(bar: Bar, image: str, pictures, texts, reasons, marks, sets, attribut
 
 def _word_maps(maps: photo_views.KeptMaps, image: str, picture: np.ndarray, marks: pd.DataFrame) -> None:
     person = marked_pixels(marks[marks["object"] == PERSON], *picture.shape[:2])
-    for place in maps.of_image(image)[:MOST_MAPS]:
-        row, heat = maps.table.iloc[place], maps.heat(place)
+    for index in maps.of_image(image)[:MOST_MAPS]:
+        row, heat = maps.table.iloc[index], maps.heat(index)
         text = photo_views.heat_text(row["word"], heat, row["attribution_score"], row["pointing_game"])
-        drawn = photo_views.reduced(photo_views.heat_over(picture, heat, maps.window(place), person), 2 * CELL)
+        drawn = photo_views.reduced(photo_views.heat_over(picture, heat, maps.window(index), person), 2 * CELL)
         st.image(drawn, width="stretch", alt=text)
         note(text)
 

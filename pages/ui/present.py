@@ -89,10 +89,10 @@ def chart(figure, key: str, alt: str, headline: str, legend: str = "", number: i
 
 
 @contextmanager
-def whole(headline: str, place: DeltaGenerator | None = None) -> Iterator[None]:
-    """What is drawn within, on the page, in this place; on the whole screen alone if the page is presented."""
+def whole(headline: str, container: DeltaGenerator | None = None) -> Iterator[None]:
+    """What is drawn within, on the page, in this container; on the whole screen alone if the page is presented."""
     if not _presenting():
-        with place or st.container():
+        with container or st.container():
             yield
         return
     with _screen(headline):
@@ -135,8 +135,8 @@ def present_caption(bar: Bar, scores: CaptionScores, listed: pd.DataFrame) -> No
     before, after = (
         {"at": to + 1, "image": listed["image_id"].iloc[to]} if 0 <= to < len(listed) else {} for to in (at - 1, at + 1)
     )
-    place = listed.index[at]
-    row, attribute = scores.table.loc[place], scores.attribute
+    index = listed.index[at]
+    row, attribute = scores.table.loc[index], scores.attribute
     spec = scores.run.spec
     with _screen(f"{spec.model}, image {row['image_id']} ({at + 1:,} of {len(listed):,})", (before, after)):
         picture = picture_path(bar.workspace, bar.collection, row["image_id"])
@@ -145,13 +145,13 @@ def present_caption(bar: Bar, scores: CaptionScores, listed: pd.DataFrame) -> No
             left.image(str(picture), alt=f"Photograph {row['image_id']}")
         table = table_of(bar.workspace.items("attributes"), attribute.name, spec.labels)
         by = "by the words of human captions" if is_derived(table) else "in the table of labels"
-        ends, values = toward(attribute, scores.words_of(place), int(row["predicted"]))
+        ends, values = toward(attribute, scores.words_of(index), int(row["predicted"]))
         no_words = SCORE.format(escape(pushes(scores.intercept(row), ends)))
         tokens = row["masked"].split()
         written = tokenize(cached.captions(bar.folder, spec.captions)["caption"].iloc[row["kept_at"]])
         shown = written if len(written) == len(tokens) else tokens
         words = large_words(tokens, values, ends, shown, function_words(tokens))
-        shares = escape(probabilities_text(attribute.values, scores.probabilities_of(place)))
+        shares = escape(probabilities_text(attribute.values, scores.probabilities_of(index)))
         label = escape(attribute.values[int(row["label"])])
         others = {item.hash for item in bar.items("references")} - {spec.captions}
         frames = [cached.captions(bar.folder, content) for content in others]

@@ -274,10 +274,10 @@ def _time_taken(run: RunRow) -> str:
 
 def _all_runs(engine: Engine, collection: str) -> None:
     """The runs of the collection, or of all; how each was computed."""
-    runs, every = engine.workspace.runs(collection), engine.workspace.runs()
-    elsewhere = view.named("run") in {run.run_id for run in every} - {run.run_id for run in runs}
-    if len(runs) < len(every) and view.checkbox(st, "Runs of all collections", key="all_runs", default=elsewhere):
-        runs = every
+    runs, all_runs = engine.workspace.runs(collection), engine.workspace.runs()
+    elsewhere = view.named("run") in {run.run_id for run in all_runs} - {run.run_id for run in runs}
+    if len(runs) < len(all_runs) and view.checkbox(st, "Runs of all collections", key="all_runs", default=elsewhere):
+        runs = all_runs
     if not runs:
         note(f"Nothing has been run for {collection} yet.")
         return
@@ -287,7 +287,7 @@ def _all_runs(engine: Engine, collection: str) -> None:
             "run": [run_text(run.spec) for run in runs],
             "state": states,
             "took": [_time_taken(run) for run in runs],
-            **({"collection": [run.collection for run in runs]} if runs is every else {}),
+            **({"collection": [run.collection for run in runs]} if runs is all_runs else {}),
             "queued at": [pd.Timestamp(run.created, unit="s").floor("s") for run in runs],
             "ID": [run.run_id for run in runs],
         }

@@ -117,7 +117,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
     if tried and view.chosen_elsewhere("attacker") not in (None, *tried):  # it opens on what is measured
         view.forget(["attacker"])
     attacker = view.selectbox(
-        bar.place,
+        bar.container,
         MEASURED_WITH,
         list(ATTACKERS),
         default=settings.get("attacker") or next(filter(at_hand, tried), None),
@@ -192,7 +192,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
 
 
 def _option_controls(
-    bar: Bar, place: DeltaGenerator, measures: Iterable[Measure], references: bool, settings: dict[str, Any]
+    bar: Bar, container: DeltaGenerator, measures: Iterable[Measure], references: bool, settings: dict[str, Any]
 ) -> dict:
     """`Question.options` from the controls of these measures, drawn from their Options; defaults are left out.
 
@@ -210,7 +210,7 @@ def _option_controls(
     if "alignment" in options and references:
         vectors = {item.name: item for item in bar.items(VECTORS)}
         alignment = view.selectbox(
-            place,
+            container,
             "Vocabulary alignment",
             [CONSTANT, *vectors],
             key="alignment",
@@ -219,7 +219,7 @@ def _option_controls(
             format_func=lambda name: name if name == CONSTANT else f"contextual, {name}",
         )
         if alignment != CONSTANT:
-            chosen["alignment"] = chosen_alignment(vectors[alignment], place)
+            chosen["alignment"] = chosen_alignment(vectors[alignment], container)
     photographs = [item.name for item in photograph_sets(bar.workspace, bar.collection)]
     stored = {
         "photographs": sorted(photographs, key=lambda name: name == ORIGINALS),
@@ -228,9 +228,9 @@ def _option_controls(
     for name, items in stored.items():
         if name in options and items:
             text = _as_sentence(options[name][0].help)
-            chosen[name] = view.selectbox(place, name.capitalize(), items, key=name, help=text)
+            chosen[name] = view.selectbox(container, name.capitalize(), items, key=name, help=text)
     rest = {name: pair for name, pair in options.items() if pair[0].flag and name not in (*stored, "alignment")}
-    with place:
+    with container:
         for name, (option, default) in rest.items():
             value = _control(name, option, default)
             if value not in (default, None, (), ""):
@@ -267,10 +267,10 @@ def _as_sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 
-def chosen_alignment(item: Item, place: Any = st.sidebar) -> AlignmentReference:
-    """The option for these vectors at the delta that is chosen. place: of the control."""
+def chosen_alignment(item: Item, container: Any = st.sidebar) -> AlignmentReference:
+    """The option for these vectors at the delta that is chosen. container: of the control."""
     distance = view.number(
-        place,
+        container,
         "Delta",
         0.0,
         2.0,
@@ -367,11 +367,11 @@ def _other_settings(bar: Bar, request: Question, specs: list[RunSpec]) -> None:
     done = _finished(bar, of_lic)
     missing = {spec.model for spec in of_lic} - {spec.model for spec in of_lic if spec.run_id in done}
     settings: dict[tuple[str, int], list[str]] = {}  # attacker and seeds -> captioners, each by its best comparison
-    alike = request.attribute, max(spec.references for spec in of_lic), CONSTANT
+    settings_of_table = request.attribute, max(spec.references for spec in of_lic), CONSTANT
     work = partial(comparisons, workspace, bar.collection)
     for comparison in cached.of_collection(workspace, bar.collection, "all compared", work):
         first = comparison.runs[0].spec
-        if (comparison.attribute.name, comparison.references, comparison.alignment) != alike:
+        if (comparison.attribute.name, comparison.references, comparison.alignment) != settings_of_table:
             continue
         if (first.labels, first.merge_masks) != (of_lic[0].labels, of_lic[0].merge_masks):
             continue
@@ -473,12 +473,12 @@ def _downloads(bar: Bar, request: Question, rows: pd.DataFrame) -> None:
     runs = workspace.runs_of(list(ids)).values()
     in_full = cached.once(workspace, "read", lambda: with_inputs(workspace, name, rows, runs))
     latex = partial(to_latex, rows, registry.expand_metrics(request.metrics))
-    place = st.container(horizontal=True)
-    place.download_button("CSV", partial(to_csv, in_full), f"{name}.csv", "text/csv", key="csv", on_click="ignore")
-    place.download_button("LaTeX", latex, f"{name}.tex", "text/x-tex", key="tex", on_click="ignore")
+    container = st.container(horizontal=True)
+    container.download_button("CSV", partial(to_csv, in_full), f"{name}.csv", "text/csv", key="csv", on_click="ignore")
+    container.download_button("LaTeX", latex, f"{name}.tex", "text/x-tex", key="tex", on_click="ignore")
     report = partial(write_report, workspace, name, ids)
-    place.download_button("Report", report, f"{name}.html", "text/html", key="report", on_click="ignore")
-    with place.popover("Bundle"):
+    container.download_button("Report", report, f"{name}.html", "text/html", key="report", on_click="ignore")
+    with container.popover("Bundle"):
         note(
             "A zip with a report, the rows, the plan and versions. `capbias reproduce` recomputes the numbers "
             "from it on another machine."
@@ -514,20 +514,20 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
     attribute = bar.workspace.get_run(shown.iloc[0]["run_id"]).spec.attribute
     pairs = cached.ranking(bar.folder, tuple(shown["run_id"]), metric, direction)
     second = sentence.second_dots(rows[rows["run_id"].isin(shown["run_id"])], metric)
-    alike = once("alike", lambda: like_with_like(bar.workspace, shown, pairs))
-    drawn, of = alike.compared, attribute_from(attribute)
+    split = once("alike", lambda: like_with_like(bar.workspace, shown, pairs))
+    drawn, of = split.compared, attribute_from(attribute)
     figure = once("chart", lambda: interval_chart(drawn, metric, of, pairs.letters, second))
     draw_chart(
         figure,
         key="chart_figure",
         alt=f"{chosen} of each captioner",
         notes=f"{registry.METRICS[metric].explanation} {sentence.BY_HUMAN if second else ''} "
-        f"{alike.shared_text} {sentence.told_apart(pairs)}",
+        f"{split.shared_text} {sentence.told_apart(pairs)}",
         headline=f"{chosen} of each captioner ({attribute['name']})",
         legend=present.marks(bool(second), pairs),
     )
-    if len(alike.others):
-        others = [f"{row['model']} {sentence.interval(row)} ({row['n']:,})" for _, row in alike.others.iterrows()]
+    if len(split.others):
+        others = [f"{row['model']} {sentence.interval(row)} ({row['n']:,})" for _, row in split.others.iterrows()]
         note(f"Measured on different images (number), so not in the chart: {'; '.join(others)}.")
     if pairs.pairs:
         with st.expander(f"Pairwise comparisons of {chosen}"):

@@ -114,8 +114,8 @@ def stop() -> NoReturn:
 def _write() -> None:
     memory = _memory()
     before = {key: st.query_params.get_all(key) for key in st.query_params}
-    kept = {key: texts for key, texts in before.items() if key not in memory.written}
-    after = {key: texts for key, texts in (kept | memory.to_write).items() if texts}
+    unchanged = {key: texts for key, texts in before.items() if key not in memory.written}
+    after = {key: texts for key, texts in (unchanged | memory.to_write).items() if texts}
     if after != before:
         st.query_params.from_dict(after)
     memory.written = {key: texts for key, texts in memory.to_write.items() if texts}
@@ -162,9 +162,9 @@ def query(**choices: str) -> dict[str, str]:
     return {key: value for key, value in here.items() if value} | choices
 
 
-def link(place, page: str, label: str, icon: str = "", **choices: str) -> None:
+def link(container, page: str, label: str, icon: str = "", **choices: str) -> None:
     """A link to another page that keeps the collection; choices: what the page opens on, by key."""
-    place.page_link(page, label=label, icon=icon or None, query_params=query(**choices))
+    container.page_link(page, label=label, icon=icon or None, query_params=query(**choices))
 
 
 def go(page: str, **choices: str) -> None:
@@ -205,7 +205,7 @@ def choose(key: str, value: Any) -> None:
 
 
 def selectbox(
-    place,
+    container,
     label: str,
     options: Iterable[Any],
     *,
@@ -253,18 +253,18 @@ def selectbox(
     def drawn(value: Any) -> Any:
         index = options.index(value) if value in options else None
         start = {"index": index} if draw == "selectbox" else {"default": value}
-        return getattr(place, draw)(label, options, key=key, **start, **more) if shown else value
+        return getattr(container, draw)(label, options, key=key, **start, **more) if shown else value
 
     return _control(key, default, drawn, read, fits, write, missing or label, unfit=unfit)
 
 
-def multiselect(place, label: str, options: Iterable[Any], *, default: Sequence[Any] = (), **more) -> list[Any]:
+def multiselect(container, label: str, options: Iterable[Any], *, default: Sequence[Any] = (), **more) -> list[Any]:
     """Some of the options, as `selectbox`; none at all is written as an empty choice."""
-    return selectbox(place, label, options, default=list(default), draw="multiselect", **more)
+    return selectbox(container, label, options, default=list(default), draw="multiselect", **more)
 
 
 def linked_selectbox(
-    place, label: str, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more
+    container, label: str, options: Mapping[str, Mapping[str, Any]], titles: Mapping[str, str], **more
 ) -> str:
     """One of some options that stand for several choices each, by key.
 
@@ -276,7 +276,7 @@ def linked_selectbox(
     last = {**st.query_params, **memory.shared}
     agreeing = {name: sum(last.get(key) == value for key, value in made.items()) for name, made in options.items()}
     nearest = max(agreeing, key=lambda name: agreeing[name])
-    chosen = selectbox(place, label, options, default=nearest, format_func=titles.get, **more)
+    chosen = selectbox(container, label, options, default=nearest, format_func=titles.get, **more)
     before = {key: memory.shared[key] for key in options[chosen] if memory.shared.get(key) is not None}
     if chosen == nearest and any(options[chosen][key] != value for key, value in before.items()):
         names = ", ".join(map(str, before.values()))
@@ -293,7 +293,7 @@ def tabs(names: Iterable[str]) -> str:
 
 
 def number(
-    place,
+    container,
     label: str,
     low: float | None,
     high: float | None,
@@ -321,20 +321,20 @@ def number(
 
     ends = " ".join(f"{word} {end:,}" for word, end in (("from", low), ("to", high)) if end is not None)
     wanted = f"{'a whole number' if kind is int else 'a number'} {ends}".strip()
-    drawn = partial(place.number_input, label, low, high, key=key, **more)
+    drawn = partial(container.number_input, label, low, high, key=key, **more)
     return _control(key, default, drawn, read, fits, missing=label, wanted=wanted)
 
 
-def text(place, label: str, *, key: str, default: str = "", **more) -> str:
+def text(container, label: str, *, key: str, default: str = "", **more) -> str:
     """A line of text."""
-    drawn = partial(place.text_input, label, key=key, **more)
+    drawn = partial(container.text_input, label, key=key, **more)
     return _control(key, default, drawn, lambda texts: (texts[-1], []), missing=label)
 
 
-def checkbox(place, label: str, *, key: str, default: bool = False, draw: str = "checkbox", **more) -> bool:
+def checkbox(container, label: str, *, key: str, default: bool = False, draw: str = "checkbox", **more) -> bool:
     """Yes or no, as 1 or 0 in the address. draw: another of Streamlit's controls that say yes or no."""
     words = {"1": True, "true": True, "0": False, "false": False}
-    drawn = partial(getattr(place, draw), label, key=key, **more)
+    drawn = partial(getattr(container, draw), label, key=key, **more)
     return _control(key, default, drawn, lambda texts: (words.get(texts[-1].lower(), UNFIT), []))
 
 
@@ -401,7 +401,7 @@ def _control(
     # Until another option is chosen, the address keeps an option that is not here, and a line names it.
     if value != (default if linked is UNFIT else linked):
         memory.missing.discard(key)
-    if not (kept := key in memory.missing):
+    if not (is_missing := key in memory.missing):
         unfit_elsewhere = key in memory.defaults and isinstance(elsewhere, str) and elsewhere in unfit
         unknown = [elsewhere] if unfit_elsewhere else []
     no_collection = memory.to_write.get("collection", []) != memory.drawn.get("collection", [])
@@ -420,7 +420,7 @@ def _control(
     memory.drawn[key] = texts
     unsettled = by_nobody and memory.arriving and scope in (COLLECTION, TAB)
     left_out = chosen == default if default_by == FIXED else unsettled
-    memory.to_write[key] = in_address if kept else [] if left_out else texts
+    memory.to_write[key] = in_address if is_missing else [] if left_out else texts
     if not memory.whole_run:
         _write()
     return chosen

@@ -101,7 +101,7 @@ def _save(bar: Bar, rules: list[str]) -> None:
         st.selectbox("Slice", rules, format_func=title, key="slice_to_save")
         st.text_input("Name", key="slice_name")
         st.button("Save", type="primary", key="save_slice", on_click=save)
-        saved = ", ".join(one.name for one in saved_slices(bar.workspace, bar.collection))
+        saved = ", ".join(slice_.name for slice_ in saved_slices(bar.workspace, bar.collection))
         note(
             "The rule is saved, not its images. A saved slice is always listed here and is a filter on Captions. "
             f"Delete it on Data. {f'Saved: {saved}.' if saved else ''}"

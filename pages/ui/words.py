@@ -148,8 +148,8 @@ def _table(rows: pd.DataFrame, key: str, name: str, word: str) -> None:
     select_row(key, shown.index[shown["word"] == word].tolist())
 
     def pick() -> None:
-        if (place := selected_row(key)) is not None:
-            view.choose("listed", shown["word"].iloc[place])
+        if (row := selected_row(key)) is not None:
+            view.choose("listed", shown["word"].iloc[row])
 
     grey = rows["certain"] != YES if "certain" in rows else pd.Series(False, rows.index)
     draw_table(
