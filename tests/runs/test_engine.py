@@ -254,7 +254,13 @@ def test_a_worker_takes_all_that_is_queued_and_a_child_ends_with_its_parent_or_i
 def start_worker(workspace, run_id: str) -> subprocess.Popen:
     """A worker of the command line that computes a run."""
     python = [sys.executable, "-m", "capbias_core.worker"]
-    process = subprocess.Popen([*python, str(workspace.folder)], stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    process = subprocess.Popen(
+        [*python, str(workspace.folder)],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell in the background ignores it
+    )
     until(lambda: workspace.run(run_id).status == "running")
     return process
 

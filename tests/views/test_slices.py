@@ -222,9 +222,8 @@ def test_claims_of_made_captions():
     assert found["LIC: the planted slice"] >= 75 and found["LIC: another slice"] <= 25
 
 
-def test_saved_slices_are_in_exports_and_made_again_from_a_bundle(workspace, tmp_path, monkeypatch, capsys):
+def test_saved_slices_are_in_exports_and_made_again_from_a_bundle(workspace, tmp_path, capsys):
     """Each number of the view is in the rows of results, and `reproduce` computes it from what the bundle holds."""
-    monkeypatch.setattr("capbias_core.bundle.write.pictures_lack", lambda: "none")
     rules = {"flyers": "object:kite", "left side": "column:half=left", "few": "object:zebra"}
     saved = [keep_slice(workspace, "c", Slice.parse(rule), name) for name, rule in rules.items()]
     try:
