@@ -81,7 +81,7 @@ def parse_edit(edit: str) -> tuple[str, list[str]]:
     if len(word.split()) != 1 or not replacements or not all(replacements):
         raise CapbiasError(
             f"{edit[:200]!r} is not an edit of the form: word -> replacement | replacement.",
-            "For example: umbrella -> bat | phone",
+            "The part before the arrow is one word. For example: umbrella -> bat | phone",
         )
     if len(replacements) > MOST_REPLACEMENTS:
         raise CapbiasError(f"The edit has {len(replacements):,} replacements, more than {MOST_REPLACEMENTS}.")

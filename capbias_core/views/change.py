@@ -247,9 +247,11 @@ def _changes(workspace: Workspace, pair: tuple[RunRow, RunRow], values: int) -> 
 
 
 def title_of(metric: str, direction: str = "") -> str:
-    """A metric's title with its direction, its name if that is shorter: `CIDEr`, `ratio`, `DBAC A→T`."""
+    """A metric's title with its direction, its name if that is shorter or other metrics have the title: `CIDEr`, `ratio`,
+    `DBAC A→T`."""
     title = METRICS[metric].title.partition(",")[0]
-    return measure(title if len(title) <= len(metric) + 1 else metric, direction)
+    alone = sum(each.title.partition(",")[0] == title for each in METRICS.values()) == 1
+    return measure(title if alone and len(title) <= len(metric) + 1 else metric, direction)
 
 
 def clause(row: dict[str, Any]) -> str:
@@ -503,9 +505,10 @@ def change_words(scope: Scope) -> Shown:
             "captions": [f"{number:,.0f}" for number in top["captions"]],
         }
     )
-    dots = top.assign(panel=[f"toward {value}" for value in top["toward"]], label=top["word"], value=top["change"])
+    panels = [say("change.panel", value=value) for value in top["toward"]]
+    dots = top.assign(panel=panels, label=top["word"], value=top["change"])
     title = f"{scope.attribute}: words from {first} to {second}"
-    return Shown(title, shown, sentence, notes, table, lambda: dots_chart(dots))
+    return Shown(title, shown, sentence, notes, table, lambda: dots_chart(dots, dict.fromkeys(panels, 0.0)))
 
 
 def lean_changes(before: csr_array, after: csr_array, code: np.ndarray, attribute: Attribute) -> pd.DataFrame:
