@@ -247,7 +247,7 @@ def _changes(workspace: Workspace, pair: tuple[RunRow, RunRow], values: int) -> 
 
 
 def title_of(metric: str, direction: str = "") -> str:
-    """A metric's title with its direction, its name if that is shorter or other metrics have the title: `CIDEr`, `ratio`,
+    """A metric's title with its direction; its name if that is shorter, or if others have the title: `CIDEr`, `ratio`,
     `DBAC A→T`."""
     title = METRICS[metric].title.partition(",")[0]
     alone = sum(each.title.partition(",")[0] == title for each in METRICS.values()) == 1
