@@ -66,7 +66,7 @@ def both_directions(
     metric: Annotated[str, Option(f"one of: {', '.join(MEASURES)} (default: the first measured)", metavar="NAME")] = "",
 ) -> Shown:
     """The captioners that were measured alike in both directions of a metric; of several settings that of most."""
-    rows, attribute, _ = measured_of(workspace, collection, attribute)
+    rows, attribute, _ = measured_of(workspace, collection, attribute, each_seeds=True)
     known = measures_in(rows)
     if not known:
         raise CapbiasError(f"Nothing of {collection} is measured in both directions.", "Score it with --metric dbac.")

@@ -274,13 +274,14 @@ def measured_rows(
     collection: str,
     labels: Mapping[str, Item] | None = None,
     references: Mapping[str, Item] | None = None,
+    each_seeds: bool = False,
 ) -> pd.DataFrame:
     """Results of a collection's finished runs, in RESULT_COLUMNS, captioner and masked (condition of the photographs).
 
     labels: by attribute, the table of labels of runs that count (default: see `tables_read`). references: by attribute,
     their human captions (default: see `references_read`; runs without human captions always count). Of equal rows those
-    with most seeds count, then the newest. Runs that merged masks are left out: the papers mask word by word. Skin with
-    the value unsure, as in DBAC, is called WITH_UNSURE.
+    with most seeds count, then the newest; with each_seeds one per number of seeds. Runs that merged masks are left
+    out: the papers mask word by word. Skin with the value unsure, as in DBAC, is called WITH_UNSURE.
     """
     read = results.tables_read(workspace, collection) if labels is None else labels
     human = results.references_read(workspace, collection) if references is None else references
@@ -295,18 +296,28 @@ def measured_rows(
     best_first = sorted(runs, key=lambda run: -len(run.spec.seeds))
     rank = {run.run_id: rank for rank, run in enumerate(best_first)}
     rows = rows.assign(place=rows["run_id"].map(rank)).sort_values("place", kind="stable")
-    rows = rows.drop_duplicates([*KEYS, "encoder"]).drop(columns="place").sort_index().reset_index(drop=True)
+    rows = (
+        rows.drop_duplicates([*KEYS, "encoder", *(["seeds"] if each_seeds else [])])
+        .drop(columns="place")
+        .sort_index()
+        .reset_index(drop=True)
+    )
     known = {item.name: condition_of(item) for item in workspace.items("captions", collection)}
     whose = [known.get(name, (name, ORIGINAL)) for name in rows["model"]]
     return rows.assign(captioner=[name for name, _ in whose], masked=[condition for _, condition in whose])
 
 
-def measured_of(workspace: Workspace, collection: str, attribute: str = "") -> tuple[pd.DataFrame, str, int]:
+def measured_of(
+    workspace: Workspace, collection: str, attribute: str = "", each_seeds: bool = False
+) -> tuple[pd.DataFrame, str, int]:
     """`measured_rows` of the unmasked captioners and one attribute, its name, and how many values it has. attribute:
-    its name (default: as on the page Answer)."""
+    its name (default: as on the page Answer). each_seeds: as there."""
     attribute = attribute or results.first_attribute(workspace, collection)
     details = attribute_of(table_with(workspace.items("attributes", collection), attribute), attribute)[0]
-    rows, names = measured_rows(workspace, collection), originals(workspace.items("captions", collection))
+    rows, names = (
+        measured_rows(workspace, collection, each_seeds=each_seeds),
+        originals(workspace.items("captions", collection)),
+    )
     return rows[(rows["attribute"] == attribute) & rows["model"].isin(names)], attribute, len(details.values)
 
 

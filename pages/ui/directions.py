@@ -37,7 +37,9 @@ def _directions(bar: Bar, attributes: list[str]) -> None:
     table, human = bar.labels(attribute), bar.references(attribute)
     references = {attribute: human} if human else {}
     rows = cached.once(
-        workspace, "rows", lambda: measured_rows(workspace, bar.collection, {attribute: table}, references)
+        workspace,
+        "rows",
+        lambda: measured_rows(workspace, bar.collection, {attribute: table}, references, each_seeds=True),
     )
     rows = rows[(rows["attribute"] == attribute) & rows["model"].isin(sets)]
     if measures := direction_views.measures_in(rows):

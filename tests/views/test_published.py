@@ -418,6 +418,8 @@ def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_
         run_here(workspace, plan(workspace, request), "c")
     rows = view.measured_rows(workspace, "c")
     assert rows.loc[rows["metric"] == "SC", "seeds"].tolist() == [3], "most seeds count, and merged masks do not"
+    each = view.measured_rows(workspace, "c", each_seeds=True)
+    assert sorted(each.loc[each["metric"] == "SC", "seeds"]) == [2, 3], "both, so that captioners can be compared"
     assert not rows.duplicated(["model", "metric", "direction", *ORIGIN_COLUMNS, "encoder"]).any()
 
 
