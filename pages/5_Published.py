@@ -26,17 +26,21 @@ def main() -> None:
     bar = page("Published")
     with errors():
         printed, measured = published_results(), _measured(bar)
-        _table(printed, measured)
+        _table(bar, printed, measured)
         of_captioners = published_views.of_originals(measured)
-        _tradeoff(printed, of_captioners)
+        _tradeoff(bar, printed, of_captioners)
         st.header("The papers' claims")
         note(
             "Each claim is checked against the published values, and against your measured values by their 95% "
             "intervals. A verdict is about captions and labels, never about people. A low number does not show absence "
             "of bias."
         )
-        blocks = [claim_block(claim, verdicts(claim, printed, measured)) for claim in CLAIMS]
-        st.html(STYLE + "".join(blocks))
+        blocks = cached.once(
+            bar.workspace,
+            "claims",
+            lambda: "".join(claim_block(claim, verdicts(claim, printed, measured)) for claim in CLAIMS),
+        )
+        st.html(STYLE + blocks)
         _synthetic_sets(bar)
 
 
@@ -58,7 +62,7 @@ def _measured(bar: Bar) -> pd.DataFrame:
     )
 
 
-def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
+def _table(bar: Bar, printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     side, papers = st.sidebar, list(published_views.PAPERS)
     opened = published_views.first_table(printed, measured)
     paper = view.selectbox(
@@ -69,7 +73,9 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     first = opened[1] if paper == opened[0] else tables[0]
     table = view.selectbox(side, "Table", tables, default=first, key="printed_table", missing="the table")
     rows = rows[rows["table"] == table]
-    shown = published_views.published_shown(rows, measured, or_bundled=True)
+    shown = cached.once(
+        bar.workspace, "table", lambda: published_views.published_shown(rows, measured, or_bundled=True)
+    )
     draw_shown(
         replace(shown, chart=None),  # a page has room for the table alone
         "published",
@@ -81,11 +87,13 @@ def _table(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     )
 
 
-def _tradeoff(printed: pd.DataFrame, measured: pd.DataFrame) -> None:
+def _tradeoff(bar: Bar, printed: pd.DataFrame, measured: pd.DataFrame) -> None:
     """The LIC paper's Figure 3 with measured points."""
     st.header("LIC by vocabulary size and BLEU-4")
-    points = printed_points(printed), measured_points(measured)
-    charts = {against: tradeoff_chart(*points, against) for against in AGAINST}
+    points = cached.once(bar.workspace, "points", lambda: (printed_points(printed), measured_points(measured)))
+    charts = cached.once(
+        bar.workspace, "charts", lambda: {against: tradeoff_chart(*points, against) for against in AGAINST}
+    )
     drawn = [against for against, chart in charts.items() if chart.data]
     columns = st.container(key="stacks").columns(max(2, len(drawn)), gap="large")
     for column, against in zip(columns, drawn, strict=False):
