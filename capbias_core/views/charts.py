@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import chain, product
@@ -15,8 +14,9 @@ import pandas as pd
 from capbias_core.errors import need
 from capbias_core.measures.registry import METRICS, variants_of
 from capbias_core.types import Attribute, counted
-from capbias_core.views.palette import BLUE, COLOURS, GREY, MEASURED, MOST, ORANGE
+from capbias_core.views.palette import BLUE, GREY, MEASURED, MOST, ORANGE
 from capbias_core.views.palette import BLUE_MARK as BLUE_MARK
+from capbias_core.views.palette import COLOURS as COLOURS
 from capbias_core.views.palette import ORANGE_MARK as ORANGE_MARK
 from capbias_core.views.sentence import (
     Second,
@@ -36,32 +36,11 @@ SHAPES += ("triangle-right", "diamond-tall", "triangle-left", "star-diamond")
 DOTTED = "-dot"
 
 
-class Look(NamedTuple):
-    """How lines and marks of a captioner are drawn, as Plotly names it."""
-
-    colour: str
-    dash: str
-
-
 def ramp(value: float, largest: float) -> str:
     """A signed value to a CSS colour: orange below 0, blue above, clear at 0, strongest at the largest value."""
     strength = min(1.0, abs(value) / largest) if largest > 0 else 0.0
     red, green, blue = ORANGE if value < 0 else BLUE
     return f"rgba({red},{green},{blue},{MOST * strength:.2f})"
-
-
-def captioner_looks(names: Iterable[str]) -> dict[str, Look]:
-    """The look of each captioner: a colour and, where colours run out, a dash. The most frequent get other colours.
-
-    names: of rows, in any order.
-
-    >>> captioner_looks(["fc", "nic", "sat", "nic"])["nic"]
-    Look(colour='#3B82D0', dash='solid')
-    """
-    looks = [Look(colour, dash) for dash in DASHES for colour in COLOURS]
-    counts = Counter(names)
-    ordered = sorted(counts, key=lambda name: (-counts[name], name))
-    return {name: looks[index % len(looks)] for index, name in enumerate(ordered)}
 
 
 def encoder_shapes(names: Iterable[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import cycle, product
 from typing import Annotated
 
 import numpy as np
@@ -489,9 +490,10 @@ def rank_chart(rows: pd.DataFrame, own: comparison.Sensitivity, values: int = BI
     if min(ranks.shape) < comparison.LEAST_ENCODERS:
         return None
     figure, names = charts.graph_objects().Figure(), [escape(encoder) for encoder in ranks.columns]
-    looks = charts.captioner_looks(map(str, ranks.index))
+    # A colour each, and where colours run out, a dash.
+    looks = dict(zip(sorted(ranks.index), cycle(product(charts.DASHES, charts.COLOURS))))
     for model, line in ranks.sort_values(ranks.columns[0]).iterrows():
-        name, moved, look = escape(str(model)), model in own.moved, looks[str(model)]
+        name, moved, (dash, colour) = escape(str(model)), model in own.moved, looks[model]
         figure.add_scatter(
             x=names,
             y=line,
@@ -499,8 +501,8 @@ def rank_chart(rows: pd.DataFrame, own: comparison.Sensitivity, values: int = BI
             hovertext=[f"{name}, {encoder}: rank {rank}" for encoder, rank in zip(names, line, strict=True)],
             hoverinfo="text",
             name=name,
-            line={"color": look.colour, "dash": look.dash, "width": 4 if moved else 1.5},
-            marker={"size": 10 if moved else 7, "color": look.colour},
+            line={"color": colour, "dash": dash, "width": 4 if moved else 1.5},
+            marker={"size": 10 if moved else 7, "color": colour},
         )
     # Rank and name at both ends of each line; of equal ranks one below the other, where the next ranks are free, each
     # with a dot in its colour, since the lines end at one point.
@@ -508,7 +510,7 @@ def rank_chart(rows: pd.DataFrame, own: comparison.Sensitivity, values: int = BI
     for column, anchor, shift in ((0, "right", -10), (-1, "left", 10)):
         for rank, tied in ranks.groupby(ranks.columns[column]):
             for number_of, model in enumerate(tied.index):
-                dot = f'<span style="color:{looks[model].colour}">●</span> ' if len(tied) > 1 else ""
+                dot = f'<span style="color:{looks[model][1]}">●</span> ' if len(tied) > 1 else ""
                 where = {"x": names[column], "y": rank + number_of, "xanchor": anchor, "xshift": shift}
                 labels.append(where | {"text": f"{dot}{rank}  {escape(cut(str(model)))}", "showarrow": False})
     widest = charts.LETTER * min(charts.LONGEST_NAME + 1, max(len(str(model)) for model in ranks.index)) + 40

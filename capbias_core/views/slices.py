@@ -47,7 +47,7 @@ from capbias_core.workspace.slices import (
     keep_slice,
     saved_slices,
 )
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import Item, RunRow, Workspace
 
 FEWEST_IMAGES = 10  # in a slice and outside it, for any number
 LEAST_IMAGES = 100  # in a slice and outside it, for a test; and for a number unless fewer are asked for
@@ -180,28 +180,34 @@ def saved_slice_rows(
     attackers guessed. A rule that cannot be read, such as of a table that was deleted, has no rows.
     """
     results = []
-    saved = saved_slices(workspace, collection)
-    for comparison in best_comparisons(comparisons(workspace, collection), run_ids).values() if saved else ():
-        for run in comparison.runs:
-            scope = Scope(workspace, collection, comparison, (run.spec.model,))
-            rules = [slice_.rule for slice_ in saved if can_read(slice_sources(scope, run), slice_)]
-            of_run = slices(scope, rules=rules).rows.to_dict("records") if rules else []
-            slice_rows = [result for row in of_run for result in _as_results(row, comparison, run)]
-            results += [result.row() for result in slice_rows if result.metric in metrics]
+    for scope, run, saved, _ in _saved_of_runs(workspace, collection, run_ids):
+        of_run = slices(scope, rules=[slice_.rule for _, slice_ in saved]).rows.to_dict("records")
+        slice_rows = [result for row in of_run for result in _as_results(row, scope.comparison, run)]
+        results += [result.row() for result in slice_rows if result.metric in metrics]
     return pd.DataFrame(results, columns=list(RESULT_COLUMNS))
 
 
 def saved_slice_inputs(workspace: Workspace, collection: str, run_ids: Collection[str]) -> set[str]:
     """Content hashes of the saved slices that `saved_slice_rows` has rows of, and of the tables that they read."""
-    read = set()
-    for comparison in best_comparisons(comparisons(workspace, collection), run_ids).values():
+    return {
+        digest
+        for *_, saved, sources in _saved_of_runs(workspace, collection, run_ids)
+        for item, slice_ in saved
+        for digest in (item.hash, *sources.tables(slice_))
+    }
+
+
+def _saved_of_runs(
+    workspace: Workspace, collection: str, run_ids: Collection[str]
+) -> Iterator[tuple[Scope, RunRow, list[tuple[Item, Slice]], SliceSources]]:
+    """Each run of the best comparisons, with the saved slices whose rules can be read, and what they are read from."""
+    saved = [(item, Slice.parse(item.details[RULE])) for item in workspace.items(SLICES, collection)]
+    for comparison in best_comparisons(comparisons(workspace, collection), run_ids).values() if saved else ():
         for run in comparison.runs:
-            sources = slice_sources(Scope(workspace, collection, comparison, (run.spec.model,)), run)
-            for item in workspace.items(SLICES, collection):
-                slice_ = Slice.parse(item.details[RULE])
-                if can_read(sources, slice_):
-                    read |= {item.hash} | sources.tables(slice_)
-    return read
+            scope = Scope(workspace, collection, comparison, (run.spec.model,))
+            sources = slice_sources(scope, run)
+            if readable := [pair for pair in saved if can_read(sources, pair[1])]:
+                yield scope, run, readable, sources
 
 
 def can_read(sources: SliceSources, chosen: Slice) -> bool:
@@ -221,7 +227,8 @@ def _as_results(row: Mapping[str, Any], comparison: Comparison, run: RunRow) -> 
     for name, group in parts.items():
         if row["reason"] and name != "value":
             return
-        untested = say("slices.untested") if name == "difference" and pd.isna(row["p_holm"]) else ""
+        no_test = pd.isna(row["p_holm"]) and (name == "difference" or metric.name == UNTESTED)
+        untested = say("slices.untested") if no_test else ""
         low, high = (None if pd.isna(end) else end for end in (row[f"{name}_low"], row[f"{name}_high"]))
         yield Result(
             comparison.attribute.name,
