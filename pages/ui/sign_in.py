@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from capbias_core.errors import CapbiasError
 from capbias_core.whole_files import private_folder
-from pages.ui import view
+from pages.ui import controls
 
 PEOPLE, SHARED = "people", "shared"  # folders in CAPBIAS_HOME
 # The identity provider sends people to the front page. They go on to the link that they had opened.
@@ -67,7 +68,7 @@ def person() -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
-def workspace_folder() -> Path:
+def workspace_folder(container: DeltaGenerator) -> Path:
     """The workspace that the page shows: that of the person, or one that all who sign in share."""
     from capbias_core.workspace.store import default_folder
 
@@ -80,17 +81,22 @@ def workspace_folder() -> Path:
     shared = home / SHARED
     paths = sorted(path for path in shared.iterdir() if path.is_dir()) if shared.is_dir() else []
     folders = {name: home / PEOPLE / person()} | {f"{path.name} (shared)": path for path in paths}
-    chosen = view.selectbox(
-        st.sidebar, "Workspace", list(folders), key="workspace", missing="the workspace", on_change=_leave_collection
+    chosen = controls.selectbox(
+        container,
+        "Workspace",
+        list(folders),
+        key="workspace",
+        on_change=_leave_collection,
+        label_visibility="collapsed",
     )
-    st.sidebar.button("Sign out", key="sign_out", on_click=st.logout)
+    container.button("Sign out", key="sign_out", on_click=st.logout)
     return folders[chosen]
 
 
 def _leave_collection() -> None:
     """Another workspace has other collections."""
-    view.leave()
-    view.forget(["collection"])
+    controls.leave("collection", *controls.OF_COLLECTION)
+    controls.leave_tab()
 
 
 def share(name: str) -> None:
@@ -102,4 +108,4 @@ def share(name: str) -> None:
         raise CapbiasError(f"The name {name!r} begins with a dot.", "Give it another name.")
     private_folder(default_folder() / SHARED / name)
     _leave_collection()
-    view.choose("workspace", f"{name} (shared)")
+    controls.choose(workspace=f"{name} (shared)")

@@ -1,0 +1,303 @@
+"""What is shown: one collection, attribute, setting and captioner, chosen alike for pages, commands and Python.
+
+Two numbers are comparable if their settings are equal: the labels, human captions, attacker, seeds, alignment, coverage
+and objects that their runs read. A setting has a readable name, such as `ngram, 30 seeds`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+
+import pandas as pd
+
+from capbias_core.attackers import attacker_entry
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.measures.registry import METRICS
+from capbias_core.prepare.labels import parts_of
+from capbias_core.types import Attribute, counted
+from capbias_core.views.results import attribute_of_run, current_runs, ranking
+from capbias_core.workspace.conditions import originals
+from capbias_core.workspace.labels import is_derived
+from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.vectors import CONSTANT, alignment_name
+
+ANSWERING = ("LIC", "LIC_M")  # the metrics that answer; the first that was measured does
+PAPER_SEEDS = 10  # that the LIC paper uses
+# Options that are other parts of a setting, that change no number, or that a row names in a column.
+SHOWN_ELSEWHERE = ("attacker", "seeds", "alignment", "encoder", "device", "protocol", "photographs", "people")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What two numbers must share to be comparable; '' and 0 where a run reads no such thing, and so fits any.
+
+    labels, references, objects: names of stored items. others: further options that differ from their defaults.
+    """
+
+    labels: str
+    references: str
+    attacker: str
+    seeds: int
+    alignment: str
+    coverage: str
+    objects: str
+    others: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:8]
+
+    def fits(self, other: Setting) -> bool:
+        """Whether numbers of both may stand beside each other without a remark."""
+        pairs = ((getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
+        return all(mine == theirs or not mine or not theirs for mine, theirs in pairs)
+
+    def name(self, several: frozenset[str] = frozenset()) -> str:
+        """`ngram, 30 seeds`, and what differs from the usual. several: the parts of which the collection has more than
+        one, which are named too."""
+        parts = [self.attacker or "counted", counted(self.seeds, "seed") if self.seeds else ""]
+        parts += [self.alignment.replace("_", " ") if self.alignment not in ("", CONSTANT) else ""]
+        parts += ["" if self.references or not self.attacker else "without human captions"]
+        named = {"references": "human captions", "labels": "labels", "objects": "objects"}
+        parts += [f"{title} {getattr(self, part)}" for part, title in named.items() if part in several]
+        parts += [self.others]
+        return ", ".join(filter(None, parts))
+
+
+def setting_of(run: RunRow, names: Mapping[str, str]) -> Setting:
+    """The setting of a run. names: of stored items by content hash."""
+    spec = run.spec
+    seeds = spec.options.get("seeds", 0)
+    return Setting(
+        labels=names.get(spec.labels.get("table", ""), ""),
+        references=names.get(spec.references, ""),
+        attacker=spec.attacker,
+        seeds=int(seeds) if spec.attacker else 0,
+        alignment=alignment_name(spec.options.get("alignment")) if spec.references and spec.attacker else "",
+        coverage="" if spec.references else spec.coverage,
+        objects=names.get(spec.objects.get("table", ""), ""),
+        others=", ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in spec.options.items() if name not in SHOWN_ELSEWHERE
+        ),
+    )
+
+
+def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
+    """Every finished row of a collection's caption sets, in the columns of the results table with `captioner`, `low`
+    and `high` for `model`, `ci_low` and `ci_high`, and setting (its key), setting_name, letters (of captioners by LIC
+    or LIC_M within a setting), original (whether the photographs were unmasked)."""
+    runs = {run.run_id: run for run in current_runs(workspace, collection)}
+    rows = workspace.results(list(runs)).rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
+    rows = rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
+    items = workspace.items(collection=collection)
+    names = {item.hash: item.name for item in items}
+    settings = {run_id: setting_of(run, names) for run_id, run in runs.items()}
+    several = frozenset(
+        part
+        for part in ("labels", "references", "objects")
+        if len({getattr(setting, part) for setting in settings.values()} - {""}) > 1
+    )
+    unmasked = set(originals([item for item in items if item.kind == "captions"]))
+    rows["setting"] = [settings[run_id].key for run_id in rows["run_id"]]
+    rows["setting_name"] = [settings[run_id].name(several) for run_id in rows["run_id"]]
+    rows["original"] = rows["captioner"].isin(unmasked)
+    rows["letters"] = ""
+    answering = rows[rows["metric"].isin(ANSWERING) & rows["original"] & (rows["group"] == "")]
+    for (_, _, metric, _), alike in answering.groupby(["attribute", "setting", "metric", "coverage"], sort=False):
+        chosen = [runs[run_id] for run_id in alike["run_id"]]
+        if len(chosen) > 1:
+            letters = ranking(workspace, chosen, str(metric)).letters
+            rows.loc[alike.index, "letters"] = alike["captioner"].map(letters).fillna("")
+    rows.attrs["settings"] = {setting.key: setting for setting in settings.values()}
+    return rows
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is shown. captioners: those that the setting measured, the one that is read first. rows: all that was
+    measured of the collection and attribute; of_all: of all its attributes. options: what else can be chosen, by
+    field."""
+
+    workspace: Workspace = field(compare=False, repr=False)
+    collection: str
+    attribute: str
+    setting: str
+    captioners: tuple[str, ...]
+    rows: pd.DataFrame = field(compare=False, repr=False)
+    of_all: pd.DataFrame = field(compare=False, repr=False)
+    options: Mapping[str, Sequence[str]] = field(compare=False, repr=False, default_factory=dict)
+
+    @property
+    def captioner(self) -> str:
+        return self.captioners[0]
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        return self.rows.attrs["settings"]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Setting -> its readable name."""
+        return dict(zip(self.rows["setting"], self.rows["setting_name"], strict=True))
+
+    @property
+    def setting_name(self) -> str:
+        return self.names.get(self.setting, "")
+
+    @property
+    def title(self) -> str:
+        """`coco, gender, ngram, 30 seeds`"""
+        return ", ".join(filter(None, (self.collection, self.attribute, self.setting_name)))
+
+    @cached_property
+    def defined(self) -> Attribute:
+        """The attribute with its values and words."""
+        return attribute_of_run(self.run())
+
+    def run(self, captioner: str = "", metrics: Sequence[str] = ANSWERING) -> RunRow:
+        """The run of the chosen setting by which a captioner (default: the one that is read) was measured."""
+        rows = self.rows[
+            (self.rows["captioner"] == (captioner or self.captioner)) & (self.rows["setting"] == self.setting)
+        ]
+        rows = rows[rows["metric"].isin(metrics)]
+        if rows.empty:
+            raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
+        return self.workspace.get_run(rows["run_id"].iloc[0])
+
+    def measured(self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction")) -> pd.DataFrame:
+        """The rows of these metrics of unmasked photographs, of one setting for each `by`: the chosen one, else one
+        that fits it, else that of most captioners. `other`: the name of a setting that does not fit, else ''."""
+        rows = self.rows[self.rows["metric"].isin(list(metrics)) & self.rows["original"]]
+        parts = [self._of_one_setting(part) for _, part in rows.groupby(list(by), sort=False)]
+        rows = pd.concat(parts, ignore_index=True) if parts else rows.assign(other="")
+        order = {name: index for index, name in enumerate(metrics)}
+        return rows.sort_values("metric", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+
+    def _of_one_setting(self, rows: pd.DataFrame) -> pd.DataFrame:
+        chosen = self.settings.get(self.setting)
+        groups = rows.groupby("setting", sort=False)
+        keys = list(groups.groups)
+        counts = {key: groups.get_group(key)["captioner"].nunique() for key in keys}
+
+        def precedence(key: str) -> tuple:
+            setting = self.settings[key]
+            return key == self.setting, bool(chosen and setting.fits(chosen)), counts[key], setting.seeds
+
+        best = max(keys, key=precedence)
+        fits = best == self.setting or (chosen is not None and self.settings[best].fits(chosen))
+        part = groups.get_group(best)
+        return part.assign(other="" if fits else part["setting_name"])
+
+    def of_attribute(self, attribute: str) -> Choice:
+        """The same for another attribute of the collection, by the setting that answers it best."""
+        given = {"collection": self.collection, "attribute": attribute, "captioner": self.captioner}
+        return choose(self.workspace, self.of_all, given)
+
+    def ordered(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows in the order of the captioners of the setting, as they answer; others after them."""
+        names = [*self.options.get("captioner", self.captioners)]
+        names += [name for name in dict.fromkeys(rows["captioner"]) if name not in names]
+        order = {name: index for index, name in enumerate(names)}
+        return rows.sort_values("captioner", key=lambda column: column.map(order), kind="stable", ignore_index=True)
+
+
+def choose(
+    workspace: Workspace,
+    rows: pd.DataFrame,
+    given: Mapping[str, str],
+    strict: bool = False,
+    captioners: Sequence[str] = (),
+) -> Choice:
+    """The choice with what is given of collection, attribute, setting (key or name) and captioner; the rest as it
+    answers best.
+
+    rows: `measured_rows` of the collection. captioners: only these, in this order. strict: raise CapbiasError for a
+    name that is not there; else the best is taken in its place.
+    """
+    collection = given.get("collection", "")
+    options: dict[str, list[str]] = {}
+
+    def pick(key: str, names: Sequence[str], titles: Mapping[str, str] | None = None) -> str:
+        options[key] = list(dict.fromkeys(names))
+        wanted = given.get(key, "")
+        by_title = {title: name for name, title in (titles or {}).items()}
+        wanted = by_title.get(wanted, wanted)
+        if strict and wanted and wanted not in names:
+            raise unknown_name(key, wanted, list(by_title) or names)
+        return wanted if wanted in names else names[0]
+
+    answering = rows[rows["metric"].isin(ANSWERING) & rows["original"]]
+    if answering.empty:
+        raise CapbiasError(
+            f"Nothing is scored in {collection!r} yet.", f'Run: capbias score --collection "{collection}"', "collection"
+        )
+    precedence = _precedence(workspace, collection, answering)
+    attribute = pick("attribute", _attributes(rows, answering, precedence))
+    of_attribute = rows[rows["attribute"] == attribute]
+    answering = answering[answering["attribute"] == attribute]
+    settings = [key for key in precedence if key in set(answering["setting"])]
+    read = dict.fromkeys(answering.attrs["settings"][key].references for key in settings)
+    options["references"] = list(filter(None, read))
+    if (human := given.get("references", "")) in read:
+        settings = [key for key in settings if answering.attrs["settings"][key].references == human]
+    elif strict and human:
+        raise unknown_name("references", human, options["references"])
+    titles = dict(zip(answering["setting"], answering["setting_name"], strict=True))
+    setting = pick("setting", settings, titles)
+    best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
+    best = best[best["metric"] == next(name for name in ANSWERING if name in set(best["metric"]))]
+    order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
+    if unknown := [name for name in captioners if name not in order]:
+        raise unknown_name("captioner", unknown[0], order)
+    order = list(captioners) or order
+    first = pick("captioner", order)
+    return Choice(
+        workspace,
+        collection,
+        attribute,
+        setting,
+        (first, *(name for name in order if name != first)),
+        of_attribute,
+        rows,
+        options,
+    )
+
+
+def _as_they_answer(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of one metric: captioners that amplify first, then each from the highest lower end of its interval."""
+    lowest = rows["low"].astype(float).fillna(rows["value"])
+    ordered = rows.assign(amplifies=rows["verdict"] == "amplifies", lowest=lowest)
+    return ordered.sort_values(["amplifies", "lowest"], ascending=False, kind="stable")
+
+
+def _attributes(rows: pd.DataFrame, answering: pd.DataFrame, precedence: Sequence[str]) -> list[str]:
+    """The attributes with an answer: those that captions name first, combined ones last, else by their best setting."""
+    named = set(rows.loc[rows["metric"].isin(["error", "ratio", "unnamed"]), "attribute"])
+    place = {key: number for number, key in enumerate(precedence)}
+    best = answering.assign(place=answering["setting"].map(place)).groupby("attribute")["place"].min()
+    return sorted(best.index, key=lambda name: (parts_of(name) is not None, name not in named, best[name]))
+
+
+def _precedence(workspace: Workspace, collection: str, answering: pd.DataFrame) -> list[str]:
+    """Settings, the one that answers best first: with human captions, as many seeds as the papers, an encoder of the
+    LIC paper, labels that people gave, most captioners, most seeds, constant alignment."""
+    settings, tables = answering.attrs["settings"], workspace.items("attributes", collection)
+    derived = {table.name for table in tables if is_derived(table)}
+    captioners = answering.groupby("setting")["captioner"].nunique()
+
+    def rank(key: str) -> tuple:
+        setting = settings[key]
+        return (
+            bool(setting.references),
+            setting.seeds >= PAPER_SEEDS,
+            attacker_entry(setting.attacker).precedence,
+            setting.labels not in derived,
+            captioners[key],
+            setting.seeds,
+            setting.alignment in ("", CONSTANT),
+        )
+
+    return sorted(captioners.index, key=rank, reverse=True)
