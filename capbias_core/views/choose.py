@@ -252,7 +252,9 @@ def choose(
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
         raise unknown_name("captioner", unknown[0], order)
-    order = list(captioners) or order
+    if captioners:
+        order = list(captioners)
+        of_attribute = of_attribute[of_attribute["captioner"].isin(order)]
     first = pick("captioner", order)
     return Choice(
         workspace,
