@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pages.ui import controls
+from pages.ui.directions import directions_tab
 from pages.ui.page import draw, page
 from pages.ui.table import table_tab
 
-TABS = {"Table": table_tab}
+TABS = {"Table": table_tab, "Directions": directions_tab}
 
 
 def main() -> None:

@@ -16,7 +16,9 @@ from capbias_core.views.files import FILES, content, format_of, printed
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.view import View
 
-app = command("view", "  capbias view table --collection coco\n  capbias view words --collection coco --output words.tex")
+app = command(
+    "view", "  capbias view table --collection coco\n  capbias view words --collection coco --output words.tex"
+)
 app.group_commands = Group("Views", sort_key=0)
 CHOICES = Group("Choices", sort_key=2)
 ANSWER = Group("The answer", sort_key=99)
@@ -74,12 +76,11 @@ def write_view(view: View, choice: Choice, rows, shown: Shown) -> None:
 def view_command(name: str, view: View) -> App:
     """The subcommand of a view."""
 
-    def run(*, shown=None, options=None) -> int:
-        shown = shown or Shown()
+    def run(*, shown, options) -> int:
         if shown.output:
             format_of(shown.output)  # before anything is computed
         choice = choice_of(shown)
-        rows = view.rows(choice, options or view.options())
+        rows = view.rows(choice, options)
         write_view(view, choice, rows, shown)
         return DONE
 
@@ -90,6 +91,7 @@ def view_command(name: str, view: View) -> App:
         "options": Annotated[view.options, flags],
         "return": int,
     }
+    run.__kwdefaults__ = {"shown": Shown(), "options": view.options()}
     made = command(name, view.example, app)
     made.default(run)
     return made

@@ -32,7 +32,7 @@ def drawable(view: View, rows: pd.DataFrame) -> bool:
     if isinstance(view.chart, Lines):
         return points[view.chart.x].nunique() > 1
     if isinstance(view.chart, Scatter):
-        return {view.chart.x, view.chart.y} <= set(points[view.across])
+        return {view.chart.x, view.chart.y} <= set(points[view.chart.by or view.across])
     return points["value"].notna().any()
 
 
@@ -361,7 +361,8 @@ def _scatter(view: View, rows: pd.DataFrame, read: str) -> Any:
     chart, points = view.chart, drawn(view, rows)
     assert isinstance(chart, Scatter)
     across, up = (
-        points[points[view.across] == side].drop_duplicates(view.by).set_index(view.by) for side in (chart.x, chart.y)
+        points[points[chart.by or view.across] == side].drop_duplicates(view.by).set_index(view.by)
+        for side in (chart.x, chart.y)
     )
     both = across.join(up, rsuffix="_up", how="inner").reset_index()
     colours = [BLUE_MARK if name == read else GREY for name in both[view.by]]
@@ -386,12 +387,13 @@ def _scatter(view: View, rows: pd.DataFrame, read: str) -> Any:
         (y, yanchor), (x, xanchor) = (places[side] for side in corner.split())
         at = {"x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": xanchor, "yanchor": yanchor}
         shown.add_annotation(**at, text=escape(text), showarrow=False, font={"color": GREY, "size": 13})
-    lines = {"zerolinecolor": GREY, "zerolinewidth": 1.5}
+    for line in (shown.add_vline, shown.add_hline):
+        line(0, line={"dash": "dash", "color": GREY, "width": 1.5})
     return _laid_out(
         shown,
         460,
         showlegend=False,
         margin={"l": 10, "r": 20, "t": 20, "b": 50},
-        xaxis=lines | {"title": escape(chart.x_title or chart.x)},
-        yaxis=lines | {"title": escape(chart.y_title or chart.y)},
+        xaxis={"title": escape(chart.x_title or chart.x), "zeroline": False},
+        yaxis={"title": escape(chart.y_title or chart.y), "zeroline": False},
     )

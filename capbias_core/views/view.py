@@ -62,11 +62,10 @@ class Field:
 class Forest:
     """Points with intervals, a line for each `by` of the view.
 
-    title: of the axis. only: the first of these values of `across` that there is is drawn (default: the first; all if there are series or
-    panels). series: a column whose values
-    are drawn beside each other on a line. reference: where the reference line is; None for the metric's neutral point.
-    panel: a column for whose values there is a chart each. ends: names of the ends of a diverging scale are in
-    `rows.attrs["ends"]`.
+    title: of the axis. only: the first of these values of `across` that there is is drawn (default: the first; all if
+    there are series or panels). series: a column whose values are drawn beside each other on a line. panel: a column
+    for whose values there is a chart each. diverging: orange below 0, blue above; the names of both ends are in
+    `rows.attrs["ends"]`. reference: where the reference line is (default: the metric's neutral point).
     """
 
     title: str = ""
@@ -88,10 +87,11 @@ class Lines:
 
 @dataclass(frozen=True)
 class Scatter:
-    """A point for each captioner: two values of `across`, one on each axis."""
+    """A point for each captioner: its rows with the values x and y of the column `by` (default: `across` of the view)."""
 
     x: str
     y: str
+    by: str = ""
     x_title: str = ""
     y_title: str = ""
     corners: Mapping[str, str] = field(default_factory=dict)  # what a corner means, such as `top right`
@@ -133,10 +133,12 @@ class View:
             return column
         metric = METRICS.get(row.get("metric", ""))
         heading = " ".join(filter(None, (column.label, value, column.unit)))
+        if not column.low:
+            return replace(column, label=heading)
         if other := row.get("other"):
             heading = f"{heading} ({other})"
-        if metric is None or not column.low:
-            return replace(column, label=heading)
+        if metric is None:
+            return replace(column, label=heading, digits=2 if column.digits is None else column.digits)
         digits = decimals(metric.name, metric.scale) if column.digits is None else column.digits
         meaning = f"{metric.title}: {better_text(metric.name)}. {metric.explanation}"
         return replace(column, label=heading, digits=digits, help=column.help or meaning)

@@ -46,3 +46,12 @@ def demo_button(container, engine: Engine, type: Literal["primary", "secondary"]
 
     if container.button("Try it on the demo data", type=type, key="demo", on_click=start):
         controls.go("app.py", collection=DEMO)
+
+
+def nothing_measured(page: Page, text: str) -> None:
+    """What to do next if what a tab shows is not measured."""
+    if not page.collection:
+        empty_state(page, "Load captions of your model and labels of the same images.")
+        return
+    box("Not measured yet.", text)
+    controls.link(st, "pages/2_Scores.py", "Score it", ":material/bar_chart:", tab="Table")
