@@ -6,12 +6,14 @@ import shutil
 from dataclasses import dataclass
 from typing import Annotated
 
+import pandas as pd
 from cyclopts import App, Group, Parameter
 
 from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, command, flag, known_collection, opened
 from capbias_core.cli.terminal import DONE, checked_output, on_terminal, show, write_file
 from capbias_core.errors import unknown_name
 from capbias_core.views.choose import Choice, choose, measured_rows
+from capbias_core.views.encoders import RESULTS
 from capbias_core.views.files import FILES, content, format_of, printed
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.view import View
@@ -57,7 +59,7 @@ def choice_of(shown: Shown) -> Choice:
     return choose(workspace, measured_rows(workspace, collection), given, strict=True, captioners=shown.captioner)
 
 
-def write_view(view: View, choice: Choice, rows, shown: Shown) -> None:
+def write_view(view: View, choice: Choice | None, rows: pd.DataFrame, shown: Shown) -> None:
     """A view to stdout as text, or as a file."""
     if shown.output:
         path = checked_output(shown.output)
@@ -79,6 +81,9 @@ def view_command(name: str, view: View) -> App:
     def run(*, shown, options) -> int:
         if shown.output:
             format_of(shown.output)  # before anything is computed
+        if getattr(options, "results", "") or getattr(options, "human", ""):  # of no workspace
+            write_view(RESULTS, None, RESULTS.rows(None, options), shown)
+            return DONE
         choice = choice_of(shown)
         rows = view.rows(choice, options)
         write_view(view, choice, rows, shown)

@@ -1,36 +1,20 @@
-"""Agreement between encoders, masks and people: how far a results table depends on who measured it."""
+"""Agreement between encoders, masks and people, from the rows of any results table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import REFITS, Counts, Estimate, comparison, unlabelled
+from capbias_core.aggregate import REFITS, comparison
 from capbias_core.aggregate.estimate import interval_side
 from capbias_core.aggregate.resampling import UNBOUNDED
-from capbias_core.attributes import attribute_folder, get_attribute, known_attributes, need_words
-from capbias_core.errors import CapbiasError
-from capbias_core.kinds import CAPTIONS
-from capbias_core.load.published import published_results, read_human_scores, read_results
-from capbias_core.measures.options import Option
+from capbias_core.attributes import known_attributes
 from capbias_core.measures.registry import METRICS, measure_of, variants_of
-from capbias_core.metrics.share import share
-from capbias_core.prepare.tokens import Tokens
-from capbias_core.question import caption_files
-from capbias_core.types import RESULT_COLUMNS, Attribute, Result, counted
-from capbias_core.views.rows import shown_rows
-from capbias_core.views.tables import row_table
-from capbias_core.views.view import Shown
-from capbias_core.whole_files import typed_path
-from capbias_core.workspace.ingest import read_frame
-from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.store import Workspace
+from capbias_core.types import RESULT_COLUMNS, Result
 
 # What tables of the rows of several encoders, of judges or of captioners have in common.
 TABLE = ("paper", "table", "attribute")
@@ -40,40 +24,8 @@ HUMAN = "human_guess"
 CLEAR = "clear_conflict_score"  # conflicts that are more than noise
 # One side's score, which is above 0 whatever it measures, by the endings of the papers' names.
 ONE_SIDED = ("_M", "_D", "_H")
-PROXY = "human_guess_proxy"
 # Of every table here: RESULT_COLUMNS; `measure`, the metric that is judged; `reason`, why a value is blank.
 COLUMNS = [*RESULT_COLUMNS, "measure", "reason"]
-
-
-PEOPLE = Option("human scores: a CSV with the columns model and value", metavar="FILE")
-
-
-def agreement_shown(
-    results: Annotated[
-        str, Option("a results table, as `score` writes it (default: the papers' printed figures)", metavar="FILE")
-    ] = "",
-    human: Annotated[str, PEOPLE] = "",
-) -> Shown:
-    """`consistency` of a results table. Raises CapbiasError if it has neither several encoders nor human scores."""
-    frame = _read(read_results, results) if results else published_results()
-    rows = consistency(frame, _read(read_human_scores, human) if human else None)
-    if rows.empty:
-        raise CapbiasError(
-            "This results table has neither several encoders nor human scores.",
-            "Score with two attackers, or add --human.",
-        )
-    blank = int(rows["value"].isna().sum())
-    note = (
-        f"{counted(blank, 'value')} of {len(rows):,} left blank; the column method of the CSV says why."
-        if blank
-        else ""
-    )
-    return shown_rows("Agreement between encoders", rows, notes=[note], table=row_table(rows.dropna(subset=["value"])))
-
-
-def _read(read: Callable[[Path], Any], path: str) -> Any:
-    """A results table or human scores, within the limits of memory."""
-    return within_limits(Path(path).name, read, typed_path(path))
 
 
 def consistency(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFrame:
@@ -267,58 +219,3 @@ def _row(
 
 def _table(rows: list[dict]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-# AnonymousBench (ImageCaptioner2, section Which metric is better): photographs on which nobody's value can be seen.
-# People say of each caption whether it lets them guess the value; without people, the share of captions that name one
-# is given, and called a proxy.
-
-
-PROXY_NOTE = "human_guess_proxy is a proxy for people's guesses; AnonymousBench asks people."
-
-
-def anonymous_bench(
-    workspace: Workspace,
-    captions: Annotated[
-        Sequence[str], Option("files of captions, one per captioner; with --collection, names", metavar="FILE")
-    ],
-    attribute: Annotated[str, Option("an attribute with words, such as gender, or a TOML file", metavar="NAME")],
-    collection: Annotated[str, Option("use a workspace's collection, and names for files", metavar="NAME")] = "",
-    results: Annotated[str, Option("metrics of the same captioners, as `score` writes them", metavar="FILE")] = "",
-    human: Annotated[str, PEOPLE] = "",
-) -> Shown:
-    """`proxy_scores` of captions, with the Pearson of metrics with the proxy and with human scores."""
-    if collection:
-        items = [workspace.item("captions", name, collection) for name in captions]
-        sets = {item.name: workspace.frame(item.hash) for item in items}
-    else:
-        sets = {file.item_name: read_frame(file.source, CAPTIONS) for file in caption_files(list(captions))}
-    scores = proxy_scores(sets, get_attribute(attribute, attribute_folder(workspace.folder)))
-    measured = [_read(read_results, results)] if results else []
-    parts = [scores]
-    for table in measured:
-        rows = alignment(table, scores.set_index("model")["value"] / 100.0)
-        method = rows["method"].str.replace("the human score", "the proxy for human guesses")
-        parts.append(rows.assign(metric="proxy_alignment", method=method))
-    if human:
-        people = _read(read_human_scores, human)
-        parts += [alignment(table, people) for table in (scores, *measured)]
-    rows = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    return shown_rows(f"Captions that name {attribute} on anonymous photographs", rows, notes=[PROXY_NOTE])
-
-
-def proxy_scores(sets: Mapping[str, pd.DataFrame], attribute: Attribute) -> pd.DataFrame:
-    """A row of RESULT_COLUMNS for each captioner. sets: captions (image_id, caption) of the benchmark by captioner.
-
-    Raises CapbiasError for an attribute that captions do not name.
-    """
-    need_words(attribute)
-    rows = []
-    for name, frame in sets.items():
-        named = Tokens.of(frame["caption"]).naming(attribute.value_words).toarray() > 0
-        counts = Counts.of_captions(frame["image_id"], unlabelled, {"named": named.any(axis=1)}, sort=False)
-        estimate = Estimate.read(counts.reading(("named", "captions")), share, 100.0, (0, 100.0), share=True)
-        method = "share of captions that name a value, a proxy for people's guesses"
-        method = f"{method}; {estimate.interval_method}"
-        rows.append(Result(attribute.name, name, PROXY, n=len(frame), method=method, **estimate.columns()).row())
-    return pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
