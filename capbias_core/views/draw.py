@@ -70,7 +70,7 @@ def _reference(chart: Forest, points: pd.DataFrame, values: int = 2) -> float:
     if chart.reference is not None or chart.diverging:
         return chart.reference or 0.0
     metric = METRICS.get(points["metric"].iloc[0]) if len(points) and "metric" in points else None
-    return metric.neutral(values) if metric else math.nan
+    return metric.neutral(values) if metric else 0.0
 
 
 def axis_title(chart: Forest, points: pd.DataFrame) -> str:
@@ -214,7 +214,8 @@ def _tick(value: float) -> str:
 
 
 def _colours(chart: Forest, series: Sequence[str]) -> dict[str, str]:
-    return {name: COLOURS[number % len(COLOURS)] for number, name in enumerate(series)}
+    plain = [colour for colour in COLOURS if colour != ORANGE_MARK]  # orange is the first value's side alone
+    return {name: plain[number % len(plain)] for number, name in enumerate(series)}
 
 
 def _colour(chart: Forest, colours: Mapping[str, str], row: Mapping[str, Any], series: str) -> str:
@@ -264,11 +265,7 @@ def _forest(view: View, rows: pd.DataFrame, read: str) -> Any:
     sizes = [LINE * max(2, part[view.by].nunique()) for part in parts]
     height = sum(sizes) + 80 * len(sizes)
     shown = make_subplots(
-        rows=len(parts),
-        cols=1,
-        row_heights=sizes,
-        subplot_titles=[escape(str(panel)) for panel in panels] if chart.panel else None,
-        vertical_spacing=60 / height if len(parts) > 1 else 0,
+        rows=len(parts), cols=1, row_heights=sizes, vertical_spacing=60 / height if len(parts) > 1 else 0
     )
     series = list(dict.fromkeys(points[chart.series])) if chart.series else [""]
     colours = _colours(chart, series)
@@ -326,7 +323,8 @@ def _forest(view: View, rows: pd.DataFrame, read: str) -> Any:
             row=number,
             col=1,
         )
-        shown.update_xaxes(title=escape(axis_title(chart, part)), zeroline=False, row=number, col=1)
+        title = f"{panels[number - 1]}" if chart.panel else axis_title(chart, part)
+        shown.update_xaxes(title=escape(title), zeroline=False, row=number, col=1)
     shown.update_layout(annotations=[*shown.layout.annotations, *notes])
     legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}
     return _laid_out(shown, height, margin={"l": 10, "r": right, "t": 40, "b": 50}, legend=legend)

@@ -89,7 +89,13 @@ def table(
     height = min(TALLEST, ROW * (len(shown.numbers) + 1) + 3)
     frame = shown.styled if len(shown.numbers) <= MOST_STYLED else shown.numbers
     container.dataframe(
-        frame, hide_index=True, column_config=config | more.pop("column_config", {}), key=key, height=height, **more
+        frame,
+        hide_index=True,
+        column_config=config | more.pop("column_config", {}),
+        key=key,
+        height=height,
+        placeholder="",
+        **more,
     )
 
 
