@@ -101,32 +101,31 @@ def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
 
 FOREST_CSS = """
 .cb-forest {font-variant-numeric: tabular-nums; font-size: .94rem; color: inherit}
-.cb-forest .line {display: grid; grid-template-columns: minmax(5rem, 9.5rem) minmax(6rem, 1fr) auto; gap: 0 .9rem;
-  align-items: center; min-height: 34px; width: 100%; padding: 0 .5rem; border: 0; border-radius: 6px; background: none;
-  font: inherit; color: inherit; text-align: left; box-sizing: border-box}
+.cb-forest .lines {display: grid; grid-template-columns: minmax(4rem, max-content) minmax(7rem, 1fr) repeat(3, auto);
+  column-gap: .8rem}
+.cb-forest .line {display: grid; grid-column: 1 / -1; grid-template-columns: subgrid; align-items: center;
+  min-height: 34px; padding: 0 .5rem; border: 0; border-radius: 6px; background: none; font: inherit; color: inherit;
+  text-align: left; box-sizing: border-box}
 .cb-forest button.line {cursor: pointer}
 .cb-forest button.line:hover {background: color-mix(in srgb, currentColor 6%, transparent)}
 .cb-forest button.line:focus-visible {outline: 2px solid #3B82D0; outline-offset: -2px}
 .cb-forest .read {background: color-mix(in srgb, currentColor 7%, transparent); font-weight: 650}
-.cb-forest .name {overflow: hidden; text-overflow: ellipsis; white-space: nowrap}
+.cb-forest .name {overflow: hidden; text-overflow: ellipsis; white-space: nowrap; max-width: 11rem}
 .cb-forest .track {position: relative; height: 100%; min-height: 34px}
-.cb-forest .double .track, .cb-forest.double .track {min-height: 44px}
+.cb-forest.double .track {min-height: 44px}
 .cb-forest .grid {position: absolute; top: 0; bottom: 0; width: 1px;
-  background: color-mix(in srgb, currentColor 9%, transparent)}
+  background: color-mix(in srgb, currentColor 10%, transparent)}
 .cb-forest .zero {position: absolute; top: 0; bottom: 0; border-left: 1.5px dashed #8A94A3}
 .cb-forest .bar {position: absolute; height: 3px; margin-top: -1.5px; border-radius: 2px}
 .cb-forest .dot {position: absolute; width: 11px; height: 11px; margin: -5.5px 0 0 -5.5px; border-radius: 50%;
   border: 2px solid; box-sizing: border-box}
-.cb-forest .numbers {display: grid; grid-template-columns: auto 6.2em 2.2em; gap: 0 .7rem; white-space: nowrap}
-.cb-forest .numbers > :first-child {min-width: 8.2em; text-align: right}
-.cb-forest .tail {opacity: .8; font-weight: 400}
-.cb-forest .foot {min-height: 20px; font-size: .8rem; opacity: .8}
-.cb-forest .foot .track {min-height: 18px; height: 18px}
-.cb-forest .tick {position: absolute; transform: translateX(-50%); top: 0}
-.cb-forest .title {text-align: center; font-size: .84rem; opacity: .85; padding: 2px 0}
+.cb-forest .number {text-align: right; white-space: nowrap}
+.cb-forest .tail {opacity: .82; font-weight: 400}
+.cb-forest .foot, .cb-forest .foot .track {min-height: 18px; height: 18px; font-size: .8rem}
+.cb-forest .tick {position: absolute; transform: translateX(-50%); top: 0; opacity: .85}
+.cb-forest .title {text-align: center; font-size: .84rem; opacity: .88; padding: 2px 0}
 .cb-forest .legend {display: flex; gap: 1.2rem; font-size: .86rem; padding: 0 .5rem 2px}
 .cb-forest .legend i {display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-right: .4rem}
-@media (max-width: 560px) {.cb-forest .numbers {grid-template-columns: auto} .cb-forest .tail {display: none}}
 """
 
 
@@ -180,24 +179,19 @@ def forest_html(view: View, rows: pd.DataFrame, read: str = "", clickable: bool 
             f'<{tag} class="line{" read" if name == read else ""}"{attributes if clickable else ""}>'
             f'<span class="name" title="{escape(str(name))}">{escape(str(name))}</span>'
             f'<span class="track">{grid}{"".join(parts)}</span>'
-            f'<span class="numbers"><span>{"<br>".join(texts)}</span><span class="tail">{tails[0]}</span>'
-            f'<span class="tail">{tails[1]}</span></span></{tag}>'
+            f'<span class="number">{"<br>".join(texts)}</span><span class="tail">{tails[0]}</span>'
+            f'<span class="tail">{tails[1]}</span></{tag}>'
         )
     axis = "".join(f'<span class="tick" style="left:{at(tick)}">{_tick(tick)}</span>' for tick in marks)
-    # The foot has the columns of a line, so its ticks lie under the track whatever the width.
-    widest = max((len(text) for text in points["text"]), default=0)
-    foot = (
-        f'<div class="line foot" aria-hidden="true"><span></span><span class="track">{axis}</span>'
-        f'<span class="numbers"><span style="visibility:hidden">{"0" * widest}</span><span></span><span></span></span>'
-        "</div>"
-    )
+    foot = f'<div class="line foot" aria-hidden="true"><span></span><span class="track">{axis}</span></div>'
     legend = "".join(
         f'<span><i style="background:{colours[name]}"></i>{escape(str(name))}</span>' for name in series if name
     )
     legend = f'<div class="legend">{legend}</div>' if legend else ""
     kind = "cb-forest double" if chart.series else "cb-forest"
     return (
-        f'<div class="{kind}" role="group" aria-label="{escape(view.question)}">{legend}{"".join(lines)}{foot}'
+        f'<div class="{kind}" role="group" aria-label="{escape(view.question)}">{legend}'
+        f'<div class="lines">{"".join(lines)}{foot}</div>'
         f'<div class="title">{escape(axis_title(chart, points))}</div></div>'
     )
 
