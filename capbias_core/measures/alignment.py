@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, estimates_of, result_rows
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Measure, Outcome, run_facts
+from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import meteor_counts, meteor_of
 from capbias_core.prepare.align import Alignment, Neighbours
@@ -77,7 +77,7 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     near = neighbours_of(data.sources.frame(option["item"]), option, masked.words, known)
     deltas = {*DELTAS, option["delta"]}
     by_delta = sweep(human["image_id"], data.codes, masked, known, near, deltas, progress)
-    facts = run_facts(data.spec, options, data.attribute)
+    facts = MEASURE.facts(data, options)
     method, rows, numbers = f"{len(known):,} words of the model's captions known", [], {}
     for delta, counts in by_delta.items():
         name = CONSTANT if delta is None else alignment_name(option | {"delta": delta})

@@ -53,6 +53,9 @@ def failure(error: Exception) -> str:
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     """Compute one run of a workspace, and store the item that it makes. Raises CapbiasError for inputs that cannot be
     scored, Cancelled when asked to stop."""
+    if dropped := spec.options.keys() - MEASURES[spec.measure].options.about().keys():  # of an earlier version
+        asked = ", ".join(f"{name} {spec.options[name]!r}" for name in sorted(dropped))
+        raise CapbiasError(f"{spec.measure} no longer has the choice {asked}.", "Start the run again without it.")
     data = data_of(workspace, spec)
     if needs_workers(spec):
         data = replace(data, resume=workspace.unfinished / spec.run_id)

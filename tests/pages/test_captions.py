@@ -13,10 +13,12 @@ import pytest
 from capbias_core.load.published import read_human_scores
 from capbias_core.question import Question
 from capbias_core.runs.plan import PER_CAPTION, plan
-from capbias_core.runs.run import compute, job_of
+from capbias_core.runs.run import compute
 from capbias_core.spreadsheets import csv_text
+from capbias_core.types import silent
 from capbias_core.views.captions import caption_scores, plan_encoder_view, plan_scores
 from capbias_core.workspace.slices import Slice, keep_slice
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.store import Workspace, bytes_frame, frame_bytes
 from tests import app
 from tests.app import chosen, html
@@ -264,7 +266,7 @@ def test_a_network_trains_before_it_reads_an_edit(opened, workspace):
     edits = [captions_of("first")[0].replace("an umbrella", "a skateboard").replace("umbrella", "skateboard")]
     by_ngram, by_network = (plan_encoder_view(workspace, scored, name, ["0"], {}, edits) for name in ("ngram", "rnn"))
     workspace.enqueue(by_network, "c")
-    workspace.finish(by_network.run_id, [], compute(job_of(workspace, by_ngram)).arrays, ())
+    workspace.finish(by_network.run_id, [], compute(data_of(workspace, by_ngram), by_ngram, silent).arrays, ())
     text = html(opened(image="0", measured_with="rnn", edit="umbrella -> skateboard"))
     assert text.count("<b>edited</b>") == 1 and "against the original" in text
 

@@ -30,9 +30,10 @@ from capbias_core.runs import engine as engine_module
 from capbias_core.runs import run as run_module
 from capbias_core.runs.engine import Engine, dask_executor, expected, light_slots, torch_environments, unfinished
 from capbias_core.runs.plan import plan
-from capbias_core.types import Result
+from capbias_core.types import Result, silent
 from capbias_core.views.sentence import cost_text, left_text
 from capbias_core.workspace.catalogue import this_process
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
@@ -397,11 +398,11 @@ def test_the_time_that_runs_take_is_that_of_the_card(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("used", "log"), [("cuda", ("computed on NVIDIA H200",)), ("cpu", ())])
 def test_the_log_of_a_run_names_the_card_that_computed_it(tmp_path, monkeypatch, used, log):
     question, workspace = fill(tmp_path), Workspace(tmp_path)
-    job = run_module.job_of(workspace, plan(workspace, question)[0])
+    spec = plan(workspace, question)[0]
     monkeypatch.setattr(run_module, "needs_workers", lambda _spec: True)
     monkeypatch.setattr(run_module, "device_of", lambda options: used if options.device == "auto" else "")
     monkeypatch.setattr(run_module, "card", lambda: "NVIDIA H200")
-    assert run_module.compute(job).log == log
+    assert run_module.compute(data_of(workspace, spec), spec, silent).log == log
 
 
 # progress and cancelling

@@ -13,7 +13,7 @@ from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.base import Job, Outcome
+from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
 from capbias_core.runs.demo import demo_request
@@ -232,7 +232,7 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(w
     seen = []
     (spec,) = plan(workspace, replace(ASKED, attacker="lstm", options={"deterministic": True}))
 
-    def count(job: Job) -> Outcome:
+    def count(data, options, progress) -> Outcome:
         seen.append(torch.are_deterministic_algorithms_enabled())
         return Outcome()
 
