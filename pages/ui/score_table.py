@@ -480,7 +480,7 @@ def _downloads(bar: Bar, request: Question, rows: pd.DataFrame) -> None:
     container.download_button("Report", report, f"{name}.html", "text/html", key="report", on_click="ignore")
     with container.popover("Bundle"):
         note(
-            "A zip with a report, the rows, the plan and versions. `capbias reproduce` recomputes the numbers "
+            "A zip with a report, the rows and versions. `capbias reproduce` recomputes the numbers "
             "from it on another machine."
         )
         data = view.checkbox(
