@@ -23,7 +23,6 @@ from capbias_core.load.files import unpacked_tree
 from capbias_core.load.parsed import MOST_COLUMNS, MOST_ROWS
 from capbias_core.measures.registry import MEASURES
 from capbias_core.prepare import derive_labels
-from capbias_core.resources import EXTENSIONS, extensions
 from capbias_core.runs.inputs import Tell
 from capbias_core.types import RESULT_COLUMNS, Derivation
 from capbias_core.views.slices import saved_slice_rows
@@ -102,10 +101,10 @@ def _read_bundle(path: Path, folder: Path) -> Bundle:
     try:
         specs = [_current(run) for run in manifest["runs"]]
     except CapbiasError as error:
-        others = [name for name in manifest.get("versions", {}) if "/" in name and name not in extensions()]
+        others = manifest.get("versions", {}).keys() - versions(networks=True).keys()
         if not others:
             raise
-        hint = f"The bundle was made with {', '.join(others)}. Name their folder in {EXTENSIONS}."
+        hint = f"The bundle was made with {', '.join(sorted(others))}. Install what is missing."
         raise CapbiasError(error.message, hint) from None
     items = manifest["items"]
     frames = {item["content"]: _table(path, item, files.get(item["file"])) for item in items if item["file"]}

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Any
 
 import pandas as pd
@@ -28,7 +28,6 @@ from capbias_core.bundle.report import Chart, ReportParts, page_charts, report_c
 from capbias_core.errors import CapbiasError, installed, missing_extra
 from capbias_core.kinds import kind_name
 from capbias_core.measures.registry import METRICS
-from capbias_core.resources import extensions
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import counted
 from capbias_core.views.change import change
@@ -174,13 +173,14 @@ def _items(workspace: Workspace, collection: str, runs: Sequence[RunRow]) -> lis
 
 
 def versions(networks: bool) -> dict[str, str]:
-    """What numbers may depend on besides inputs and options: packages, and users' modules by content. networks: with
+    """What numbers may depend on besides inputs and options: packages, also those that extend capbias. networks: with
     the packages of networks."""
     numbers = {"capbias": __version__, "python": platform.python_version()}
-    for name in (*PACKAGES, *(OF_NETWORKS if networks else ())):
+    extending = (entry.dist.name for entry in entry_points(group="capbias") if entry.dist)
+    for name in (*PACKAGES, *(OF_NETWORKS if networks else ()), *extending):
         with suppress(PackageNotFoundError):
             numbers[name] = version(name)
-    return numbers | extensions() | {"machine": f"{platform.system()} {platform.machine()}"}
+    return numbers | {"machine": f"{platform.system()} {platform.machine()}"}
 
 
 # what it says

@@ -149,7 +149,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
         side,
         "Metrics",
         groups,
-        default=[name for name in protocol_metrics(protocol, registry.DEFAULT_GROUPS) if name in groups],
+        default=[name for name in protocol_metrics(protocol, registry.default_groups()) if name in groups],
         format_func=lambda name: registry.GROUPS[name].title,
         key=f"metrics{suffix}",
         missing="the metric",
