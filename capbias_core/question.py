@@ -15,12 +15,12 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import check_one_table
-from capbias_core.measures.options import Described, Option, Seeded, option
+from capbias_core.measures.options import Checked, Option, Seeded, option
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import check_choices, expand_metrics, needs_references
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.prepare.align import DELTA
-from capbias_core.typed import typed
+from capbias_core.typed import Label, typed
 from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.workspace.ingest import UNNAMED, File
 from capbias_core.workspace.store import checked_name
@@ -43,7 +43,7 @@ OF_FILES = (*COLUMNS, "rows", "sets", "several", "attribute_column", "values", "
 
 
 @dataclass(frozen=True)
-class Question(Described):
+class Question(Checked):
     """What is asked. With `files`, these are read first (`resolve`); without, every source is the name of a stored
     item."""
 
@@ -66,8 +66,8 @@ class Question(Described):
     rank_by: tuple[str, ...] = option(("", ""), "metric and direction; ('', '') for the one that answers")
     files: tuple[Any, ...] = option((), "each source as a File of workspace/ingest.py")
     attribute_column: str = option("", "the column of labels (default: detected)", metavar="COLUMN")
-    values: tuple[str, ...] = option((), "labels of a column to compare (default: all)", metavar="LABEL")
-    mapping: dict[str, str | None] = field(
+    values: tuple[Label, ...] = option((), "labels of a column to compare (default: all)", metavar="LABEL")
+    mapping: dict[Label, str | None] = field(
         default_factory=dict, metadata={"option": Option("label -> value of the attribute, None to drop the label")}
     )
     alignment: str = option(

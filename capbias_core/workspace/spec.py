@@ -7,8 +7,12 @@ import json
 import re
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Annotated, TypedDict
+from typing import Annotated
 
+from pydantic import StringConstraints
+from typing_extensions import TypedDict  # on Python before 3.12, pydantic reads no other
+
+from capbias_core.typed import CONFIG
 from capbias_core.types import Attribute
 
 # Which labelled images a run reads: all that have captions, or only those that also have human captions.
@@ -16,22 +20,32 @@ ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 HASH = re.compile(r"[0-9a-f]{16,64}")  # files are named by a content hash, so nothing else may become a path
 
 
+# pydantic checks these tables (typed.py).
+ContentHash = Annotated[str, StringConstraints(pattern=f"^(?:{HASH.pattern})$")]
+
+
 class ModelReference(TypedDict):
     """A model or other file of a run. name: as shown. digest: of the bytes of its files."""
 
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
+
     name: str
-    digest: Annotated[str, HASH]
+    digest: ContentHash
 
 
 class ItemReference(TypedDict):
     """A stored item of a run. name: as shown. item: its content hash."""
 
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
+
     name: str
-    item: Annotated[str, HASH]
+    item: ContentHash
 
 
 class PeopleReference(ItemReference):
     """Where people are on photographs. kind: of the item, outlines or boxes."""
+
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
 
     kind: str
 
@@ -39,13 +53,17 @@ class PeopleReference(ItemReference):
 class AlignmentReference(ItemReference):
     """Word vectors, and below which cosine distance (delta) they align words."""
 
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
+
     delta: float
 
 
 class PhotographsReference(ItemReference):
     """Photographs. item: of their list. digest: of the contents of the files."""
 
-    digest: Annotated[str, HASH]
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
+
+    digest: ContentHash
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,8 @@ class RunSpec:
     one is read, '' for all (see runs/condition_runs.py). options: what differs from the defaults of the measure's
     Options, as JSON.
     """
+
+    __pydantic_config__ = CONFIG
 
     measure: str
     version: int

@@ -30,6 +30,7 @@ from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import kind_name
 from capbias_core.prepare.tokens import Tokens
+from capbias_core.typed import from_json
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
@@ -765,11 +766,8 @@ def results_frame(rows: list[tuple]) -> pd.DataFrame:
 
 @lru_cache(maxsize=4096)
 def _spec(text: str) -> RunSpec:
-    """A run from its JSON; callers only read it. Raises ValueError or TypeError for fields of other types."""
-    spec, usual = RunSpec(**json.loads(text)), RunSpec("", 0, "")
-    if wrong := [name for name, value in vars(usual).items() if type(getattr(spec, name)) is not type(value)]:
-        raise ValueError(f"{wrong[0]} of a run is {getattr(spec, wrong[0])!r}")
-    return spec
+    """A run from its JSON; callers only read it. Raises ValueError for fields of other types."""
+    return from_json(RunSpec, text)
 
 
 def _item(row: sqlite3.Row) -> Item:

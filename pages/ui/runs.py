@@ -12,7 +12,6 @@ import streamlit as st
 
 from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import RunSpec
 from capbias_core.measures.protocols import protocol_of
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
@@ -21,6 +20,7 @@ from capbias_core.runs.run import is_current
 from capbias_core.types import counted
 from capbias_core.views.results import first_request
 from capbias_core.views.sentence import Answer, cost_text, left_text, run_text
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import cached, view
