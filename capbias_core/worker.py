@@ -24,7 +24,6 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
 from capbias_core.workspace.catalogue import WorkspaceError, lives, this_process
-from capbias_core.workspace.people import acting
 from capbias_core.workspace.store import RunRow, Workspace
 
 SECONDS_BETWEEN_NOTES = 0.25
@@ -75,7 +74,7 @@ def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> No
         workspace.end_here(run.run_id, "failed", message, this_process())
 
     try:
-        with acting(run.owner), _beating(workspace):
+        with _beating(workspace):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run.run_id, stopping))
         names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
         for line in outcome.log:

@@ -32,7 +32,6 @@ from capbias_core.processes import python
 from capbias_core.runs.run import add_later_metrics, card_of, is_current, needs_workers
 from capbias_core.worker import STOP_SECONDS, execute, work
 from capbias_core.workspace.catalogue import WorkspaceError, this_process
-from capbias_core.workspace.people import check_own, may_change
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
@@ -52,8 +51,8 @@ _OPEN: WeakSet[Engine] = WeakSet()  # engines of this process, which share worke
 class Engine:
     """Queues runs of one workspace, starts workers for them, and watches them while any is under way."""
 
-    def __init__(self, folder: Path | str):
-        self.workspace = Workspace(folder)
+    def __init__(self, folder: Path | str, read_only: bool = False):
+        self.workspace = Workspace(folder, make=not read_only, read_only=read_only)
         self.folder = str(self.workspace.folder)
         self._started: dict[str, Future | None] = {}  # runs under way -> their call on a cluster
         self._lock = threading.Lock()
@@ -99,9 +98,7 @@ class Engine:
 
     def cancel(self, run_id: str) -> bool:
         """Stop a run: a queued one at once, a running one at its next report (a second or two). Raises WorkspaceError
-        for a run of another process if that cannot be noted, CapbiasError for another person's."""
-        if run := self.workspace.run(run_id):
-            check_own(run.owner, self.workspace.folder, "the run")
+        for a run of another process if that cannot be noted."""
         end = self.workspace.end_here if run_id in self._started else self.workspace.end
         changed = end(run_id, "cancelled", "cancelled")
         if changed and (call := self._started.get(run_id)):
@@ -109,13 +106,9 @@ class Engine:
         return changed
 
     def cancel_all(self) -> int:
-        """Stop every run that is under way and that may be cancelled; returns how many."""
+        """Stop every run that is under way; returns how many."""
         # The newest first: those that wait before the one that runs, so that none starts in between.
-        return sum(self.cancel(run.run_id) for run in self.workspace.runs() if self.may_cancel(run))
-
-    def may_cancel(self, run: RunRow) -> bool:
-        """Whether a run is under way, and this user may cancel it."""
-        return run.status in ACTIVE and may_change(run.owner, self.workspace.folder)
+        return sum(self.cancel(run.run_id) for run in self.workspace.runs() if run.status in ACTIVE)
 
     def repeat_all(self) -> int:
         """Start every run of `unfinished` again; returns how many."""
@@ -241,9 +234,9 @@ def unfinished(workspace: Workspace) -> list[RunRow]:
 
 
 @cache
-def engine_for(folder: str) -> Engine:
+def engine_for(folder: str, read_only: bool = False) -> Engine:
     """The engine of a workspace folder, the same for all of this process."""
-    return Engine(folder)
+    return Engine(folder, read_only)
 
 
 # worker processes, for all engines of this process

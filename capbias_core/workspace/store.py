@@ -5,7 +5,6 @@ A server, its workers and a terminal may use it at once. A finished run is writt
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import io
 import json
@@ -33,11 +32,18 @@ from capbias_core.prepare.tokens import Tokens
 from capbias_core.typed import from_json
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, typed_path, write_whole
-from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
-from capbias_core.workspace.people import check_own, person
+from capbias_core.workspace.catalogue import (
+    UNUSED,
+    WorkspaceError,
+    lives,
+    open_catalogue,
+    this_process,
+    workspace_fault,
+)
 from capbias_core.workspace.spec import HASH, RunSpec
 from capbias_core.workspace.tokens import SUFFIX, read_tokens, write_tokens
 
+CATALOGUE = "capbias.sqlite"
 COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one direction
 MODELS = "models"  # the folder with the path of each model, in a file named by the model's digest
 RUN = "run"  # the key in an item's details for the run that made it
@@ -59,7 +65,7 @@ FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")  # in names
 @dataclass(frozen=True)
 class Item:
     """Stored captions, references, attributes, objects, vectors, images (a list of photographs), boxes or segments.
-    details: by kind. owner: who stored it, if people sign in."""
+    details: by kind."""
 
     collection: str
     kind: str
@@ -71,7 +77,6 @@ class Item:
     source: str
     created: float
     details: dict
-    owner: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,6 @@ class RunRow:
     heartbeat: float
     process: str  # which queued the run, or computes it
     metrics: tuple[str, ...] = ()  # all metrics of the measure when the run finished
-    owner: str = ""  # who asked for the run, if people sign in
     lacking: Mapping[str, str] = field(default_factory=dict)  # why metrics have no value, by metric
     evidence: Any = field(default=None, compare=False, repr=False)  # what it left: `Evidence`, or an Outcome in hand
 
@@ -151,6 +155,17 @@ def default_folder() -> Path:
     return typed_path(os.environ.get("CAPBIAS_HOME") or "workspace").resolve()
 
 
+def shared_folder() -> Path | None:
+    """The workspace that all who sign in can read, by CAPBIAS_SHARED; None if it is not set. Raises CapbiasError for a
+    folder that is no workspace."""
+    if not (named := os.environ.get("CAPBIAS_SHARED")):
+        return None
+    folder = typed_path(named).resolve()
+    if not (folder / CATALOGUE).is_file():
+        raise CapbiasError(f"CAPBIAS_SHARED is {named}, which is no workspace.", "Name another folder, or unset it.")
+    return folder
+
+
 def suggested_name(text: str) -> str:
     """A name that `checked_name` accepts, from the name of a file.
 
@@ -194,9 +209,12 @@ class Workspace:
     catalogue of another version.
     """
 
-    def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
+    read_only = False  # as the shared workspace is
+
+    def __init__(self, folder: str | os.PathLike | None = None, make: bool = True, read_only: bool = False):
+        self.read_only = read_only
         self.folder = typed_path(folder) if folder is not None else default_folder()
-        self.database = self.folder / "capbias.sqlite"
+        self.database = self.folder / CATALOGUE
         self.unfinished = self.folder / "unfinished"  # a folder for each run that may go on where it stopped
         # run -> its last heartbeat on another host, and when that was first seen, in monotonic seconds
         self._heard: dict[str, tuple[float, float]] = {}
@@ -220,6 +238,8 @@ class Workspace:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, in which no other process writes; an error undoes it."""
+        if self.read_only:
+            raise WorkspaceError("This workspace is shared, so it can only be read.", "Choose your own workspace.")
         with self.translate_errors():
             with to_write(self.database) as db:
                 db.row_factory = sqlite3.Row
@@ -270,7 +290,7 @@ class Workspace:
         path, data = self.sidecar_path(digest, "parquet"), frame_bytes(frame)
         images = frame["image_id"].nunique() if "image_id" in frame else 0
         now, details = time.time(), details or {}
-        item = Item(collection, kind, name, digest, len(frame), images, len(data), source, now, details, person())
+        item = Item(collection, kind, name, digest, len(frame), images, len(data), source, now, details)
         replaced: list[Item] = []
         try:
             # Files are written here, and removed in `_tidy`, within a transaction: content that one process deletes
@@ -283,9 +303,7 @@ class Workspace:
                     write_whole(path, data)
                 for earlier in self.items(kind, collection, name):
                     if earlier.hash == digest and (excerpt or earlier.details == details):
-                        item = dataclasses.replace(item, owner=earlier.owner)
                         continue
-                    check_own(earlier.owner, self.folder, earlier.name)
                     if earlier.hash != digest:
                         self._delete_item(db, earlier)
                         replaced.append(earlier)
@@ -298,10 +316,9 @@ class Workspace:
         return item
 
     def check_replaceable(self, kind: str, name: str, frame: pd.DataFrame, collection: str) -> None:
-        """Raises CapbiasError if `keep` would: a run reads what it replaces, or somebody else owns it."""
+        """Raises CapbiasError if `keep` would: a run reads what it replaces."""
         for earlier in self.items(kind, collection, name):
             if earlier.hash != content_hash(frame):
-                check_own(earlier.owner, self.folder, earlier.name)
                 self._unused_runs(earlier)
 
     def sidecar_path(self, digest: str, suffix: str) -> Path:
@@ -422,9 +439,8 @@ class Workspace:
         """Delete an item, and with the last item of its content the file, runs and results; returns how many runs.
 
         Photographs are deleted with the last item of their folder if they are in the workspace. Raises CapbiasError
-        while a run reads the item, if it was deleted already, and if somebody else owns it.
+        while a run reads the item, and if it was deleted already.
         """
-        check_own(item.owner, self.folder, item.name)
         with self._writing() as db:  # from here on nobody else queues a run or stores the same content
             runs = self._delete_item(db, item)
         self._tidy([item])
@@ -432,21 +448,18 @@ class Workspace:
 
     def delete_collection(self, collection: str) -> int:
         """Delete all items of a collection as `delete` does; returns how many runs. Raises CapbiasError, and deletes
-        nothing, while a run reads one of them, or if somebody else owns one."""
+        nothing, while a run reads one of them."""
         items = self.items(collection=collection)
         for item in items:
-            check_own(item.owner, self.folder, item.name)
             self._unused_runs(item)
         return sum(map(self.delete, items))
 
     def rename_collection(self, collection: str, name: str) -> str:
         """Give a collection another name, with its runs; returns the name. Raises CapbiasError for a name that is taken
-        or not allowed, while a run of the collection is under way, or if somebody else owns an item."""
+        or not allowed, and while a run of the collection is under way."""
         name = checked_name(name)
         if any(run.status in ACTIVE for run in self.runs(collection)):
             raise CapbiasError(f"A run of {collection} is under way.", "Cancel the run first.")
-        for item in self.items(collection=collection):
-            check_own(item.owner, self.folder, item.name)
         with self._writing() as db:
             if db.execute("SELECT 1 FROM items WHERE collection=?", (name,)).fetchone():
                 raise CapbiasError(f"There is a collection {name} already.", "Choose another name.")
@@ -511,7 +524,7 @@ class Workspace:
             self._forget(db, spec.run_id)
             _ENDS.pop((self.database, spec.run_id), None)
             now = time.time()
-            row = {"run_id": spec.run_id, "collection": collection, "spec": json.dumps(asdict(spec)), "owner": person()}
+            row = {"run_id": spec.run_id, "collection": collection, "spec": json.dumps(asdict(spec))}
             row |= {"status": "queued", "process": this_process(), "progress": 0, "message": "waiting", "token": ""}
             _insert(db, "runs", [row | {"notes": "[]", "created": now, "heartbeat": now}])
             _log(db, spec.run_id, "queued")
@@ -654,7 +667,7 @@ class Workspace:
         return [self._run_row(row) for row in self._all(query, collection, collection)]
 
     def _run_row(self, row: sqlite3.Row) -> RunRow:
-        fields = {key: value for key, value in dict(row).items() if key != "token"}
+        fields = {key: value for key, value in dict(row).items() if key not in UNUSED}
         if row["status"] in ACTIVE:
             alive = lives(row["process"])
             if alive is None:  # on another host, whose clock may differ: a change is timed here, its age counts once
@@ -772,7 +785,8 @@ def _spec(text: str) -> RunSpec:
 
 def _item(row: sqlite3.Row) -> Item:
     """An item from its row. Raises ValueError or TypeError for values of other types, or a hash that is none."""
-    item = Item(**{**dict(row), "details": json.loads(row["details"])})
+    fields = {key: value for key, value in dict(row).items() if key not in UNUSED}
+    item = Item(**{**fields, "details": json.loads(row["details"])})
     types = {"rows": int, "images": int, "bytes": int, "created": (int, float), "details": dict}
     if wrong := [name for name, value in vars(item).items() if not isinstance(value, types.get(name, str))]:
         raise ValueError(f"{wrong[0]} of an item is {getattr(item, wrong[0])!r}")
