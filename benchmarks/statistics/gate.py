@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.statistics.made import World
-from capbias_core.api import measured, run_here, stored
+from capbias_core.api import measured, run_all, stored
 from capbias_core.prepare.text import tokenize
 from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
@@ -75,7 +75,7 @@ def ended(world: World, maker: str, seeds: int) -> list[str]:
     )
     workspace = scratch_workspace()
     question = resolve(workspace, question, lambda line: None)
-    report = measured(stored(workspace, question, run_here))
+    report = measured(stored(workspace, question, run_all))
     assert not report.failed, report.failed
     scope = pair_scope(workspace, "c", "before", "after", "gender")
     return [gate(change_rows(scope, family))[0] for family in FAMILIES]

@@ -279,7 +279,7 @@ def test_a_stopped_worker_hands_its_run_back(tmp_path, end):
     run = workspace.run(spec.run_id)
     assert (run.status, run.process, run.started, run.progress) == ("queued", this_process(), None, 0)
     assert workspace.log_of(spec.run_id)[-1][1] == "handed back to the queue"
-    worker.work(str(tmp_path), lambda run: True, threading.Event())
+    worker.execute_all(str(tmp_path), lambda run: True, threading.Event(), hand_back=True)
     assert workspace.run(spec.run_id).status == "finished"
 
 
@@ -479,7 +479,7 @@ def test_a_worker_that_cannot_write_an_end_says_so(tmp_path, monkeypatch):
         workspace.enqueue(spec, "c")
         monkeypatch.setattr(worker, "run_one", lambda *given: (RUN_ONE(*given), disk.fill())[0])
         with pytest.raises(CapbiasError, match="no space left"):
-            worker.work(str(workspace.folder), lambda run: True, threading.Event())
+            worker.execute_all(str(workspace.folder), lambda run: True, threading.Event(), hand_back=True)
 
 
 @pytest.mark.long

@@ -262,19 +262,6 @@ def test_a_shared_workspace_is_read_and_not_changed(tmp_path, monkeypatch):
         store.shared_folder()
 
 
-def test_a_workspace_whose_items_and_runs_had_owners_is_read(tmp_path):
-    made = Workspace(tmp_path)
-    item = made.keep("captions", "sat", frame("a dog"), "coco", "here")
-    made.enqueue(spec(run_id="r1"), "coco")
-    with closing(sqlite3.connect(made.database)) as db, db:
-        for table in ("items", "runs"):
-            db.execute(f"ALTER TABLE {table} ADD COLUMN owner TEXT NOT NULL DEFAULT 'anna'")
-    old = Workspace(tmp_path)
-    assert old.items() == [item] and [run.run_id for run in old.runs()] == ["r1"]
-    old.keep("captions", "sat2", frame("a cat"), "coco", "here")
-    assert old.enqueue(spec(run_id="r2"), "coco") and len(old.items()) == 2
-
-
 # versions of the catalogue
 
 
@@ -352,7 +339,7 @@ def test_a_run_dies_with_its_process_and_who_takes_it_over_alone_writes(workspac
     assert workspace.enqueue(spec(), "c") and workspace.claim(any_run)
     with monkeypatch.context() as late:
         late.setattr(store, "this_process", ended)
-        assert not workspace.progress("r1", 0.9, "late") and not workspace.end("r1", "failed", "late", ended())
+        assert not workspace.progress("r1", 0.9, "late") and not workspace.end("r1", "failed", "late", "another")
         assert not workspace.finish("r1", [result(1.0)], {"model": b"old"}, [])
     assert workspace.finish("r1", [result(2.0)], {"model": b"new"}, [])
     assert workspace.results()["value"].tolist() == [2.0] and workspace.array("r1", "model") == b"new"
