@@ -19,6 +19,7 @@ from capbias_core.errors import NotMeasurable
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
+from capbias_core.workspace.spec import Setting
 from capbias_core.workspace.store import COUNTS, frame_bytes
 from capbias_core.workspace.vectors import alignment_name
 
@@ -65,14 +66,16 @@ class Measure:
     packages: tuple[str, ...] = ()  # modules of extras that its metrics need, whatever the attacker
     position: int = 100  # position among the measures, smaller first
 
-    def run(self, data: Data, options: Any, progress: Progress) -> Outcome:
+    def run(self, data: Data, options: Any, progress: Progress, setting: Setting = Setting()) -> Outcome:
         """What a run leaves: its evidence, and a row for each metric that reads it."""
+        named = {"setting": setting.key, "setting_name": setting.name}
         outcome = self.count(data, options, progress)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"count of measures/{self.name}.py returned {type(outcome).__name__}, not an Outcome")
         if outcome.results:
-            return outcome
+            return replace(outcome, results=[replace(row, **named) for row in outcome.results])
         about, facts = outcome.about, self.facts(data, options)
+        facts = replace(facts, columns={**facts.columns, **named})
         rows, of_objects = [], []
         for direction, counts in outcome.by_direction.items():
             rows += result_rows(self.metrics, counts, facts, about[direction], direction)
@@ -124,7 +127,7 @@ def run_facts(
     return RunFacts(
         attribute.name,
         attribute.values,
-        {"model": model, "encoder": attacker, "coverage": coverage},
+        columns,
         alignment_name(options.alignment) if isinstance(options, Aligned) and references else "",
         partial(protocol_text, measure, options),
     )

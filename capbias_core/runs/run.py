@@ -23,7 +23,7 @@ from capbias_core.types import Progress, left_out_lines
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.objects import forget_objects_of, keep_objects_of
 from capbias_core.workspace.sources import data_of
-from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
+from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, Setting, attribute_from
 from capbias_core.workspace.store import ACTIVE, ON_CARD, RUN, RunRow, Workspace
 from capbias_core.workspace.vectors import look_up_new_words
 
@@ -87,7 +87,7 @@ def compute(data: Data, spec: RunSpec, progress: Progress) -> Outcome:
                 "Check that the image ids of captions and labels are of the same data set.",
             )
     with deterministic(getattr(options, "deterministic", False)):
-        outcome = measure.run(data, options, progress)
+        outcome = measure.run(data, options, progress, Setting.of(spec))
     notes = []  # which captions and images are left out before anything is measured
     if spec.shared_with:
         notes.append("Only images that the compared set under another condition has too (see Images).")
@@ -174,7 +174,16 @@ def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
             continue
         measure, spec, added = MEASURES[run.spec.measure], run.spec, []
         options, attribute = measure.options.read(spec.options), attribute_from(spec.attribute)
-        facts = run_facts(measure.name, options, attribute, spec.model, spec.attacker, spec.coverage, spec.references)
+        facts = run_facts(
+            measure.name,
+            options,
+            attribute,
+            spec.model,
+            spec.attacker,
+            spec.coverage,
+            spec.references,
+            Setting.of(spec),
+        )
         columns = json.loads(run.array(ABOUT) or b"{}")  # {} of a run before this was stored
         for direction, counts in run.counts().items():
             added += result_rows(measure.metrics, counts, facts, columns.get(direction, {}), direction)

@@ -120,6 +120,52 @@ class RunSpec:
         return {self.captions, self.references, self.shared_with, *tables, *items} - {""}
 
 
+# Options that tell how an attacker was trained; the device on which it was is no part of a setting.
+OF_ATTACKER = ("attacker", "encoder", "seeds", "test_share", "merge_masks")
+NOT_READ = "-"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What two numbers must share to be comparable: labels, references, attacker with its seeds, alignment, coverage
+    and objects.
+
+    key: a hash of each of these in that order, NOT_READ for one that the measure does not read, joined by dots.
+    Numbers with the same key were measured alike. name: for people, such as `ngram, 30 seeds`.
+    """
+
+    key: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, spec: RunSpec) -> Setting:
+        attacker = {name: spec.options[name] for name in OF_ATTACKER if name in spec.options}
+        # With references a number depends on the images that have some, be they all of a captioner's or a part.
+        coverage = "" if spec.references else spec.coverage
+        parts = (
+            [spec.attribute, spec.labels],
+            spec.references,
+            attacker if spec.attacker else "",
+            spec.options.get("alignment"),
+            [coverage, spec.shared_with] if coverage or spec.shared_with else "",
+            spec.objects,
+        )
+        texts = (json.dumps(part, sort_keys=True) if part else "" for part in parts)
+        key = ".".join(hashlib.sha256(text.encode()).hexdigest()[:8] if text else NOT_READ for text in texts)
+        words = [spec.attacker, f"{len(spec.seeds)} seed{'s' * (len(spec.seeds) != 1)}"] if spec.attacker else []
+        words += [f"test share {spec.options['test_share']:g}"] if "test_share" in attacker else []
+        words += ["merged masks"] if spec.merge_masks else []
+        words += [f"alignment {spec.options['alignment']['name']}"] if spec.options.get("alignment") else []
+        words += ["images with human captions"] if coverage else []
+        words += ["shared images"] if spec.shared_with else []
+        return cls(key, ", ".join(words))
+
+    def fits(self, other: str) -> bool:
+        """Whether numbers of another key may stand beside those of this setting: both share what both read."""
+        pairs = zip(self.key.split("."), other.split("."), strict=True)
+        return all(one == two or NOT_READ in (one, two) for one, two in pairs)
+
+
 def attribute_from(data: dict) -> Attribute:
     """The Attribute whose fields are in a dict from JSON; its lists become tuples."""
 
