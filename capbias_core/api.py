@@ -370,7 +370,8 @@ def compare(
             missing or "Give several captioners by name.",
         )
     metric, direction = report.ranked_by
-    rows = _ranked_rows(report.table, metric, direction)
+    rows = report.table[report.table["run_id"].isin(report.ranked_runs)]  # the attacker whose pairs are tested
+    rows = _ranked_rows(rows, metric, direction)
     table = pd.DataFrame(
         {
             "captioner": rows["model"],

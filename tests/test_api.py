@@ -16,6 +16,7 @@ import pytest
 
 import capbias_core as capbias
 from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.errors import CapbiasError
 from capbias_core.load.read import as_frame
 from capbias_core.prepare import tokenize
@@ -478,6 +479,21 @@ def test_several_attackers_have_rows_of_their_own_and_one_that_cannot_be_had_is_
     report = capbias.score(CAPTIONS, metrics=["sc"], attacker=["ngram", "nowhere/bert"], **KNOWN)
     assert report.table["encoder"].tolist() == ["ngram"] and report["SC", "ngram"].value > 50
     assert report.refused[0].startswith("nowhere/bert left out: ")
+
+
+def test_of_several_attackers_one_gives_the_values_and_the_pairs(monkeypatch):
+    """The values were those of the first attacker, the pairs and letters those of the one that answers."""
+    keen = type("Keen", (NgramAttacker,), {"inverse_penalty": 5.0})
+    monkeypatch.setitem(
+        ATTACKERS, "keen", replace(ATTACKERS["ngram"], name="keen", make=lambda _: keen(), preview=False)
+    )
+    sets = {"weak": records(6), "strong": records(8)}
+    found = capbias.compare(sets, metric="SC", attacker=["ngram", "keen"], test_share=0.5, **KNOWN)
+    values = dict(zip(found.table["captioner"], found.table["value"], strict=True))
+    assert values == {model: found.report["SC", model, "keen"].value for model in sets}
+    assert values != {model: found.report["SC", model, "ngram"].value for model in sets}
+    (pair,) = found.pairs.to_dict("records")
+    assert pair["difference"] == pytest.approx(values[pair["first"]] - values[pair["second"]])
 
 
 @pytest.mark.long
