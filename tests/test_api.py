@@ -443,6 +443,43 @@ def test_labels_are_mapped_as_the_user_says():
         capbias.score(CAPTIONS, coded, "gender", references=HUMAN, metrics=["error"])
 
 
+MAPPINGS = [  # of labels that are numbers or true and false
+    {0: "Female", 1: "Male"},
+    {np.int64(0): "Female", 1.0: "Male"},
+    {"0": "Female", "1.0": "Male"},
+    {False: "Female", True: "Male"},
+]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("mapping", MAPPINGS, ids=str)
+def test_numbers_and_truth_values_are_mapped_as_they_are_written(mapping, missing, tmp_path):
+    """Keys that are no texts were refused, and one missing label made 0 and 1 to 0.0 and 1.0, which fit nothing."""
+    labels = pd.DataFrame(TABLE)[["image_id", "gender"]]
+    labels["gender"] = labels["gender"] == "Male"
+    if bool not in map(type, mapping):
+        labels["gender"] = labels["gender"].astype(float if missing else int)
+    if missing:
+        labels["gender"] = labels["gender"].astype(object).where(labels.index > 0).infer_objects()
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    for given in (labels, tmp_path / "labels.csv"):
+        report = capbias.score(CAPTIONS, given, "gender", metrics=["error"], mapping=mapping)
+        assert (report["error"].value, report["error"].n) == (0.0, 120 - missing)
+
+
+def test_values_of_a_column_of_numbers_are_chosen_as_numbers():
+    labels = [row | {"place": float(row["image_id"] % 3)} for row in TABLE]
+    report = capbias.score(CAPTIONS, labels, "place", metrics=["sc"], values=[0, 1.0], seeds=1)
+    assert report["SC"].n == 8 and "dropped: 2 40" in report.notes
+
+
+def test_rows_are_chosen_by_number_in_a_column_of_floats():
+    rows = pd.DataFrame(CAPTIONS).assign(fold=[1.0, 2.0] * 60)
+    rows.loc[1, "fold"] = None
+    for fold in (1, 1.0, "1", "1.0"):
+        assert capbias.score(rows, TABLE, "gender", metrics=["error"], rows={"fold": fold})["error"].n == 60
+
+
 @pytest.mark.long
 def test_case_changes_nothing_in_the_names_of_metrics():
     two = {"one": CAPTIONS, "two": CAPTIONS}

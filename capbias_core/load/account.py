@@ -27,6 +27,7 @@ from capbias_core.load.parsed import (
     MOST_CHARACTERS,
     Parsed,
     RowErrors,
+    cell_text,
     listed,
     literal,
     plain_name,
@@ -144,7 +145,7 @@ class Choices:
                 columns |= dict.fromkeys([name] if name in names else texts)
             return tuple(columns)
 
-        rows = {name: str(value) for name, value in (given.get("rows") or {}).items() if name in names}
+        rows = {name: cell_text(value) for name, value in (given.get("rows") or {}).items() if name in names}
         one = {role: name for role in ("image_id", "captioner") if (name := given.get(role)) in names}
         return cls(
             captions=several("caption"), references=several("reference"), rows=rows, sets=given.get("sets") or "", **one
@@ -454,7 +455,7 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, kind_given: bool) -> 
     open what they are."""
     keep: list[int] | None = None
     if chosen.rows:
-        fits = [[str(value) == text for value in parsed.columns[name]] for name, text in chosen.rows.items()]
+        fits = [[cell_text(value) == text for value in parsed.columns[name]] for name, text in chosen.rows.items()]
         keep = [index for index, row in enumerate(zip(*fits, strict=True)) if all(row)]
         if not keep:
             text = _wanted_rows(chosen)

@@ -18,8 +18,16 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError, need
 from capbias_core.load.ids import described, normalise_image_id, short
-from capbias_core.load.labels import label_text
-from capbias_core.load.parsed import IMAGE_IDS, Parsed, RowErrors, chosen_column, listed, literal, usual_column
+from capbias_core.load.parsed import (
+    IMAGE_IDS,
+    Parsed,
+    RowErrors,
+    chosen_column,
+    label_text,
+    listed,
+    literal,
+    usual_column,
+)
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
 
