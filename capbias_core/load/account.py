@@ -463,7 +463,8 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, kind_given: bool) -> 
 
     def cells(name: str) -> list[str]:
         values = parsed.columns[name]
-        return list(map(str, values if keep is None else [values[index] for index in keep]))
+        kept = values if keep is None else [values[index] for index in keep]
+        return ["" if value is None else str(value) for value in kept]
 
     images = cells(roles.image_id)
     groups: Sequence = list(zip(images, cells(chosen.captioner), strict=True)) if chosen.captioner else images
@@ -631,7 +632,10 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
         except ValueError as error:
             faults.add(parsed.numbers[index], str(error))
             continue
-        of_row = str(captioners[index]) if captioners else ""
+        of_row = cell_text(captioners[index]) if captioners else ""
+        if captioners and not of_row:
+            faults.add(parsed.numbers[index], "no captioner is named")
+            continue
         for name, (holds, separator) in columns.items():
             value = texts_of(parsed.columns[name][index], holds, separator)
             whole = isinstance(value, list) and (holds in (TEXTS, SHORT) or separator)
