@@ -443,6 +443,22 @@ def test_labels_are_mapped_as_the_user_says():
         capbias.score(CAPTIONS, coded, "gender", references=HUMAN, metrics=["error"])
 
 
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("side", ["captions", "labels"])
+def test_a_baseline_of_shuffled_captions_or_labels_is_scored_if_it_is_called_so(side, stored, tmp_path):
+    """They were refused with no way past."""
+    known = {"captions": CAPTIONS, **KNOWN, "references": HUMAN, "metrics": ["lic"]}
+    column = {"captions": "caption", "labels": "gender"}[side]
+    shuffled = known[side] = pd.DataFrame(known[side])
+    shuffled[column] = shuffled[column].sample(frac=1, random_state=2).to_numpy()
+    place = {"workspace": tmp_path} if stored else {}
+    with pytest.raises(CapbiasError) as raised:
+        capbias.score(**known, **place)
+    assert raised.value.arguments == ("shuffled",)
+    report = capbias.score(**known, **place, shuffled=True)
+    assert "but shuffled captions or labels" in report["LIC"].method and any("warning" in note for note in report.notes)
+
+
 MAPPINGS = [  # of labels that are numbers or true and false
     {0: "Female", 1: "Male"},
     {np.int64(0): "Female", 1.0: "Male"},
