@@ -60,6 +60,22 @@ def deterministic(asked: bool) -> Iterator[None]:
         torch.use_deterministic_algorithms(before)
 
 
+@contextmanager
+def matmul_precision(precision: str) -> Iterator[None]:
+    """Products and convolutions on CUDA in TF32 within the block, where asked for; as they were after it."""
+    import torch
+
+    settings = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = [each.allow_tf32 for each in settings]
+    for each in settings:
+        each.allow_tf32 = precision != FP32
+    try:
+        yield
+    finally:
+        for each, allowed in zip(settings, before, strict=True):
+            each.allow_tf32 = allowed
+
+
 def device_of(attacker: object) -> str:
     """'cpu' or 'cuda'; '' for an attacker without a device."""
     name = getattr(attacker, "device", "")
