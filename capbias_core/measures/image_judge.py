@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from capbias_core.aggregate import Counts, Metric, Needs, by_name
+from capbias_core.aggregate import OVER_SEEDS, Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.attackers.device import TF32, choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError, MissingExtra
@@ -232,7 +232,7 @@ def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool
     if job.spec.coverage == WITH_REFERENCES:
         of = f"Only {len(inputs.images):,} of the {len(job.labels):,} labelled images"
         notes.append(f"{of} have captions, references and a photograph.")
-    method = f"{f'{train}/{test}' if trained else test} balanced images; {method}; std over seeds"
+    method = f"{f'{train}/{test}' if trained else test} balanced images; {method}; {OVER_SEEDS}"
     rows: dict[str, Any] = {"method": method, "n": test, "photographs": shown, "differs": differs, **columns}
     return Outcome(Counts.merge(parts), rows, notes)
 

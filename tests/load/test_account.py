@@ -66,7 +66,8 @@ READ = {
         {"m a": 2 * N, "m b": 2 * N}, 0),
     "equal samples": (long(3, caption=lambda row, own: text(row)), "captions", {}, {"m": 3 * N}, 0),
     "no language": (
-        long(2, lang=lambda row, own: (None, "de")[own], caption=text), "captions", {"rows": {"lang": ""}}, {"m": N}, 0),
+        long(2, lang=lambda row, own: (None, "de")[own], caption=text), "captions", {"rows": {"lang": ""}},
+        {"m": N}, 0),
     "one language": (IN_LANGUAGES, "captions", {"rows": {"lang": "en"}}, {"m": N}, 0),
     "people": (long(3, worker=lambda row, own: f"w{own * row}", caption=text), "references", {}, {}, 3 * N),
 }  # fmt: skip
