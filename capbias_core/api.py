@@ -157,7 +157,7 @@ class Report:
         rows = self.table
         for part in parts:
             rows = self._having(rows, part)
-        if rows["metric"].nunique() > 1:
+        if rows["metric"].nunique() > 1 or not any(is_metric(part) or part in set(rows["metric"]) for part in parts):
             return replace(self, table=rows, sentence="", ranking=None)
         for column in ("coverage", "group", "object"):  # of several rows, that of all images, groups and objects
             if len(rows) > 1 and (rows[column] == "").any():

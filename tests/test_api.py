@@ -210,6 +210,8 @@ def test_several_captioners_and_the_keys_of_a_report():
     assert report["sc", "plain"].value == report["SC", "plain"].value
     with sentences.raises(CapbiasError):
         report["SCC"]
+    single = capbias.score({"plain": CAPTIONS, "strong": CAPTIONS}, metrics=["vocabulary"], **KNOWN)
+    assert single["plain"]["vocabulary"].value == single["vocabulary", "plain"].value, "of one metric, too"
 
 
 @pytest.mark.long
@@ -526,6 +528,12 @@ def test_networks_train_in_this_process_too(tmp_path, monkeypatch):
     monkeypatch.setitem(ATTACKERS, "ngram", replace(ATTACKERS["ngram"], preview=False))
     report = capbias.score(CAPTIONS, workspace=tmp_path / "w", **both)
     assert "(ngram)" in report.sentence, "the preview answers only where no other attacker does"
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_method_names_a_spread_over_seeds_if_there_is_one(seeds):
+    found = capbias.score(CAPTIONS, metrics=["sc"], **{**KNOWN, "seeds": seeds})["SC"]
+    assert (found.spread is not None) == ("std over seeds" in found.method) == (seeds > 1)
 
 
 def test_several_attackers_have_rows_of_their_own_and_one_that_cannot_be_had_is_named():
