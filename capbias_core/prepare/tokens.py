@@ -170,7 +170,7 @@ class Tokens(Sequence[str]):
             denies, named = False, False
             codes = self.codes[self.start[row] : self.start[row + 1]].tolist()
             idle = {neither} if nor not in codes else set()
-            for token, code in enumerate(codes, self.start[row]):
+            for token, code in enumerate(codes, int(self.start[row])):
                 further = {joining} if named else between  # after a name, an article begins another phrase
                 named = denies and code in names
                 denies = code in denying - idle or named or (denies and code in further)

@@ -28,8 +28,8 @@ def test_names_and_words_of_a_crossed_attribute():
     both = crossed(gender, age, {"Female, old": LEAST, "Male, old": LEAST, "Male, young": LEAST - 1})
     assert both.values == ("Female, old", "Male, old") and "Male, young (99)" in both.note
     assert both.masked_words == gender.masked_words | age.masked_words and both.mask_token == "<group>"
-    other = [Attribute(name, name, ("x", "Other"), {"Other": (f"{name}ish",)}) for name in "ab"]
-    assert crossed(*other, {"x, x": LEAST, "Other, Other": LEAST}).masked_words == {"aish", "bish"}
+    one, other = (Attribute(name, name, ("x", "Other"), {"Other": (f"{name}ish",)}) for name in "ab")
+    assert crossed(one, other, {"x, x": LEAST, "Other, Other": LEAST}).masked_words == {"aish", "bish"}
     with sentences.raises(CapbiasError):
         crossed(gender, race, {"Female, Dark": LEAST - 1, "Male, Light": LEAST})
     assert parts_of("gender x race") == ("gender", "race") and parts_of("x") is None and parts_of("gender") is None
