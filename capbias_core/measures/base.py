@@ -68,14 +68,13 @@ class Measure:
 
     def run(self, data: Data, options: Any, progress: Progress, setting: Setting = Setting()) -> Outcome:
         """What a run leaves: its evidence, and a row for each metric that reads it."""
-        named = {"setting": setting.key, "setting_name": setting.name}
         outcome = self.count(data, options, progress)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"count of measures/{self.name}.py returned {type(outcome).__name__}, not an Outcome")
         if outcome.results:
+            named = {"setting": setting.key, "setting_name": setting.name}
             return replace(outcome, results=[replace(row, **named) for row in outcome.results])
-        about, facts = outcome.about, self.facts(data, options)
-        facts = replace(facts, columns={**facts.columns, **named})
+        about, facts = outcome.about, self.facts(data, options, setting)
         rows, of_objects = [], []
         for direction, counts in outcome.by_direction.items():
             rows += result_rows(self.metrics, counts, facts, about[direction], direction)
@@ -86,10 +85,11 @@ class Measure:
         notes = [*outcome.remarks(rows), *outcome.notes]
         return replace(outcome, results=rows, notes=notes, arrays={**outcome.arrays, **kept})
 
-    def facts(self, data: Data, options: Any) -> RunFacts:
+    def facts(self, data: Data, options: Any, setting: Setting = Setting()) -> RunFacts:
         """What all rows of a run share."""
         attacker = getattr(options, "attacker", "")
-        return run_facts(self.name, options, data.attribute, data.captioner, attacker, data.coverage, data.references)
+        of_data = data.attribute, data.captioner, attacker, data.coverage, data.references
+        return run_facts(self.name, options, *of_data, setting)
 
     @property
     def attacked(self) -> bool:
@@ -120,10 +120,19 @@ class Measure:
 
 
 def run_facts(
-    measure: str, options: Any, attribute: Attribute, model: str, attacker: str, coverage: str, references: object
+    measure: str,
+    options: Any,
+    attribute: Attribute,
+    model: str,
+    attacker: str,
+    coverage: str,
+    references: object,
+    setting: Setting = Setting(),
 ) -> RunFacts:
     """What all rows of a run share. Their method ends with the protocol that the measure follows and each deviation
     from it. references: None or '' without any."""
+    columns = {"model": model, "encoder": attacker, "coverage": coverage}
+    columns |= {"setting": setting.key, "setting_name": setting.name}
     return RunFacts(
         attribute.name,
         attribute.values,

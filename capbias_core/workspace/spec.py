@@ -143,7 +143,7 @@ class Setting:
         # With references a number depends on the images that have some, be they all of a captioner's or a part.
         coverage = "" if spec.references else spec.coverage
         parts = (
-            [spec.attribute, spec.labels],
+            [spec.attribute, spec.labels, spec.options.get("shuffled", False)],
             spec.references,
             attacker if spec.attacker else "",
             spec.options.get("alignment"),
