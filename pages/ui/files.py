@@ -12,7 +12,7 @@ import streamlit as st
 
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import KINDS
+from capbias_core.kinds import KINDS, kind_title
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.types import counted
@@ -222,7 +222,7 @@ def _stored(bar: Bar) -> None:
     table = pd.DataFrame(
         {
             "name": [item.name for item in items],
-            "kind": [KINDS[item.kind].title for item in items],
+            "kind": [kind_title(item.kind, item.kind) for item in items],
             "rows": [item.rows for item in items],
             "images": [item.images for item in items],
             "results": uses,
