@@ -132,6 +132,7 @@ def expected(hint: Any) -> str:
     kind, parts = get_origin(hint) or hint, get_args(hint)
     if kind is Annotated:
         return expected(parts[0])
+    parts = tuple(get_args(part)[0] if get_origin(part) is Annotated else part for part in parts)
     if kind in (Union, UnionType):
         plain = [part for part in parts if part is not NoneType and not is_typeddict(part)]  # tables name frozen files
         return " or ".join(dict.fromkeys(expected(part) for part in plain or parts if part is not NoneType))
