@@ -74,7 +74,7 @@ class Measure:
         if outcome.results:
             named = {"setting": setting.key, "setting_name": setting.name}
             return replace(outcome, results=[replace(row, **named) for row in outcome.results])
-        about, facts = outcome.about, self.facts(data, options, setting)
+        about, facts = outcome.columns_of_rows, self.facts(data, options, setting)
         rows, of_objects = [], []
         for direction, counts in outcome.by_direction.items():
             rows += result_rows(self.metrics, counts, facts, about[direction], direction)
@@ -168,7 +168,7 @@ class Outcome:
     columns: Mapping[str, Any] = field(default_factory=dict)  # of all rows, see `Columns` of aggregate/rows.py
     notes: Sequence[str] = ()  # for the reader
     lacking: Mapping[str, str] = field(default_factory=dict)  # why metrics have no value, by metric
-    further: Columns = field(default_factory=dict)  # columns of the rows of some metric or direction, by its name
+    own_columns: Columns = field(default_factory=dict)  # columns of the rows of some metric or direction, by its name
     arrays: Mapping[str, bytes] = field(default_factory=dict)  # further files of the run, by name
     results: list[Result] = field(default_factory=list)  # its rows, if they are no function of the counts alone
     remarks: Callable[[Sequence[Result]], Iterable[str]] = lambda rows: ()  # notes that need values; they come first
@@ -188,13 +188,15 @@ class Outcome:
         return self.arrays.get(name)
 
     @property
-    def about(self) -> dict[str, Columns]:
+    def columns_of_rows(self) -> dict[str, Columns]:
         """By direction the columns of its rows, '' for metrics that have none of their own."""
         about = {}
         for direction in self.by_direction:
-            common = {**self.columns, **self.further.get(direction, {})}
+            common = {**self.columns, **self.own_columns.get(direction, {})}
             directed = {
-                name: {**common, **columns} for name, columns in self.further.items() if name not in self.by_direction
+                name: {**common, **columns}
+                for name, columns in self.own_columns.items()
+                if name not in self.by_direction
             }
             about[direction] = {"": common, **directed} if common else directed
         return about

@@ -153,12 +153,12 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     objects = [f"objects in {of_objects} human captions or more (paper: no minimum)"]
     words = [f"words with each value in {of_words} human captions or more (paper: {LEAST})"]
     least = {"BA": words if of_words != LEAST else [], "DBA_G": objects, "DBA_O": objects}
-    further = {}
+    own_columns = {}
     for name in (name for name in SIGNS if f"{name} model" in counts.columns):
         known = {"n": int(counts.columns[f"{name} model"][:, 0].sum()), "differs": least[name]}
         for metric, how in ((name, f"see {name}_crossfit"), (f"{name}_crossfit", OTHER_SIGNS)):
-            further[metric] = known | {"method": f"captions of the images that both sides have; {how}"}
-    return Outcome(counts, notes=notes, lacking=lacking, further=further)
+            own_columns[metric] = known | {"method": f"captions of the images that both sides have; {how}"}
+    return Outcome(counts, notes=notes, lacking=lacking, own_columns=own_columns)
 
 
 def counts_of_sides(
@@ -330,7 +330,7 @@ def count_multi(data: Data, options: Any, progress: Progress) -> Outcome:
     }
     method = "objects and pairs of objects; captions of the images that both sides have"
     sizes = {direction: {"n": int(one.columns["model"][:, 0].sum())} for direction, one in counts.items()}
-    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
+    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], own_columns=sizes)
 
 
 def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:

@@ -301,7 +301,7 @@ def _count_both(data: Data, options: Any, progress: Progress, title: str, words:
             "closer to 0. The paper has 10,780; compare with ngram."
         )
 
-    further: dict[str, dict[str, Any]] = {
+    own_columns: dict[str, dict[str, Any]] = {
         metric: {"differs": next(texts for variant, texts in DIFFERS.items() if metric.startswith(variant))}
         for metric in (METRICS | VERB_METRICS)
     }
@@ -313,9 +313,9 @@ def _count_both(data: Data, options: Any, progress: Progress, title: str, words:
             f"{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        further[direction] = {"method": method, "n": n}
+        own_columns[direction] = {"method": method, "n": n}
     device = {"device": device_of(attacker)}
-    return Outcome(counts, device, [*notes, *left_out_lines(reasons)], further=further)
+    return Outcome(counts, device, [*notes, *left_out_lines(reasons)], own_columns=own_columns)
 
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:

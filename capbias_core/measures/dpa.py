@@ -94,7 +94,7 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     )
     method = f"logistic regression on labels; Q = 1 / cross-entropy; {OVER_SEEDS}"
     sizes = {direction: {"n": len(one.image) // len(one.seeds)} for direction, one in counts.items()}
-    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
+    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], own_columns=sizes)
 
 
 def _losses(

@@ -440,7 +440,7 @@ def evidence(
         for name in metric.reads
         if name in columns
     }
-    return Outcome(counts, notes=(note(texts_of_set), *notes), further=about)
+    return Outcome(counts, notes=(note(texts_of_set), *notes), own_columns=about)
 
 
 def note(texts_of_set: Gendered) -> str:
