@@ -93,9 +93,9 @@ class Report:
 
     table: a row per number, in the columns of the results table. left_out: why a metric that was asked for has no
     value, by metric. refused: what was asked for and cannot be had, such as an attacker, and why. failed: what went
-    wrong with single runs. notes: what the numbers depend on. sentence: the answer in words; about: the captioner
-    that it speaks of; both are made when they are first asked for. ranking: the captioners in pairs by `ranked_by`, a metric and its direction, of the runs
-    `ranked_runs`; None for a single captioner.
+    wrong with single runs. notes: what the numbers depend on. ranking: the captioners in pairs by `ranked_by`, a metric
+    and its direction, of the runs `ranked_runs`; None for a single captioner. `sentence`, the answer in words, is made
+    when it is first asked for, as by `print(report)`; `about` is the captioner that it speaks of.
 
     `report["LIC"]` is one number, with its `value`, `interval`, `n`, `method` and more (`Value`). With several
     captioners name one too: `report["LIC", "sat"]` or `report["sat"]["LIC"]`. Further parts of the key choose among

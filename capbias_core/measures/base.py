@@ -23,6 +23,7 @@ from capbias_core.workspace.spec import Setting
 from capbias_core.workspace.store import COUNTS, frame_bytes
 from capbias_core.workspace.vectors import alignment_name
 
+UNNAMED = Setting()
 # Arrays of a run: what its rows say of its evidence, and rows of each object.
 ABOUT, BY_OBJECT = "columns", "objects"
 
@@ -66,7 +67,7 @@ class Measure:
     packages: tuple[str, ...] = ()  # modules of extras that its metrics need, whatever the attacker
     position: int = 100  # position among the measures, smaller first
 
-    def run(self, data: Data, options: Any, progress: Progress, setting: Setting = Setting()) -> Outcome:
+    def run(self, data: Data, options: Any, progress: Progress, setting: Setting = UNNAMED) -> Outcome:
         """What a run leaves: its evidence, and a row for each metric that reads it."""
         outcome = self.count(data, options, progress)
         if not isinstance(outcome, Outcome):
@@ -85,7 +86,7 @@ class Measure:
         notes = [*outcome.remarks(rows), *outcome.notes]
         return replace(outcome, results=rows, notes=notes, arrays={**outcome.arrays, **kept})
 
-    def facts(self, data: Data, options: Any, setting: Setting = Setting()) -> RunFacts:
+    def facts(self, data: Data, options: Any, setting: Setting = UNNAMED) -> RunFacts:
         """What all rows of a run share."""
         attacker = getattr(options, "attacker", "")
         of_data = data.attribute, data.captioner, attacker, data.coverage, data.references
@@ -127,7 +128,7 @@ def run_facts(
     attacker: str,
     coverage: str,
     references: object,
-    setting: Setting = Setting(),
+    setting: Setting = UNNAMED,
 ) -> RunFacts:
     """What all rows of a run share. Their method ends with the protocol that the measure follows and each deviation
     from it. references: None or '' without any."""

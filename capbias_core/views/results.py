@@ -163,7 +163,7 @@ PAPER_SEEDS = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """Captioners measured alike: one attribute, attacker, number of seeds, coverage, references, masking, alignment.
+    """Captioners measured alike: the finished runs of LIC with one setting.
 
     coverage: '' with references, which name the images. alignment: as results name it. runs: one a captioner.
     metric: the one that answers: LIC with references, else LIC_M.
@@ -176,6 +176,10 @@ class Comparison:
     references: str
     alignment: str
     runs: tuple[RunRow, ...]
+
+    @property
+    def setting(self) -> Setting:
+        return Setting.of(self.runs[0].spec)
 
     @property
     def metric(self) -> str:

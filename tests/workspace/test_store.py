@@ -326,6 +326,17 @@ def test_a_worker_stops_whose_run_the_scheduler_sent_elsewhere(workspace, monkey
     assert workspace.run("r1").message == "less"
 
 
+def test_a_claim_that_was_cancelled_writes_nothing_though_its_process_has_the_run_again(workspace):
+    workspace.enqueue(spec(), "c")
+    first = workspace.claim(any_run)
+    assert workspace.end("r1", "cancelled", "cancelled") and workspace.enqueue(spec(), "c")
+    second = workspace.claim(any_run)
+    assert not workspace.progress("r1", 0.5, "late", first.token)
+    assert not workspace.finish("r1", [result()], {}, [], token=first.token)
+    assert not workspace.end("r1", "failed", "late", first.token) and workspace.run("r1").status == "running"
+    assert workspace.progress("r1", 0.6, "on", second.token)
+
+
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_a_run_dies_with_its_process_and_who_takes_it_over_alone_writes(workspace, state, monkeypatch):
     workspace.enqueue(spec(), "c")
