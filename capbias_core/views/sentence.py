@@ -404,7 +404,7 @@ def _verdict(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bo
 
 def no_claim(row: Mapping[str, Any] | pd.Series) -> str:
     """Why a provisional row of results carries no claim."""
-    if row["interval"] == IMAGES:
+    if row["interval"] == IMAGES or row["seeds"] == 1:
         return say("answer.one_attacker")
     return say("answer.few_seeds_decide_nothing", seeds=row["seeds"])
 

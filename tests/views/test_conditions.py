@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.types import CONDITIONS
 from capbias_core.views import conditions, results
 from capbias_core.views.lengths import by_length, cuts_of
+from capbias_core.views.pictures import figure_data
 from capbias_core.views.published import printed_conditions
 from capbias_core.workspace.conditions import (
     condition_details,
@@ -193,6 +195,32 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     assert conditions.panel_names(rows) == ["LIC_M"]
     alone = conditions.condition_chart(rows, printed.iloc[:0])
     assert alone and alone.layout.xaxis.domain == (0.0, 1.0), "one panel takes the whole width"
+
+
+@pytest.mark.long
+def test_the_data_of_the_chart_name_the_condition_of_each_of_many_lines():
+    rows = pd.concat([masked(original=(45, 1), person=(40, 1)).assign(captioner=f"m{number}") for number in range(12)])
+    table = figure_data(conditions.condition_chart(rows, printed_conditions(published_results(), "gender")))
+    ours = table[table["series"].str.startswith("m")]
+    assert ours["x"].tolist() == ["original", "person"] * 12
+    assert set(table["x"]) <= set(CONDITIONS)
+
+
+@pytest.mark.long
+def test_finished_results_are_those_that_were_asked_for(measured, capsys):
+    """Of LIC with 4 seeds: no other metric, no other number of seeds, no other mask."""
+    workspace, rows = measured
+    asked = ["view", "conditions", "--attribute", "gender", "--collection", COLLECTION, "--measured"]
+    asked += ["--workspace", str(workspace.folder)]
+    for code, *more in (
+        (0, "--metric", "LIC", "--seeds", "4"),
+        (2, "--metric", "dba"),
+        (2, "--seeds", "1"),
+        (2, "--merge-masks"),
+        (2, "--metric", "error"),
+    ):
+        assert main([*asked, *more]) == code, more
+        assert code or set(pd.read_csv(StringIO(capsys.readouterr().out))["metric"]) == set(rows["metric"])
 
 
 def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_intervals_need():
