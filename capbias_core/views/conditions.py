@@ -266,7 +266,7 @@ def condition_rows(
         and run.spec.model in names
         and run.spec.attacker in ("", attacker)
         and (among is None or run.run_id in among)
-        and (seeds is None or len(run.spec.seeds) in (0, seeds))
+        and (seeds is None or not MEASURES[run.spec.measure].seeded or len(run.spec.seeds) == seeds)
         and (not objects or run.spec.objects.get("table", objects) == objects)
     ]
     runs = runs if table is None else runs_with(runs, {attribute: table})

@@ -326,7 +326,7 @@ def test_ba_from_t_to_a_is_dba_g(tmp_path):
         for name, people in said.items()
     }
     references = {"human": sets.pop("human")}
-    _, rows = compared(tmp_path, sets, "--metric", "dba", labels=labels, references=references)
+    _, rows = compared(tmp_path, sets, "--metric", "dba", "--seeds", "3", labels=labels, references=references)
     assert rows[["metric", "masked"]].to_numpy().tolist() == [["DBA_G", "original"], ["DBA_G", "person"]]
     assert rows["value"].tolist() == pytest.approx([25.0, -50.0]) and rows["to_original"][1] == pytest.approx(-75.0)
 
