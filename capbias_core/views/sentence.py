@@ -179,7 +179,7 @@ def better_text(metric: str, values: int = 2) -> str:
     """Beside an axis: which end is better, by number where that is a point, for an attribute of so many values.
 
     >>> better_text("LIC"), better_text("ratio"), better_text("length")
-    ('← lower is better', 'nearest to 1 is best', 'neither end is better')
+    ('← lower is better', 'nearest to the ratio of the labels is best', 'neither end is better')
     """
     return ARROWS.get(METRICS[metric].better, "{}").format(best_text(metric, values))
 
@@ -188,9 +188,11 @@ def best_text(metric: str, values: int = 2) -> str:
     """Which end of an order is best.
 
     >>> best_text("LIC"), best_text("cider"), best_text("ratio")
-    ('lower is better', 'higher is better', 'nearest to 1 is best')
+    ('lower is better', 'higher is better', 'nearest to the ratio of the labels is best')
     """
     better, neutral = METRICS[metric].better, METRICS[metric].neutral(values)
+    if METRICS[metric].of_labels:
+        return say("comparison.nearest_labels")
     if better == "neutral" and not math.isnan(neutral):
         return say("comparison.nearest", neutral=neutral)
     return say(f"comparison.{better}")
