@@ -32,6 +32,7 @@ from capbias_core.views.sentence import (
     no_claim,
     number,
     say,
+    setting,
     with_interval,
 )
 from capbias_core.views.view import Run, Shown, nothing_run
@@ -358,7 +359,7 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
         needed = "LIC_M is needed on the captions of the originals and on those of masked photographs: press Run."
         return Answer(f"{what} not measured yet.", needed)
     strongest, original = scores.loc[masked[-1]], scores.loc[ORIGINAL]
-    left = f"LIC_M {_interval(strongest)}"
+    left = f"LIC_M {_interval(strongest)} ({setting(strongest)})"
     what = f"With {masked[-1]} masked ({WHAT[masked[-1]]}), captions of {captioner}"
     chance = number(strongest["value"] - strongest["to_neutral"])
     if why := _no_claim(strongest):
@@ -435,6 +436,7 @@ def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
                 "masked": row["masked"],
                 "value": _interval(row, digits),
                 **differences,
+                "setting": setting(row),
                 "n": row["n"],
                 "set": row["model"],
                 "± over seeds": "" if pd.isna(row["spread"]) else f"±{limit(row['spread'], digits)}",

@@ -172,6 +172,11 @@ def _attacker(attacker: AttackerEntry) -> str:
     return say("answer.attacker_preview", attacker=attacker.name) if attacker.preview else attacker.name
 
 
+def setting(row: Mapping[str, Any] | pd.Series) -> str:
+    """What a number was measured with, to stand beside it: `ngram, 10 seeds`; '' if no attacker was trained."""
+    return f"{row['encoder']}, {counted(int(row['seeds']), 'seed')}" if row["encoder"] else ""
+
+
 ARROWS = {"lower": "← {}", "higher": "{} →"}
 
 

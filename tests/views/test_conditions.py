@@ -226,6 +226,7 @@ def test_finished_results_are_those_that_were_asked_for(measured, capsys):
 def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_intervals_need():
     """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
     table = conditions.condition_table(masked(original=(45, 1), both=(35, 1)))
+    assert set(table["setting"]) == {"ngram, 10 seeds"}
     assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
     assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
     for half, shown in ((1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")):

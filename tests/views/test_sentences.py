@@ -91,7 +91,7 @@ def test_what_is_said_beside_the_answer():
         ("other settings", two, GENDER),
         ("an attribute without words", frame(), plain_attribute("place", ("in", "out"))),
     ):
-        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None, 10)]
+        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None)]
         sentences.check(f"overview: {name}", "\n".join(lines))
 
 
