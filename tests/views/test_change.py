@@ -153,8 +153,8 @@ def test_the_interval_excludes_0_where_p_is_below_005(differing):
     """Of 4 images that differ by 1 to 2.5 the percentiles of a bootstrap exclude 0, and p is above 0.05."""
     before, after = np.zeros(400), np.zeros(400)
     after[:differing] = 1 + 0.5 * (np.arange(differing) % 5)
-    sides = (of_metric("length", np.column_stack([side, np.ones(400)])) for side in (before, after))
-    found = change_of(*sides, METRICS["length"], 2)
+    one, two = (of_metric("length", np.column_stack([side, np.ones(400)])) for side in (before, after))
+    found = change_of(one, two, METRICS["length"], 2)
     assert found.low is not None and (found.low > 0) == (found.p < 0.05)
 
 
