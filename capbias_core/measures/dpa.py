@@ -97,8 +97,9 @@ def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess],
     side, rows, sizes = sides[0], [], []
     for done, seed in enumerate(job.spec.seeds):
         job.progress((part + done / len(job.spec.seeds)) / 2, f"seed {done + 1} of {len(job.spec.seeds)}")
-        rng = np.random.default_rng(child_seed(seed, BOOTSTRAP))
-        features, model, human, kept = guess(job, sides, [side.one_per_image(rng) for side in sides])
+        drawing = child_seed(seed, BOOTSTRAP)
+        rng = np.random.default_rng(drawing)
+        features, model, human, kept = guess(job, sides, [side.one_per_image(drawing) for side in sides])
         split = image_split(side.y, side.k, seed, job.options.test_share, side.images)
         train, test = (part[kept[part]] for part in (split.train, split.test))
         if min(len(train), len(test)) < SMALLEST_GROUP:
@@ -193,7 +194,7 @@ MEASURE = Measure(
     groups=(Group("dpa", "DPA", ("DPA", "DPA_M", "DPA_H")),),
     options=Split80,
     needs=Needs(references="required", objects="optional"),
-    version=5,
+    version=6,
     seconds=0.6,
     count=count,
 )

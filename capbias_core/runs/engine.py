@@ -7,6 +7,7 @@ that a reload, another tab and another process see them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -30,13 +31,15 @@ from capbias_core.processes import python
 from capbias_core.runs.run import add_later_metrics, card_of, is_current, needs_workers
 from capbias_core.worker import STOP_SECONDS, execute, work
 from capbias_core.workspace.catalogue import WorkspaceError, this_process
+from capbias_core.workspace.labels import labels_of
 from capbias_core.workspace.people import check_own, may_change
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
 BEAT = 0.5  # seconds between two looks at the runs of this process
 TABLE_CAPTIONS = 15_000  # for which measures give their seconds
 PAST_RUNS = 5
+SHARE_TO_TRUST = 0.25  # of the expected work: from then on the time left follows what it took alone
 TORCH_START_SECONDS = 5.0
 # Light runs that take less in total stay in this process, since another one takes a second to start.
 MIN_SECONDS_TO_SHARE = 10.0
@@ -395,24 +398,54 @@ class Expected:
     no_run_yet: bool = False
 
     def left(self, rows: Sequence[RunRow]) -> tuple[float, float]:
-        """The share of these runs that is done, from 0 to 1, and the seconds left, which only ever go down."""
-        total = sum(self.each[row.run_id] for row in rows) or 1.0
-        done = sum(self.each[row.run_id] * (row.progress if row.status in ACTIVE else 1.0) for row in rows) / total
-        return done, self.seconds * (1 - done)
+        """The share of these runs that is done, from 0 to 1, and the seconds left, by what the done part took."""
+        total, now = sum(self.each[row.run_id] for row in rows) or 1.0, time.time()
+        done = timed = took = 0.0
+        for row in rows:
+            share = self.each[row.run_id] * (row.progress if row.status in ACTIVE else 1.0) / total
+            done += share
+            if row.started and row.status in ("running", "finished"):
+                timed, took = timed + share, took + (row.finished or now) - row.started
+        # The first steps say little: loading takes time without progress.
+        trust = min(1.0, timed / SHARE_TO_TRUST)
+        slower = took / (timed * total) if timed else 1.0
+        return done, self.seconds * (1 - done) * (1 + trust * (slower - 1))
 
 
-def expected(workspace: Workspace, specs: Iterable[RunSpec], before: float | None = None) -> Expected:
+def captions_read(workspace: Workspace, spec: RunSpec) -> int:
+    """How many captions of labelled images a run reads, human ones included, after balancing if its measure balances.
+    0 if one of its inputs was deleted."""
+    read = [spec.captions, spec.references, spec.labels, spec.attribute, spec.shared_with, spec.measure]
+    key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
+
+    def count() -> int:
+        labels = labels_of(workspace, attribute_from(spec.attribute), spec.labels)
+        sets = [workspace.frame(digest)["image_id"] for digest in (spec.captions, spec.references) if digest]
+        for digest in filter(None, (spec.captions, spec.references, spec.shared_with)):
+            labels = labels[labels.index.isin(workspace.frame(digest)["image_id"])]
+        captions = sum(int(images.isin(labels.index).sum()) for images in sets)
+        if not MEASURES[spec.measure].balanced or labels.empty:
+            return captions
+        values = labels.value_counts()
+        return round(captions * len(values) * values.min() / len(labels))
+
+    try:
+        return workspace.derived(f"captions read {key}", count)
+    except CapbiasError:
+        return 0
+
+
+def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
     """How long runs take: light ones side by side, the others one after another.
 
     Seconds per caption and seed are the median of the last runs by the same measure and attacker on the same card, else
-    on a CPU, else those of the tables of measures and attackers. before: learn from runs that finished before this time
-    (seconds since 1970), so that an answer about runs under way stays the same while some of them finish.
+    on a CPU, else those of the tables of measures and attackers.
     """
     items = {item.hash: item for item in workspace.items()}
 
     def size(spec: RunSpec) -> int:
         """How many captions or photographs a run reads, times its seeds."""
-        texts = sum(items[digest].rows for digest in (spec.captions, spec.references) if digest in items)
+        texts = captions_read(workspace, spec) if spec.labels else 0
         photographs = items.get((spec.options.get("photographs") or {}).get("item", ""))
         limits = (texts, photographs.images if photographs else 0, spec.options.get("max_images"))
         return min((limit for limit in limits if limit), default=TABLE_CAPTIONS) * len(spec.seeds)
@@ -425,9 +458,9 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec], before: float | Non
         start = TORCH_START_SECONDS if needs_workers(spec) else 0.0
         key = (spec.measure, spec.attacker, card := card_of(spec))
         if key not in rates:
-            past = workspace.past_durations(*key, PAST_RUNS, before)
+            past = workspace.past_durations(*key, PAST_RUNS)
             if card and not past:
-                no_run_yet, past = True, workspace.past_durations(*key[:2], "", PAST_RUNS, before)
+                no_run_yet, past = True, workspace.past_durations(*key[:2], "", PAST_RUNS)
             learned = learned and bool(past)
             measure = MEASURES[spec.measure]
             rates[key] = measure.seconds / TABLE_CAPTIONS

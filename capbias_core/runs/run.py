@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -55,6 +56,7 @@ def run_in_memory(
         for run in rows():
             if run.status != "queued":
                 continue
+            workspace.update(run.run_id, started=time.time())
 
             def progress(share: float, message: str, run_id: str = run.run_id) -> None:
                 workspace.update(run_id, status="running", progress=share, message=message)

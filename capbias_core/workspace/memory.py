@@ -111,7 +111,7 @@ class MemoryWorkspace(Workspace):
         """A run that is to be computed."""
         now = time.time()
         self._runs[spec.run_id] = RunRow(
-            spec.run_id, collection, spec, "queued", 0.0, "waiting", (), now, now, None, now, this_process()
+            spec.run_id, collection, spec, "queued", 0.0, "waiting", (), now, None, None, now, this_process()
         )
 
     def update(self, run_id: str, **fields: Any) -> None:
@@ -140,9 +140,7 @@ class MemoryWorkspace(Workspace):
     def runs_of(self, run_ids: Sequence[str]) -> dict[str, RunRow]:
         return {run_id: self._runs[run_id] for run_id in run_ids if run_id in self._runs}
 
-    def past_durations(
-        self, measure: str, attacker: str, card: str, most: int, before: float | None = None
-    ) -> list[tuple[RunSpec, float]]:
+    def past_durations(self, measure: str, attacker: str, card: str, most: int) -> list[tuple[RunSpec, float]]:
         return []
 
     def forget(self, run_id: str) -> None:
