@@ -21,7 +21,7 @@ from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import check_choices, expand_metrics, needs_references
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.prepare.align import DELTA
-from capbias_core.typed import Label, typed
+from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.workspace.ingest import UNNAMED, File
 from capbias_core.workspace.store import checked_name
@@ -67,8 +67,8 @@ class Question(Checked):
     rank_by: tuple[str, ...] = option(("", ""), "metric and direction; ('', '') for the one that answers")
     files: tuple[Any, ...] = option((), "each source as a File of workspace/ingest.py")
     attribute_column: str = option("", "the column of labels (default: detected)", metavar="COLUMN")
-    values: tuple[Label, ...] = option((), "labels of a column to compare (default: all)", metavar="LABEL")
-    mapping: dict[Label, str | None] = field(
+    values: tuple[str, ...] = option((), "labels of a column to compare (default: all)", metavar="LABEL")
+    mapping: dict[str, str | None] = field(
         default_factory=dict, metadata={"option": Option("label -> value of the attribute, None to drop the label")}
     )
     alignment: str = option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from numbers import Integral, Real
+from numbers import Integral
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -41,20 +41,6 @@ def _number(value: Any) -> Any:
     return value.item() if isinstance(value, np.number) else value
 
 
-def label_text(value: Any) -> Any:
-    """A label as tables have it: a truth value or a number as text.
-
-    >>> label_text(True), label_text(1), label_text(0.0), label_text("f")
-    ('True', '1', '0', 'f')
-    """
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value))
-    if isinstance(value, Real):
-        return str(int(value)) if float(value).is_integer() else str(float(value))
-    return value
-
-
-Label = Annotated[str, BeforeValidator(label_text)]
 # What stands for these types: paths are texts, and numbers of numpy are numbers.
 ACCEPTED: dict[Any, Any] = {
     str: Annotated[str, BeforeValidator(lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)],

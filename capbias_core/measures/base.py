@@ -52,6 +52,7 @@ class Measure:
     count: Callable[..., Outcome]  # data of one captioner, options and progress to evidence, whose rows `run` makes
     seconds: float = 1.0  # roughly, on two free cores, for 15,000 captions or images and a seed, without the attacker
     explains: bool = False  # whether the attacker explains each caption
+    balanced: bool = False  # whether it reads equally many images of each value
     metrics: tuple[Metric, ...] = ()
     groups: tuple[Group, ...] = ()  # what a user asks for
     options: type[Options] = Options

@@ -18,6 +18,7 @@ from capbias_core.errors import NotMeasurable
 from capbias_core.load.tables import SURE
 from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.cooccurrence import Table
+from capbias_core.prepare.split import random_order
 from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
 from capbias_core.prepare.text import tokenize
 from capbias_core.prepare.tokens import Tokens, cell_counts
@@ -84,9 +85,15 @@ class CaptionSide:
         """(n, K) booleans: the labelled value of each caption's image."""
         return one_hot(self.y, self.k)[self.image]
 
-    def one_per_image(self, rng: np.random.Generator) -> np.ndarray:
-        """(n_images,) index of a caption of each image, drawn at random."""
-        order = rng.permutation(len(self.image))
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        """Of each caption its image ID and text."""
+        return tuple(self.frame["image_id"].astype(str) + " " + self.frame["caption"].astype(str))
+
+    def one_per_image(self, seed: int) -> np.ndarray:
+        """(n_images,) index of a caption of each image, drawn by image ID and text: neither the order of rows nor rows
+        that come twice change the text."""
+        order = random_order(self._names, seed)
         _, first = np.unique(self.image[order], return_index=True)
         return order[first]
 

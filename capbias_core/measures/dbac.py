@@ -228,8 +228,9 @@ class Objects:
             origin = "that the human captions of an image name"
         kept = common_objects(on_image)
         which = f"{len(kept)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more"
-        # Captions may keep no name that the annotation gives an object: the attacker is to guess it.
-        table = object_names() | phrases(names)
+        # Captions may keep no name of an object, since the attacker is to guess it: neither COCO's and its synonyms nor
+        # the annotation's. COCO's come last, so that their synonyms stay where both have the name.
+        table = phrases(names) | object_names()
         return csr_array(on_image[:, kept]), lambda captions: mask_objects(captions, table), which
 
 
@@ -450,7 +451,7 @@ MEASURES = (
         ),
         options=DBACOptions,
         needs=Needs(references="required", objects="optional"),
-        version=8,
+        version=9,
         seconds=0.8,
         count=lambda data, options, progress: _count_both(data, options, progress, "DBAC", Objects(data.objects)),
     ),

@@ -104,8 +104,9 @@ def _losses(
     side, rows, sizes = sides[0], [], []
     for done, seed in enumerate(options.seed_numbers):
         progress((part + done / len(options.seed_numbers)) / 2, f"seed {done + 1} of {len(options.seed_numbers)}")
-        rng = np.random.default_rng(child_seed(seed, BOOTSTRAP))
-        features, model, human, kept = guess(data, sides, [side.one_per_image(rng) for side in sides])
+        drawing = child_seed(seed, BOOTSTRAP)
+        rng = np.random.default_rng(drawing)
+        features, model, human, kept = guess(data, sides, [side.one_per_image(drawing) for side in sides])
         split = image_split(side.y, side.k, seed, options.test_share, side.images)
         train, test = (part[kept[part]] for part in (split.train, split.test))
         if min(len(train), len(test)) < SMALLEST_GROUP:
@@ -200,7 +201,7 @@ MEASURE = Measure(
     groups=(Group("dpa", "DPA", ("DPA", "DPA_M", "DPA_H")),),
     options=Split80,
     needs=Needs(references="required", objects="optional"),
-    version=5,
+    version=6,
     seconds=0.6,
     count=count,
 )

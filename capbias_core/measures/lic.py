@@ -319,6 +319,7 @@ MEASURE = Measure(
     options=LICOptions,
     needs=Needs(references="optional"),
     version=11,
+    balanced=True,
     seconds=0.05,
     count=count,
 )

@@ -168,5 +168,6 @@ MEASURE = Measure(
     needs=Needs(references="required"),
     version=2,
     explains=True,
+    balanced=True,
     count=count,
 )

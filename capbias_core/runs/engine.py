@@ -7,6 +7,7 @@ that a reload, another tab and another process see them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -32,12 +33,14 @@ from capbias_core.processes import python
 from capbias_core.runs.run import Stopped, Watch, add_later_metrics, card_of, is_current, needs_workers
 from capbias_core.worker import STOP_SECONDS, execute, execute_all
 from capbias_core.workspace.catalogue import WorkspaceError, this_process
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
 BEAT = 0.5  # seconds between two looks at the runs of this process
 TABLE_CAPTIONS = 15_000  # for which measures give their seconds
 PAST_RUNS = 5
+SHARE_TO_TRUST = 0.25  # of the expected work: from then on the time left follows what it took alone
 TORCH_START_SECONDS = 5.0
 # Light runs that take less in total stay in this process, since another one takes a second to start.
 MIN_SECONDS_TO_SHARE = 10.0
@@ -443,41 +446,73 @@ class Expected:
     no_run_yet: bool = False
 
     def left(self, rows: Sequence[RunRow]) -> tuple[float, float]:
-        """The share of these runs that is done, from 0 to 1, and the seconds left, which only ever go down."""
-        total = sum(self.each[row.run_id] for row in rows) or 1.0
-        done = sum(self.each[row.run_id] * (row.progress if row.status in ACTIVE else 1.0) for row in rows) / total
-        return done, self.seconds * (1 - done)
+        """The share of these runs that is done, from 0 to 1, and the seconds left, by what the done part took."""
+        total, now = sum(self.each[row.run_id] for row in rows) or 1.0, time.time()
+        done = timed = took = 0.0
+        for row in rows:
+            share = self.each[row.run_id] * (row.progress if row.status in ACTIVE else 1.0) / total
+            done += share
+            if row.started and row.status in ("running", "finished"):
+                timed, took = timed + share, took + (row.finished or now) - row.started
+        # The first steps say little: loading takes time without progress.
+        trust = min(1.0, timed / SHARE_TO_TRUST)
+        slower = took / (timed * total) if timed else 1.0
+        return done, self.seconds * (1 - done) * (1 + trust * (slower - 1))
 
 
-def expected(workspace: Workspace, specs: Iterable[RunSpec], before: float | None = None) -> Expected:
+def captions_read(data: Data, spec: RunSpec) -> int:
+    """How many captions of labelled images a run reads, human ones included, after balancing if its measure
+    balances."""
+    data = data.of(spec.captions, bool(spec.references), False, "")
+    every = [*data.captions.values(), *([data.references] if data.references else [])]
+    labels = data.labels
+    for captions in every:
+        labels = labels[labels.index.isin(captions.images)]
+    number = sum(int(captions.frame["image_id"].isin(labels.index).sum()) for captions in every)
+    if not MEASURES[spec.measure].balanced or labels.empty:
+        return number
+    values = labels.value_counts()
+    return round(number * len(values) * values.min() / len(labels))
+
+
+def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
     """How long runs take: light ones side by side, the others one after another.
 
     Seconds per caption and seed are the median of the last runs by the same measure and attacker on the same card, else
-    on a CPU, else those of the tables of measures and attackers. before: learn from runs that finished before this time
-    (seconds since 1970), so that an answer about runs under way stays the same while some of them finish.
+    on a CPU, else those of the tables of measures and attackers.
     """
-    rows = {item.hash: item.images if item.kind == PHOTOGRAPHS else item.rows for item in workspace.items()}
-    return _expected(specs, rows, lambda *key: workspace.past_durations(*key, PAST_RUNS, before))
+
+    def captions_of(spec: RunSpec) -> int:
+        read = [spec.captions, spec.references, spec.labels, spec.attribute, spec.shared_with, spec.measure]
+        key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
+        try:
+            return workspace.derived(f"captions read {key}", lambda: captions_read(data_of(workspace, spec), spec))
+        except CapbiasError:  # one of its inputs was deleted
+            return 0
+
+    photographs = {item.hash: item.images for item in workspace.items(PHOTOGRAPHS)}
+    return _expected(specs, captions_of, photographs, lambda *key: workspace.past_durations(*key, PAST_RUNS))
 
 
 def expected_in_hand(data: Data, specs: Iterable[RunSpec]) -> Expected:
     """How long runs on data in hand take."""
-    every = [*data.captions.values(), *([data.references] if data.references else [])]
-    return _expected(specs, {captions.key: len(captions.frame) for captions in every}, lambda *key: [])
+    return _expected(specs, lambda spec: captions_read(data, spec), {}, lambda *key: [])
 
 
 def _expected(
     specs: Iterable[RunSpec],
-    rows: Mapping[str, int],
+    captions_of: Callable[[RunSpec], int],
+    photographs: Mapping[str, int],
     past_durations: Callable[[str, str, str], list[tuple[RunSpec, float]]],
 ) -> Expected:
-    """rows: how many captions or photographs a key stands for. past_durations: of a measure, attacker and card."""
+    """captions_of: a run to how many it reads. photographs: how many a key stands for. past_durations: of a measure,
+    attacker and card."""
 
     def size(spec: RunSpec) -> int:
         """How many captions or photographs a run reads, times its seeds."""
-        texts = sum(rows.get(key, 0) for key in (spec.captions, spec.references))
-        photographs = rows.get((spec.options.get("photographs") or {}).get("item", ""))
-        limits = (texts, photographs, spec.options.get("max_images"))
+        texts = captions_of(spec) if spec.labels or spec.captions else 0
+        pictures = photographs.get((spec.options.get("photographs") or {}).get("item", ""))
+        limits = (texts, pictures, spec.options.get("max_images"))
         return min((limit for limit in limits if limit), default=TABLE_CAPTIONS) * len(spec.seeds)
 
     rates: dict[tuple[str, str, str], float] = {}

@@ -106,7 +106,7 @@ def compute_in_hand(data: Data, specs: Sequence[RunSpec], watch: Watch, stopped:
     stops the computation; the runs are then returned as they are. Without it a stop is raised."""
     now = time.time()
     rows = {
-        spec.run_id: RunRow(spec.run_id, "", spec, "queued", 0.0, "waiting", (), now, now, None, now, "")
+        spec.run_id: RunRow(spec.run_id, "", spec, "queued", 0.0, "waiting", (), now, None, None, now, "")
         for spec in specs
     }
 
@@ -116,6 +116,7 @@ def compute_in_hand(data: Data, specs: Sequence[RunSpec], watch: Watch, stopped:
 
     try:
         for spec in specs:
+            update(spec.run_id, started=time.time())
 
             def progress(share: float, message: str, run_id: str = spec.run_id) -> None:
                 update(run_id, status="running", progress=share, message=message)

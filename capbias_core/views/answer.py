@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from capbias_core.aggregate.comparison import LEAST_ENCODERS, Sensitivity, learned
-from capbias_core.types import A_TO_T, T_TO_A, Attribute, counted
+from capbias_core.types import A_TO_T, T_TO_A, Attribute
 from capbias_core.views import sentence
 from capbias_core.views.directions import CONSTANT, WAY, beside, directions, stated, ways_measured
 from capbias_core.views.encoders import encoder_note
@@ -47,11 +47,9 @@ def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, 
     return rows.assign(other=other).sort_values(["other", "coverage", "seeds"], ascending=[True, True, False]).iloc[0]
 
 
-def overview(
-    rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None, seeds: int
-) -> list[Line]:
+def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None) -> list[Line]:
     """The lines for one captioner. rows: what was measured of it for the attribute, in RESULT_COLUMNS, each thing once
-    (`measured_rows`). attacker, seeds: of the answer above. own: what several attackers say, None where one was run."""
+    (`measured_rows`). attacker: of the answer above. own: what several attackers say, None where one was run."""
     name, model, lines = attribute.name, rows["model"].iloc[0] if len(rows) else "", []
     if attribute.names_values:  # else captions name no value, alone or beside an object
         named = []
@@ -61,7 +59,7 @@ def overview(
             named += [say(f"answer.{metric}_rate", value=rate, attribute=name) for rate in rates]
         text = f"{'; '.join(named)}." if named else NOT_YET
         lines.append(Line(say("answer.ask_wrong", attribute=name), text, "Scores", "Table"))
-    direction = _direction(rows, attribute, attacker, seeds)
+    direction = _direction(rows, attribute, attacker)
     lines.append(Line(say("answer.ask_direction"), direction, "Scores", "Directions"))
     ran = list(dict.fromkeys(rows[rows["metric"] == "LIC_M"]["encoder"]))
     able = set(rows[learned(rows, {name: len(attribute.values)})]["encoder"])
@@ -83,9 +81,9 @@ def overview(
     return lines
 
 
-def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: int) -> str:
-    """DBAC both ways by the answer's attacker, else by what most seeds measured; with attacker and seeds, if those are
-    not the answer's."""
+def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
+    """DBAC both ways by the answer's attacker, else by what most seeds measured; with its own setting, since DBAC is
+    mostly measured with other seeds than LIC."""
     both = directions(rows, "DBAC")
     both = by_attacker if len(by_attacker := both[both["encoder"] == attacker]) else both
     if both.empty:
@@ -97,13 +95,10 @@ def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str, seeds: i
     constant = beside(rows, row["model"], attribute.name, row["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
     alone = say("answer.direction_alone", value=sentence.number(constant["value"])) if constant else ""
     masked = "answer.direction_masked" if attribute.masked_words else "answer.direction_as_written"
-    by = ""
-    if (row["encoder"], row["seeds"]) != (attacker, seeds):
-        by = say("answer.direction_by", attacker=row["encoder"], seeds=counted(int(row["seeds"]), "seed"))
     reasons = {way.replace("->", "→"): reason for way, (_, reason) in stated(row, rows, "DBAC").items() if reason}
     return say(
         "answer.direction",
-        by=by,
+        setting=sentence.setting(row),
         masked=say(masked, attribute=attribute.name),
         first=sentence.measure("DBAC", A_TO_T),
         first_value=shown[A_TO_T],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import unknown_name
 from capbias_core.views.results import Comparison, comparisons, first_attribute
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attributes_in

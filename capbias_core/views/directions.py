@@ -271,14 +271,14 @@ def directions_answer(frame: pd.DataFrame, rows: pd.DataFrame, name: str, attrib
     first = max(WAYS, key=lambda way: len(frame) - counts[way][0])
     more, less = counts[first][1], counts[first][-1]
     side, number, rest = ("more", more, less) if more else ("less", less, 0)
-    verb = "reveals" if number == 1 else "reveal"
+    verb, measured_with = "reveals" if number == 1 else "reveal", way_text(frame.iloc[0][list(WAY)])
     headline = (
         f"{number} of {counted(len(frame), 'captioner')} {verb} {side} {what[first]} than people do "
-        f"({measure(name, first)}){f', {rest} less' if rest else ''}."
+        f"({measure(name, first)}; {measured_with}){f', {rest} less' if rest else ''}."
     )
     if not more and not less:
         reason, _ = (reasons[A_TO_T] + reasons[T_TO_A]).most_common(1)[0]
-        headline = f"{name}: no conclusion, {reason}."
+        headline = f"{name} ({measured_with}): no conclusion, {reason}."
     lines = []
     for way in WAYS:
         parts = [f"{counts[way][sign]} {word}" for sign, word in ((1, "more"), (-1, "less")) if counts[way][sign]]

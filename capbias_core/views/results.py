@@ -104,7 +104,7 @@ def ranked(
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = remember(f"pairs of captioners {metric} {direction} {named}", compute)
+    data = remember(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
     return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
 
 

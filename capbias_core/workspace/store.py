@@ -720,18 +720,16 @@ class Workspace:
         rows = {row["run_id"]: row for row in self._all(f"SELECT * FROM runs WHERE run_id IN ({marks})", *run_ids)}
         return {run_id: self._run_row(rows[run_id]) for run_id in run_ids if run_id in rows}
 
-    def past_durations(
-        self, measure: str, attacker: str, card: str, most: int, before: float | None = None
-    ) -> list[tuple[RunSpec, float]]:
+    def past_durations(self, measure: str, attacker: str, card: str, most: int) -> list[tuple[RunSpec, float]]:
         """Specs of the newest finished runs of a measure by an attacker on a card ('' for a CPU), and the seconds that
-        each took. before: only runs that finished before this time (seconds since 1970)."""
+        each took."""
         query = (
             "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND finished >= started AND"
             " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"
             " AND coalesce((SELECT message FROM log WHERE log.run_id = runs.run_id AND message GLOB ?), ?) = ?"
-            " AND finished < coalesce(?, finished + 1) ORDER BY finished DESC LIMIT ?"
+            " ORDER BY finished DESC LIMIT ?"
         )
-        given = measure, attacker, f"{ON_CARD}*", ON_CARD, ON_CARD + card, before, most
+        given = measure, attacker, f"{ON_CARD}*", ON_CARD, ON_CARD + card, most
         with self._unchanged():
             return [(_spec(row["spec"]), row["seconds"]) for row in self._all(query, *given)]
 

@@ -319,7 +319,7 @@ def _overview(bar: Bar, comparison: Comparison, table: Item, model: str, sensiti
     def work() -> list[answer_views.Line]:
         rows = measured_rows(bar.workspace, bar.collection, {name: table}, {name: human} if human else None)
         of_model = rows[(rows["model"] == model) & (rows["attribute"] == name)]
-        settings = comparison.attribute, comparison.attacker, sensitivity, comparison.seeds
+        settings = comparison.attribute, comparison.attacker, sensitivity
         where = slices_line(Scope(bar.workspace, bar.collection, comparison, (model,)))
         where_line = answer_views.Line("Where does it amplify?", where, "Scores", "Where")
         return [where_line, *answer_views.overview(of_model, *settings)]

@@ -175,8 +175,7 @@ def progress(engine: Engine, collection: str | None = None) -> None:
     active = active_runs(engine.workspace, collection)
     view.results_arrive(bool(active))
     if active:
-        asked = min(run.created for run in active)
-        _poll(engine, collection, expected(engine.workspace, [run.spec for run in active], before=asked))
+        _poll(engine, collection, expected(engine.workspace, [run.spec for run in active]))
 
 
 @st.fragment(run_every=POLL_SECONDS)

@@ -12,7 +12,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
 from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics.dbac import dbac, inverse_cross_entropy, pair_weight, side_weight
-from capbias_core.prepare.tasks import mask_verbs, named_verbs, named_words, task_words, verbs_in
+from capbias_core.prepare.tasks import mask_verbs, named_verbs, named_words, object_names, task_words, verbs_in
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
@@ -222,6 +222,25 @@ def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
     run, rows = finished(tmp_path, human, model, values, "dbac", objects=objects)
     assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=3)
     assert "DBAC A->T left out" in " ".join(run.notes), "no object of the table is named"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("annotation", [True, False])
+def test_synonyms_of_cocos_names_change_no_number_of_t_to_a(annotation, tmp_path):
+    """Captions that write COCO's name for each synonym and plural are the same to an attacker that sees no object."""
+    forms = {name: [" ".join(form) for form in forms] for name, forms in object_names().items()}
+    rng, names = np.random.default_rng(6), np.array(["baseball bat", "couch", "knife", "suitcase", "tennis racket"])
+    values, objects = np.array(["Female", "Male"])[np.arange(400) % 2], names[rng.integers(5, size=400)]
+    side = [[str(rng.choice(forms[name])) for name in objects] for _ in range(2)]
+    written, renamed = (
+        [captions_of("{who} with {word}", values, words) for words in pair] for pair in (side, (objects, objects))
+    )
+    rows = [
+        finished(tmp_path / str(run), *pair, values, "dbac", objects=objects if annotation else None)[1]
+        for run, pair in enumerate((written, renamed))
+    ]
+    first, second = (table.xs("T->A", level="direction")[["value", "ci_low", "ci_high"]] for table in rows)
+    pd.testing.assert_frame_equal(first, second)
 
 
 @dataclass(frozen=True)

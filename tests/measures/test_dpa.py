@@ -179,6 +179,18 @@ def test_a_model_that_ties_objects_and_values_together(tmp_path):
 
 
 @pytest.mark.long
+def test_repeated_rows_change_no_dpa(tmp_path):
+    """Each caption of the model once and twice, and the human captions, two of each image, in another order."""
+    table, human, model = generated()
+    human = pd.concat([human.assign(caption_index=0), human.assign(caption_index=1, caption=model["caption"])])
+    turned = human.assign(caption_index=1 - human["caption_index"]).sort_values("caption_index")
+    twice = pd.concat([model.assign(caption_index=index) for index in (0, 1)])
+    cases = enumerate(((human, model), (turned, twice)))
+    first, second = (measured(tmp_path / str(n), table, *case, seeds=2)[0].loc["DPA"]["value"] for n, case in cases)
+    assert first.to_dict() == second.to_dict()
+
+
+@pytest.mark.long
 def test_a_model_that_never_names_a_value_still_gets_a_to_t(tmp_path):
     table, human, model = generated()
     model = model.assign(caption=model["caption"].str.replace("woman|man", "person", regex=True))
