@@ -13,9 +13,7 @@ These names are imported when they are first used, so that `import capbias_core`
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,12 +40,3 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-# Measures, attackers and formats of installed packages, which their modules register, here and in each worker process.
-for _entry in entry_points(group="capbias"):
-    try:
-        _entry.load()
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        warnings.warn(f"capbias does without {_entry.value}, which cannot be loaded ({why}).", stacklevel=2)

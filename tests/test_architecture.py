@@ -25,6 +25,7 @@ ROWS = (
         "kinds",
         "attributes",
         "databases",
+        "entry_points",
         "processes",
         "resources",
         "spreadsheets",

@@ -50,7 +50,9 @@ COMMANDS = {
 def folder(tmp_path_factory) -> Path:
     """Captions and labels among files that are named like modules, and say when they run."""
     folder = write_files(tmp_path_factory.mktemp("here"), 100)
-    for name in NAMES:
+    (folder / "own-1.dist-info").mkdir()  # as of an installed package that adds to capbias
+    (folder / "own-1.dist-info" / "entry_points.txt").write_text("[capbias]\nown = own\n")
+    for name in (*NAMES, "own"):
         (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'a').write('{name} ')\n")
     return folder
 

@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 import capbias_core.load as package
+from capbias_core.entry_points import load_entry_points
 from capbias_core.errors import CapbiasError, taken_twice
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.account import (
@@ -78,6 +79,7 @@ def add(reader: Reader) -> None:
 def readers() -> dict[str, Reader]:
     """The readers by name, in the order in which they are asked, from each module of this package with `READERS`, and
     those that were added."""
+    load_entry_points()
     modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
     known = [reader for name in modules for reader in getattr(import_module(f"{__package__}.{name}"), "READERS", ())]
     known += _ADDED

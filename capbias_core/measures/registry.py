@@ -14,6 +14,7 @@ import capbias_core.measures as package
 from capbias_core.aggregate import Metric
 from capbias_core.aggregate.metric import BETTER, WORDS
 from capbias_core.aggregate.variants import INPUTS, variants
+from capbias_core.entry_points import load_entry_points
 from capbias_core.errors import CapbiasError, taken_twice, unknown_name
 from capbias_core.measures.base import Group, Measure
 from capbias_core.measures.protocols import PROTOCOLS, protocol_in, protocol_of
@@ -206,3 +207,6 @@ def check_choices(given: Mapping[str, Any]) -> None:
 def needs_references(name: str) -> bool:
     """Whether a metric needs the human captions of the same images."""
     return measure_of(name).compares or metric(name).needs.references == "required"
+
+
+load_entry_points()  # at the end: what they register is added above
