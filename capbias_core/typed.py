@@ -32,9 +32,9 @@ PLURALS = {str: "texts", bool: "true or false", int: "whole numbers", float: "nu
 def _whole(value: Any) -> Any:
     if not isinstance(value, Integral) or isinstance(value, bool):
         return value
-    if abs(value) > LARGEST:
+    if abs(number := int(value)) > LARGEST:
         raise ValueError("too large")
-    return int(value)
+    return number
 
 
 def _number(value: Any) -> Any:
@@ -103,7 +103,8 @@ def accepted(hint: Any) -> Any:
     if kind is tuple:
         return Annotated[tuple[tuple(part if part is ... else accepted(part) for part in parts)], Strict(False)]
     if kind is dict:
-        return Annotated[dict[tuple(accepted(part) for part in parts)], Strict(False)]
+        key, value = map(accepted, parts)
+        return Annotated[dict[key, value], Strict(False)]
     if hint is tuple or hint is dict:
         return Annotated[hint, Strict(False)]
     return hint

@@ -99,13 +99,15 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """The captions of labelled images that have references, each against the references of its image."""
     tokenizer = options.tokenizer or PTB
     human = data.human
+    assert human is not None
     frame = of_images(data.frame, human["image_id"])
     counts = Counts.of_captions(frame["image_id"], data.codes, scored(frame, human, tokenizer, progress))
     each, images = of_images(human, counts.images).groupby("image_id").size(), f"{len(counts.images):,}"
     method = f"{images} images with {each.min()} to {each.max()} references; {TOKENIZERS[tokenizer]}"
     notes = [
-        f"Caption quality is measured on the {images} labelled images with references ({sizes(counts, data.attribute)}). "
-        "Papers score other images, and CIDEr depends on which, so their values differ."
+        f"Caption quality is measured on the {images} labelled images with references "
+        f"({sizes(counts, data.attribute)}). Papers score other images, and CIDEr depends on which, so their values "
+        "differ."
     ]
     if tokenizer != PTB:
         notes.append(f"Caption quality with {TOKENIZERS[tokenizer]}: values move by some tenths.")

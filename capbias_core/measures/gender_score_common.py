@@ -446,8 +446,8 @@ def evidence(
 def note(texts_of_set: Gendered) -> str:
     """What was left out, for the reader."""
     unsure = (
-        f" Of the objects that a detector found, {texts_of_set.unsure:,} do not count: only the {MOST_OBJECTS} surest of an "
-        f"image do, with a confidence of {LEAST_CONFIDENCE} or more."
+        f" Of the objects that a detector found, {texts_of_set.unsure:,} do not count: only the {MOST_OBJECTS} surest "
+        f"of an image do, with a confidence of {LEAST_CONFIDENCE} or more."
     )
     return (
         f"{len(texts_of_set.captions):,} captions name one value and have an object ({texts_of_set.source}); "

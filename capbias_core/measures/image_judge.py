@@ -213,10 +213,10 @@ def judged(
     splits, k = _splits(data, options, inputs.images, trained), len(data.attribute.values)
     fits = len(splits) * (len(inputs.model) + len(inputs.human))
 
-    def progress(share: float, text: str) -> None:
+    def judging(share: float, text: str) -> None:
         progress(LOOK + JUDGE * share, text)
 
-    trainer = AttackerTrainer(judge, k, inputs.y, inputs.images, progress, fits, sees_images=True)
+    trainer = AttackerTrainer(judge, k, inputs.y, inputs.images, judging, fits, sees_images=True)
     sides = ((MODEL, inputs.model, "the model's captions"), (HUMAN, inputs.human, "the human captions"))
     parts = [trainer.held_out(lists, splits, what).counts(side) for side, lists, what in sides if lists]
     train, test = len(splits[0].train), len(splits[0].test)
@@ -225,8 +225,8 @@ def judged(
     if shown == UNMASKED:
         differs = ["photographs unmasked (paper: the person masked)"]
         notes.append(
-            f"The photographs are not masked: they show the person, so the judge sees {data.attribute.name} itself. The "
-            "paper masks them. Mask photographs first, and name the masked ones."
+            f"The photographs are not masked: they show the person, so the judge sees {data.attribute.name} itself. "
+            "The paper masks them. Mask photographs first, and name the masked ones."
         )
     if trained:
         notes.append(

@@ -207,8 +207,8 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     ]
     if data.coverage == WITH_REFERENCES:
         notes.append(
-            f"Only {len(images):,} of the {len(data.labels):,} labelled images have both captions and references: LIC_D "
-            f"and LIC are measured on {train + test:,} balanced images, {test:,} held out per seed."
+            f"Only {len(images):,} of the {len(data.labels):,} labelled images have both captions and references: "
+            f"LIC_D and LIC are measured on {train + test:,} balanced images, {test:,} held out per seed."
         )
     if option := options.alignment:
         notes.append(

@@ -254,6 +254,7 @@ def refused(data: Data, options: Any, progress: Progress) -> Outcome:
 def reference_words(data: Data, options: Any, progress: Progress) -> Outcome:
     """Lemmas of each caption against nouns and verbs of the human captions of its image."""
     human = data.human
+    assert human is not None
     frame = of_images(data.frame, human["image_id"])
     human = of_images(human, frame["image_id"])
     tokens, image_ids = (data.tokens(frame), data.human_tokens(human)), (frame["image_id"], human["image_id"])
@@ -262,7 +263,8 @@ def reference_words(data: Data, options: Any, progress: Progress) -> Outcome:
     images = f"{len(counts.images):,}"
     method = f"{images} images with references; parts of speech of single words (HanTa)"
     notes = [
-        f"Nouns and verbs are counted on the {images} labelled images with references ({sizes(counts, data.attribute)})."
+        f"Nouns and verbs are counted on the {images} labelled images with references "
+        f"({sizes(counts, data.attribute)})."
     ]
     return Outcome(counts, {"method": method}, notes)
 
@@ -309,7 +311,8 @@ def objects_named(data: Data, options: Any, progress: Progress) -> Outcome:
     counts = Counts.of_captions(frame["image_id"], data.codes, columns)
     method = f"{len(counts.images):,} images with known objects; COCO's objects without person"
     notes = [
-        f"Objects are counted on {len(counts.images):,} labelled images with known objects ({sizes(counts, data.attribute)})."
+        f"Objects are counted on {len(counts.images):,} labelled images with known objects "
+        f"({sizes(counts, data.attribute)})."
     ]
     if unknown:
         notes.append(f"Objects that COCO does not have were left out: {', '.join(unknown)}.")

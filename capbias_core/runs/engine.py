@@ -491,7 +491,7 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
             return 0
 
     photographs = {item.hash: item.images for item in workspace.items(PHOTOGRAPHS)}
-    return _expected(specs, captions_of, photographs, lambda *key: workspace.past_durations(*key, PAST_RUNS))
+    return _expected(specs, captions_of, photographs, lambda *key: workspace.past_durations(*key[:3], PAST_RUNS))
 
 
 def expected_in_hand(data: Data, specs: Iterable[RunSpec]) -> Expected:

@@ -231,7 +231,8 @@ def resolve(
     progress: Progress = silent,
     own_attributes: Path | None = None,
 ) -> Question:
-    """The question with names of stored items: its files are stored, its names are looked up. Raises as `read_files`."""
+    """The question with names of stored items: its files are stored, its names are looked up. Raises as
+    `read_files`."""
     if not question.files:
         return _by_name(workspace, question, tell, own_attributes)
     files, collection = read_files(question, tell, own_attributes), question.collection

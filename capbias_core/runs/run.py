@@ -63,7 +63,7 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
         refuse(content_of(workspace, spec), spec.model, spec.options.get("shuffled", False))
     outcome = compute(data, spec, progress)
     if made := outcome.item:
-        options = MEASURES[spec.measure].options.read(spec.options)
+        options: Any = MEASURES[spec.measure].options.read(spec.options)
         kind, name, collection, details = MEASURES[spec.measure].makes, options.name, options.collection, made.details
         item = workspace.keep(
             kind, name, made.frame, collection, made.source, details | {RUN: spec.run_id}, made.digest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,7 +89,7 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
 
 
 def ranked(
-    remember: Callable[[str, Callable[[], dict]], dict],
+    remember: Callable[[str, Callable[[], dict]], Any],
     words_of: Callable[[RunRow], float],
     runs: Sequence[RunRow],
     metric: str,
