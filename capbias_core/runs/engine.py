@@ -490,8 +490,11 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
         except CapbiasError:  # one of its inputs was deleted
             return 0
 
+    def past_durations(measure: str, attacker: str, card: str) -> list[tuple[RunSpec, float]]:
+        return workspace.past_durations(measure, attacker, card, PAST_RUNS)
+
     photographs = {item.hash: item.images for item in workspace.items(PHOTOGRAPHS)}
-    return _expected(specs, captions_of, photographs, lambda *key: workspace.past_durations(*key[:3], PAST_RUNS))
+    return _expected(specs, captions_of, photographs, past_durations)
 
 
 def expected_in_hand(data: Data, specs: Iterable[RunSpec]) -> Expected:

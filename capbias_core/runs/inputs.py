@@ -165,6 +165,7 @@ def read(
         rule = derivable(question.attribute, own_attributes)
         assert references is not None and rule is not None
         derived = derive_from(references.frame, rule)
+        assert files.references
         tell(derived.line(files.references.file.title))
         check_derived(derived, references.name)
         attribute, table = as_derived(rule), derived.frame
@@ -499,7 +500,8 @@ def looked_at(
     tell: Tell,
     progress: Progress = silent,
 ) -> Detections:
-    """The boxes of photographs. sources: a workspace, or sources of data. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
+    """The boxes of photographs. sources: a workspace, or sources of data. option: what `weights_option` gave. Raises
+    CapbiasError if none can be read."""
     boxes = boxes_of(sources.folder, files, resolve_model(sources, option), confidence, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")

@@ -70,7 +70,8 @@ def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedV
 
 
 def look_up(path: Path, words: set[str], dimension: int | None = None) -> OfferedVectors:
-    """The vectors of words in a file. dimension: None to read it from the file. Raises CapbiasError for a wrong file."""
+    """The vectors of words in a file. dimension: None to read it from the file. Raises CapbiasError for a wrong
+    file."""
     path = typed_path(path).resolve()
     digest, vectors = file_digest(path)[:16], read_vectors(path, words, dimension)
     rows = dict(zip(vectors.words, vectors.matrix.astype("<f4"), strict=True))

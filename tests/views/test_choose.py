@@ -15,7 +15,7 @@ from tests.collections_ import keep
 
 IMAGES = range(60)
 LABELS = [{"image_id": image, "gender": ("Female", "Male")[image % 2]} for image in IMAGES]
-CAPTIONS = [{"image_id": image, "caption": f"a {'cake tie dog'.split()[image % 3]} in a room"} for image in IMAGES]
+CAPTIONS = [{"image_id": image, "caption": f"a {('cake', 'tie', 'dog')[image % 3]} in a room"} for image in IMAGES]
 ASKED = Question("c", ("a", "b"), "labels", "gender", ("LIC_M", "unnamed"), seeds=2)
 
 
