@@ -1,4 +1,4 @@
-"""A file read as whatever it holds: what pages, commands, the API, plans and bundles read tables with.
+"""A file read as whatever it holds: what pages, commands, the API and bundles read tables with.
 
 A path goes to the reader of its format (`parse`), then to plain columns (`refined`), then to a table of a kind
 (`readings`). Nothing in a file is ever run.
@@ -63,11 +63,24 @@ BOX_COLUMNS = {"area", "iscrowd", *OF_BOXES.split(), *" ".join(BOX_NAMES.values(
 # a file to columns
 
 
+_ADDED: list[Reader] = []
+
+
+def add(reader: Reader) -> None:
+    """Make a format known. Raises CapbiasError if its name is taken."""
+    if reader.name in readers():
+        raise taken_twice("reader", reader.name, ["load/"])
+    _ADDED.append(reader)
+    readers.cache_clear()
+
+
 @cache
 def readers() -> dict[str, Reader]:
-    """The readers by name, in the order in which they are asked, from each module of this package with `READERS`."""
+    """The readers by name, in the order in which they are asked, from each module of this package with `READERS`, and
+    those that were added."""
     modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
     known = [reader for name in modules for reader in getattr(import_module(f"{__package__}.{name}"), "READERS", ())]
+    known += _ADDED
     if twice := [name for name, count in Counter(reader.name for reader in known).items() if count > 1]:
         raise taken_twice("reader", twice[0], ["load/"])
     return {reader.name: reader for reader in sorted(known, key=lambda reader: (reader.order, reader.name))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,9 @@ from scipy.sparse import csr_array, hstack, triu
 
 from capbias_core.aggregate import DIFFERENCE, MISTAKES, NOTHING_MORE, Counts, Metric, Needs, by_name, zero
 from capbias_core.attributes import need_words
+from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
+from capbias_core.measures.base import Group, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST,
     OF_CAPTIONS,
@@ -38,7 +40,7 @@ from capbias_core.metrics.cooccurrence import (
 from capbias_core.metrics.share import share
 from capbias_core.prepare.split import FOLDS, child_seed, random_order
 from capbias_core.prepare.tasks import content_words, object_names
-from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
+from capbias_core.types import A_TO_T, T_TO_A, Progress, left_out_lines
 
 HALVINGS = 10  # of the images, for signs of other images
 OTHER_SIGNS = f"signs of other images, {HALVINGS} random halvings"
@@ -144,20 +146,20 @@ MULTI = (
 )
 
 
-def count(job: Job) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """Counts of both sides on the images that both have."""
-    sides = both_sides(job)[::-1]
-    counts, notes, lacking = counts_of_sides(sides, job.objects())
+    sides = both_sides(data)[::-1]
+    counts, notes, lacking = counts_of_sides(sides, data.objects)
     of_words, of_objects = least_captions(sides[0]), least_object_captions(sides[0])
     objects = [f"objects in {of_objects} human captions or more (paper: no minimum)"]
     words = [f"words with each value in {of_words} human captions or more (paper: {LEAST})"]
     least = {"BA": words if of_words != LEAST else [], "DBA_G": objects, "DBA_O": objects}
-    further = {}
+    own_columns = {}
     for name in (name for name in SIGNS if f"{name} model" in counts.columns):
         known = {"n": int(counts.columns[f"{name} model"][:, 0].sum()), "differs": least[name]}
         for metric, how in ((name, f"see {name}_crossfit"), (f"{name}_crossfit", OTHER_SIGNS)):
-            further[metric] = known | {"method": f"captions of the images that both sides have; {how}"}
-    return Outcome(counts, notes=notes, lacking=lacking, further=further)
+            own_columns[metric] = known | {"method": f"captions of the images that both sides have; {how}"}
+    return Outcome(counts, notes=notes, lacking=lacking, own_columns=own_columns)
 
 
 def counts_of_sides(
@@ -308,9 +310,9 @@ def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
     return kept, least
 
 
-def count_multi(job: Job) -> Outcome:
+def count_multi(data: Data, options: Any, progress: Progress) -> Outcome:
     """Objects and pairs of objects beside values, in each direction that the inputs allow."""
-    sides = both_sides(job)[::-1]
+    sides = both_sides(data)[::-1]
 
     def named() -> tuple[list[csr_array], str]:
         """Labelled values, and objects that captions name."""
@@ -319,8 +321,8 @@ def count_multi(job: Job) -> Outcome:
 
     def annotated_on_images() -> tuple[list[csr_array], str]:
         """Objects on images, and values that captions name."""
-        need_words(job.attribute)
-        if (objects := job.objects()) is None:
+        need_words(data.attribute)
+        if (objects := data.objects) is None:
             raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
         _, on_image = objects_of(sides[0].images, objects)
         combined, note = combinations([on_image[side.image] for side in sides], sides[0])
@@ -337,7 +339,7 @@ def count_multi(job: Job) -> Outcome:
     }
     method = "objects and pairs of objects; captions of the images that both sides have"
     sizes = {direction: {"n": int(one.columns["model"][:, 0].sum())} for direction, one in counts.items()}
-    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
+    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], own_columns=sizes)
 
 
 def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:

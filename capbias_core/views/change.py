@@ -5,7 +5,6 @@ A metric is paired over the images of both (aggregate/change.py). Runs are alike
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
@@ -42,7 +41,7 @@ from capbias_core.views.tables import BEHIND
 from capbias_core.views.view import Scope, Shown, fitting
 from capbias_core.views.word_comparison import function_words
 from capbias_core.workspace.labels import attribute_of, attributes_in, labels_of, reads
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import RunSpec, Setting
 from capbias_core.workspace.store import RunRow, Workspace
 
 # Beside LIC, what is tested unless metrics are chosen: what a change of bias may cost.
@@ -95,12 +94,6 @@ def pair_scope(
 # runs
 
 
-def _key(spec: RunSpec) -> str:
-    """What runs that may be compared have in common."""
-    coverage = "" if spec.references else spec.coverage
-    return json.dumps([spec.labels, coverage, spec.references, spec.objects, spec.options], sort_keys=True)
-
-
 def _settings(run: RunRow) -> str:
     return f"{run.spec.attacker}, {counted(_seeds(run), 'seed')}" if run.spec.attacker else ""
 
@@ -128,7 +121,7 @@ class Runs:
     def alike(self, name: str) -> list[tuple[RunRow, RunRow]]:
         """All pairs of runs of a measure that differ in the captions alone."""
         by_model = self.by_measure.get(name, {})
-        first, second = ({_key(run.spec): run for run in reversed(by_model.get(of, []))} for of in self.names)
+        first, second = ({Setting.of(run.spec).key: run for run in reversed(by_model.get(of, []))} for of in self.names)
         return [(first[key], second[key]) for key in first if key in second]
 
     def pair(self, name: str) -> tuple[RunRow, RunRow] | None:
@@ -238,7 +231,7 @@ def _changes(workspace: Workspace, pair: tuple[RunRow, RunRow], values: int) -> 
     """The change of each metric of a measure, by metric and direction; computed once, then kept in the workspace."""
 
     def compute() -> list:
-        before, after = (estimates(workspace, run) for run in pair)
+        before, after = (estimates(run) for run in pair)
         both = [key for key in before if key in after and METRICS[key[0]].side != "human"]
         changes = []
         for key in both:

@@ -78,10 +78,9 @@ images are marked and not ranked.""",
   capbias view slices --collection coco
   capbias view slices --collection coco --objects dog skateboard \\
     --words "kitchen|cooking" --column skin
-  capbias view slices --collection coco --search "cell phone" --save phones
+  capbias view slices --collection coco --search "cell phone"
 
-Without a choice: the ten objects that most images have, else the ten content words of most human captions; and the
-saved slices.""",
+Without a choice: the ten objects that most images have, else the ten content words of most human captions.""",
     ),
     "change": View(
         "Before and after: did bias fall from one captioner to another, and what did it cost?",

@@ -149,7 +149,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
         side,
         "Metrics",
         groups,
-        default=[name for name in protocol_metrics(protocol, registry.DEFAULT_GROUPS) if name in groups],
+        default=[name for name in protocol_metrics(protocol, registry.default_groups()) if name in groups],
         format_func=lambda name: registry.GROUPS[name].title,
         key=f"metrics{suffix}",
         missing="the metric",
@@ -306,7 +306,7 @@ def _results(bar: Bar, request: Question, asked: set[str], protocol: str, to_run
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
         metric, letters = best.metric, cached.ranking(bar.folder, ids, best.metric).letters
         if text := once(
-            "headline", lambda: sentence.headline(workspace, bar.collection, rows[rows["run_id"].isin(ids)])
+            "headline", lambda: sentence.stored_headline(workspace, bar.collection, rows[rows["run_id"].isin(ids)])
         ):
             answer_box(bar, text)
         sensitivity = once("sensitivity", lambda: sensitivity_alike(workspace, comparisons_here, best))
@@ -480,7 +480,7 @@ def _downloads(bar: Bar, request: Question, rows: pd.DataFrame) -> None:
     container.download_button("Report", report, f"{name}.html", "text/html", key="report", on_click="ignore")
     with container.popover("Bundle"):
         note(
-            "A zip with a report, the rows, the plan and versions. `capbias reproduce` recomputes the numbers "
+            "A zip with a report, the rows and versions. `capbias reproduce` recomputes the numbers "
             "from it on another machine."
         )
         data = view.checkbox(
