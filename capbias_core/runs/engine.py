@@ -13,7 +13,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -460,19 +460,18 @@ class Expected:
         return done, self.seconds * (1 - done) * (1 + trust * (slower - 1))
 
 
-def captions_read(data: Data, spec: RunSpec) -> int:
-    """How many captions of labelled images a run reads, human ones included, after balancing if its measure
-    balances."""
-    data = data.of(spec.captions, bool(spec.references), False, "")
-    every = [*data.captions.values(), *([data.references] if data.references else [])]
-    labels = data.labels
-    for captions in every:
-        labels = labels[labels.index.isin(captions.images)]
-    number = sum(int(captions.frame["image_id"].isin(labels.index).sum()) for captions in every)
-    if not MEASURES[spec.measure].balanced or labels.empty:
-        return number
+def captions_read(data: Data, measure: str) -> int:
+    """How many captions of labelled images a run on this data reads, human ones included, after balancing if its
+    measure balances."""
+    labels, sets = data.labels, [captions.frame["image_id"] for captions in data.captions.values()]
+    sets += [data.references.frame["image_id"]] if data.references else []
+    for images in sets:
+        labels = labels[labels.index.isin(images)]
+    captions = sum(int(images.isin(labels.index).sum()) for images in sets)
+    if not MEASURES[measure].balanced or labels.empty:
+        return captions
     values = labels.value_counts()
-    return round(number * len(values) * values.min() / len(labels))
+    return round(captions * len(values) * values.min() / len(labels))
 
 
 def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
@@ -481,41 +480,49 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
     Seconds per caption and seed are the median of the last runs by the same measure and attacker on the same card, else
     on a CPU, else those of the tables of measures and attackers.
     """
+    photographs = {item.hash: item.images for item in workspace.items(PHOTOGRAPHS)}
 
-    def captions_of(spec: RunSpec) -> int:
+    def captions(spec: RunSpec) -> int:
         read = [spec.captions, spec.references, spec.labels, spec.attribute, spec.shared_with, spec.measure]
         key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
         try:
-            return workspace.derived(f"captions read {key}", lambda: captions_read(data_of(workspace, spec), spec))
+            return workspace.derived(
+                f"captions read {key}", lambda: captions_read(data_of(workspace, spec), spec.measure)
+            )
         except CapbiasError:  # one of its inputs was deleted
             return 0
 
-    def past_durations(measure: str, attacker: str, card: str) -> list[tuple[RunSpec, float]]:
-        return workspace.past_durations(measure, attacker, card, PAST_RUNS)
-
-    photographs = {item.hash: item.images for item in workspace.items(PHOTOGRAPHS)}
-    return _expected(specs, captions_of, photographs, past_durations)
+    return _expected(
+        specs, captions, lambda item: photographs.get(item, 0), lambda *key: workspace.past_durations(*key, PAST_RUNS)
+    )
 
 
 def expected_in_hand(data: Data, specs: Iterable[RunSpec]) -> Expected:
     """How long runs on data in hand take."""
-    return _expected(specs, lambda spec: captions_read(data, spec), {}, lambda *key: [])
+
+    def captions(spec: RunSpec) -> int:
+        return captions_read(data.of(spec.captions, bool(spec.references), False, spec.coverage), spec.measure)
+
+    return _expected(specs, captions, lambda item: 0, lambda *key: [])
 
 
 def _expected(
     specs: Iterable[RunSpec],
-    captions_of: Callable[[RunSpec], int],
-    photographs: Mapping[str, int],
+    captions_read: Callable[[RunSpec], int],
+    photographs_of: Callable[[str], int],
     past_durations: Callable[[str, str, str], list[tuple[RunSpec, float]]],
 ) -> Expected:
-    """captions_of: a run to how many it reads. photographs: how many a key stands for. past_durations: of a measure,
-    attacker and card."""
+    """captions_read: by a run. photographs_of: how many an item has. past_durations: of a measure, attacker and
+    card."""
 
     def size(spec: RunSpec) -> int:
         """How many captions or photographs a run reads, times its seeds."""
-        texts = captions_of(spec) if spec.labels or spec.captions else 0
-        pictures = photographs.get((spec.options.get("photographs") or {}).get("item", ""))
-        limits = (texts, pictures, spec.options.get("max_images"))
+        photographs = photographs_of((spec.options.get("photographs") or {}).get("item", ""))
+        limits = (
+            captions_read(spec) if spec.labels or spec.captions else 0,
+            photographs,
+            spec.options.get("max_images"),
+        )
         return min((limit for limit in limits if limit), default=TABLE_CAPTIONS) * len(spec.seeds)
 
     rates: dict[tuple[str, str, str], float] = {}
