@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 
 PRIVATE, USUAL = 0o600, 0o666
+MARK = "user.capbias"  # extended attribute of a file that a command wrote: the digest of its content
+CATALOGUE = "capbias.sqlite"
+FOLDERS = ("attributes", "data", "embeddings", "models", "pictures", "unfinished", "uploads", "weights")
 SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
@@ -43,6 +47,11 @@ def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
         reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         raise CapbiasError(f"{shown!r} is no path that this system takes ({reason}).", "Check its spelling.") from None
     return path
+
+
+def workspace_parts(folder: Path) -> list[Path]:
+    """The files and folders of a workspace that this program reads and writes; a folder may hold others too."""
+    return [*folder.glob(f"{CATALOGUE}*"), *folder.glob("cache.sqlite*"), *(folder / name for name in FOLDERS)]
 
 
 def private_folder(path: Path) -> Path:
@@ -79,3 +88,18 @@ def write_whole(path: Path, data: bytes, mode: int = PRIVATE) -> None:
     """Write a file at once, as `whole_file` does. Raises OSError."""
     with whole_file(path, mode) as temporary:
         temporary.write_bytes(data)
+
+
+def write_output_file(path: Path, data: bytes) -> None:
+    """Write a file that a person asked for, and mark it as written here. Raises OSError."""
+    write_whole(path, data, USUAL)
+    with suppress(OSError, AttributeError):  # some file systems have no extended attributes
+        os.setxattr(path, MARK, hashlib.sha256(data).digest())
+
+
+def written_here(path: Path) -> bool:
+    """Whether a command wrote this file, and nothing has changed it since."""
+    try:
+        return os.getxattr(path, MARK) == hashlib.sha256(path.read_bytes()).digest()
+    except (OSError, AttributeError):
+        return False

@@ -20,7 +20,17 @@ from typing import Any
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from capbias_core import __version__
-from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, UNEXPECTED, Terminated, error_text, say
+from capbias_core.cli.terminal import (
+    BAD_INPUT,
+    DONE,
+    STOPPED,
+    TERMINATED,
+    UNEXPECTED,
+    WORDS,
+    Terminated,
+    error_text,
+    say,
+)
 from capbias_core.errors import CapbiasError, nearest
 from capbias_core.processes import current_folder
 
@@ -87,6 +97,7 @@ def _app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    WORDS.set(given)
     try:
         current_folder()
         _check_command(given)

@@ -14,7 +14,17 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Column
 
 from capbias_core.api import failures
-from capbias_core.cli.inputs import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag, known_collection, opened
+from capbias_core.cli.inputs import (
+    ANSWER,
+    INPUTS,
+    ForceFlag,
+    OutputFlag,
+    WorkspaceFlag,
+    command,
+    flag,
+    known_collection,
+    opened,
+)
 from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import kind_name
@@ -160,10 +170,12 @@ def run(
     check: Annotated[bool, flag("read the plan, list the runs that it makes, and stop", group=ANSWER)] = False,
     workspace: WorkspaceFlag = None,
     output: OutputFlag = None,
+    force: ForceFlag = False,
 ) -> int:
     """Run a plan."""
-    path, file = checked_output(output), checked_path(plan_file)
+    file = checked_path(plan_file)
     read = read_plan(file)
+    path = checked_output(output, force, ["csv"], read.named_files(file.resolve().parent))
     store = opened(workspace, make=True)
     requests = keep_plan(store, read, file.resolve().parent, say)
     specs: dict[str, RunSpec] = {}

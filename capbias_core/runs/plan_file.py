@@ -72,6 +72,11 @@ class PlanFile:
     questions: tuple[Question, ...]
     attributes: Mapping[str, LabelColumn] = field(default_factory=dict)
 
+    def named_files(self, folder: Path) -> list[Path]:
+        """The files that it names, of a plan in this folder."""
+        names = [file.source for file in self.files] + [entry.file for entry in self.attributes.values() if entry.file]
+        return [(folder / name).resolve() for name in names]
+
 
 # a plan from a file
 
