@@ -23,6 +23,7 @@ from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
+from capbias_core.whole_files import HEX
 from capbias_core.workspace.catalogue import WorkspaceError, lives, this_process
 from capbias_core.workspace.people import acting
 from capbias_core.workspace.store import RunRow, Workspace
@@ -90,7 +91,7 @@ def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> No
         with suppress(WorkspaceError):  # which may be what failed
             workspace.log(run.run_id, traceback.format_exc().rstrip())
         fail(failure(error))
-    for folder in workspace.unfinished.glob("*"):
+    for folder in workspace.unfinished.glob(HEX * 16):
         with suppress(WorkspaceError):
             if (left := workspace.run(folder.name)) is None or left.status in ("finished", "failed"):
                 shutil.rmtree(folder, ignore_errors=True)

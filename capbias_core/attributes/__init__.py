@@ -12,7 +12,7 @@ from capbias_core.errors import CapbiasError, NotMeasurable, unknown_name
 from capbias_core.toml import read_toml, start_of
 from capbias_core.typed import typed
 from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, WITHIN, Attribute, Derivation
-from capbias_core.whole_files import typed_path
+from capbias_core.whole_files import check_contained, typed_path
 
 FOLDER = Path(__file__).parent
 KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
@@ -138,7 +138,9 @@ def _checked(data: dict, source: str) -> Attribute:
 
 
 def attribute_folder(workspace: Path) -> Path:
-    """The folder for users' attributes in the folder of a workspace; it need not exist."""
+    """The folder for users' attributes in the folder of a workspace; it need not exist. Raises CapbiasError
+    for a workspace that leads out of its folder."""
+    check_contained(workspace)
     return workspace / "attributes"
 
 

@@ -31,7 +31,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.kinds import kind_name
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
-from capbias_core.whole_files import private_folder, typed_path, write_whole
+from capbias_core.whole_files import CATALOGUE, HEX, check_contained, private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.spec import HASH, RunSpec
@@ -173,15 +173,16 @@ class Workspace:
     """A workspace folder. A missing folder becomes an empty workspace, unless `make` is False.
 
     If nothing can be written, it can still be read. Raises WorkspaceError if it cannot be used, and CapbiasError for a
-    catalogue of another version.
+    catalogue of another version, and for a folder that leads out of itself (`check_contained`).
     """
 
     def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
         self.folder = typed_path(folder) if folder is not None else default_folder()
-        self.database = self.folder / "capbias.sqlite"
+        self.database = self.folder / CATALOGUE
         self.unfinished = self.folder / "unfinished"  # a folder for each run that may go on where it stopped
         # run -> its last heartbeat on another host, and when that was first seen, in monotonic seconds
         self._heard: dict[str, tuple[float, float]] = {}
+        check_contained(self.folder)
         with self.translate_errors(opened=not make):
             if make and not self.database.exists():
                 private_folder(self.folder / "data")
@@ -258,7 +259,9 @@ class Workspace:
             # Files are written here, and removed in `_tidy`, within a transaction: content that one process deletes
             # while another stores it has its file in the end.
             with self._writing() as db:
-                for left in path.parent.glob("*.tmp"):  # by a process that was killed: nobody else writes now
+                for left in path.parent.glob(
+                    f".{HEX * 32}.tmp"
+                ):  # by a process that was killed: nobody else writes now
                     left.unlink(missing_ok=True)
                 if excerpt or not path.exists():
                     private_folder(path.parent)
@@ -467,7 +470,7 @@ class Workspace:
                 if (name := item.details.get("folder")) and name not in folders:
                     folder = Path(name)
                     ours = folder.name.startswith(UPLOADED) or (folder / MADE).is_file()
-                    if ours and folder.parent.resolve() == (self.folder / "pictures").resolve():
+                    if ours and folder.resolve().parent == (self.folder / "pictures").resolve():
                         shutil.rmtree(folder, ignore_errors=True)
 
     # runs

@@ -78,7 +78,9 @@ def workspace_folder() -> Path:
     # What the identity provider calls the person. It is shown, and no right depends on it.
     name = str(st.user.get("email") or st.user.get("name") or st.user["sub"])[:80]
     shared = home / SHARED
-    paths = sorted(path for path in shared.iterdir() if path.is_dir()) if shared.is_dir() else []
+    paths = (
+        sorted(path for path in shared.iterdir() if path.is_dir() and not path.is_symlink()) if shared.is_dir() else []
+    )
     folders = {name: home / PEOPLE / person()} | {f"{path.name} (shared)": path for path in paths}
     chosen = view.selectbox(
         st.sidebar, "Workspace", list(folders), key="workspace", missing="the workspace", on_change=_leave_collection
