@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, flag
 from capbias_core.cli.inputs import command as command_of
-from capbias_core.cli.terminal import STOPPED
 from capbias_core.errors import CapbiasError, need
-from capbias_core.processes import python
+from capbias_core.processes import STOPPED, python
 from capbias_core.resources import APP
 from capbias_core.toml import read_toml, start_of
 from capbias_core.whole_files import typed_path

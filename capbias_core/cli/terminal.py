@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 
     from capbias_core.types import Progress
 
-DONE, RUN_FAILED, BAD_INPUT, UNEXPECTED, STOPPED, TERMINATED = 0, 1, 2, 70, 130, 143
+DONE, RUN_FAILED, BAD_INPUT, UNEXPECTED = 0, 1, 2, 70
 WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())  # of the present command line
-
-
-class Terminated(KeyboardInterrupt):
-    """The process was asked to end (SIGTERM); it cleans up as after Ctrl-C."""
 
 
 def say(line: str) -> None:
