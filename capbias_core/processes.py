@@ -20,7 +20,17 @@ from capbias_core.errors import CapbiasError
 from capbias_core.resources import PACKAGE
 
 PROC = Path("/proc")
+STOPPED, TERMINATED = 130, 143  # exit codes after Ctrl-C and SIGTERM
 T = TypeVar("T")
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end (SIGTERM); it cleans up as after Ctrl-C."""
+
+
+def terminate(*_signal: object) -> None:
+    """A handler of SIGTERM."""
+    raise Terminated
 
 
 def python(*arguments: str, **environment: str) -> tuple[list[str], dict[str, str]]:

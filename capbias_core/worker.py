@@ -21,15 +21,16 @@ from contextlib import contextmanager, suppress
 
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.registry import MEASURES
+from capbias_core.processes import STOPPED, TERMINATED, Terminated, terminate
 from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
+from capbias_core.whole_files import HEX
 from capbias_core.workspace.catalogue import WorkspaceError, lives
 from capbias_core.workspace.store import RunRow, Workspace
 
 SECONDS_BETWEEN_NOTES = 0.25
 BEAT_SECONDS = 5.0
 IDLE_SECONDS = 300.0  # then a process ends; the engine starts another one for the next run
-STOPPED = 130  # the exit code after Ctrl-C, as of the command line
 STOP_SECONDS = 5.0  # that a run gets to stop when its process has to end
 
 
@@ -66,7 +67,7 @@ def execute(folder: str, run_id: str, stopping: threading.Event | None = None, h
         else:
             workspace.end_here(run_id, "cancelled", "cancelled", run.token)
         raise
-    for left in workspace.unfinished.glob("*"):
+    for left in workspace.unfinished.glob(HEX * 16):
         with suppress(WorkspaceError):
             if (other := workspace.run(left.name)) is None or other.status in ("finished", "failed"):
                 shutil.rmtree(left, ignore_errors=True)
@@ -128,7 +129,7 @@ def _reporter(workspace: Workspace, run: RunRow, stopping: threading.Event) -> P
 def main(arguments: list[str]) -> None:
     stopping = threading.Event()
     if len(arguments) == 1:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+        signal.signal(signal.SIGTERM, terminate)
         execute_all(arguments[0], lambda _: True, stopping, hand_back=True)
         return
     kind, parent = arguments
@@ -162,6 +163,6 @@ if __name__ == "__main__":
         main(sys.argv[1:])
     except CapbiasError as error:
         sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("Stopped. The run that it stopped is queued again.", file=sys.stderr)
-        sys.exit(STOPPED)
+        sys.exit(TERMINATED if isinstance(stop, Terminated) else STOPPED)

@@ -111,7 +111,7 @@ def test_the_temporary_folder_of_a_killed_process_is_removed_by_the_next_one(tmp
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["list", "import a.csv", "app"])
+@pytest.mark.parametrize("command", ["", "list", "import a.csv", "app"])
 def test_a_current_folder_that_was_deleted_is_one_sentence(tmp_path, command):
     folder = tmp_path / "gone"
     folder.mkdir()

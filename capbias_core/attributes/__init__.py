@@ -12,7 +12,7 @@ from pathlib import Path
 from capbias_core.errors import CapbiasError, NotMeasurable, unknown_name
 from capbias_core.typed import typed
 from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, WITHIN, Attribute, Derivation
-from capbias_core.whole_files import check_file, typed_path
+from capbias_core.whole_files import check_contained, check_file, typed_path
 
 FOLDER = Path(__file__).parent
 MOST_BYTES = 64 * 1024  # of a TOML file, which a stranger may have written
@@ -149,7 +149,9 @@ def _checked(data: dict, source: str) -> Attribute:
 
 
 def attribute_folder(workspace: Path) -> Path:
-    """The folder for users' attributes in the folder of a workspace; it need not exist."""
+    """The folder for users' attributes in the folder of a workspace; it need not exist. Raises CapbiasError
+    for a workspace that leads out of its folder."""
+    check_contained(workspace)
     return workspace / "attributes"
 
 

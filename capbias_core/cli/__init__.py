@@ -20,9 +20,9 @@ from typing import Any
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from capbias_core import __version__
-from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, UNEXPECTED, Terminated, error_text, say
+from capbias_core.cli.terminal import BAD_INPUT, DONE, UNEXPECTED, WORDS, error_text, say
 from capbias_core.errors import CapbiasError, nearest
-from capbias_core.processes import current_folder
+from capbias_core.processes import STOPPED, TERMINATED, Terminated, current_folder, terminate
 
 ABOUT = """Societal bias in image captions, from a terminal.
 
@@ -86,6 +86,7 @@ def _app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    WORDS.set(given)
     try:
         current_folder()
         _check_command(given)
@@ -104,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {see} --help.")
         return BAD_INPUT
     except CapbiasError as error:
-        say(f"error: {error_text(error, given[0])}")
+        say(f"error: {error_text(error, *given[:1])}")
         return BAD_INPUT
     except KeyboardInterrupt as stop:
         say("cancelled")
@@ -120,10 +121,7 @@ def command() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
-    def terminated(*_signal: object) -> None:
-        raise Terminated
-
-    signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGTERM, terminate)
     try:
         code = main()
     except Exception:  # Python would exit with 1, which a gate reads as "worse"

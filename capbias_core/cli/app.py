@@ -13,9 +13,8 @@ from urllib.parse import urlsplit
 
 from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, flag
 from capbias_core.cli.inputs import command as command_of
-from capbias_core.cli.terminal import STOPPED
 from capbias_core.errors import CapbiasError, need
-from capbias_core.processes import python
+from capbias_core.processes import STOPPED, python
 from capbias_core.resources import APP
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.store import shared_folder
@@ -25,8 +24,12 @@ LAST_PORT = 65_535
 HOSTS = "STREAMLIT_SERVER_ALLOWED_HOSTS"
 EVERYWHERE = ("0.0.0.0", "::", "")
 # Streamlit's own command ends with 1 if it is stopped with Ctrl-C.
+# It obeys a config.toml of the current folder, such as a stranger's that allows the origin of their site.
 SERVE = f"""
 import sys, click, streamlit.web.cli
+from streamlit import file_util
+project = file_util.get_project_streamlit_file_path
+file_util.get_project_streamlit_file_path = lambda *name: project(*name) if name != ("config.toml",) else {os.devnull!r}
 try:
     streamlit.web.cli.main(standalone_mode=False)
 except (click.Abort, KeyboardInterrupt):

@@ -12,6 +12,7 @@ from capbias_core.cli.inputs import (
     INPUTS,
     WHAT,
     CollectionFlag,
+    ForceFlag,
     WorkspaceFlag,
     command,
     flag,
@@ -32,6 +33,7 @@ from capbias_core.workspace.store import Workspace
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
 BUNDLE, REPORT = "bundle", "report"
+ENDINGS = {"csv": "csv", "latex": "tex", "json": "json", REPORT: "html", BUNDLE: "zip"}
 
 app = command(
     "export",
@@ -64,6 +66,7 @@ def export(
     format: Annotated[str, flag("what to write (default: csv)", "|".join((*FORMATS, REPORT, BUNDLE)), ANSWER)] = "csv",
     without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
     output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
+    force: ForceFlag = False,
 ) -> int:
     """Write the results of a collection's finished runs as CSV, LaTeX, JSON, a report or a bundle."""
     if format not in (known := (*FORMATS, REPORT, BUNDLE)):
@@ -72,7 +75,7 @@ def export(
         raise CapbiasError(
             f"--without-data fits --format bundle only, not {format}.", "Leave it out: rows hold no captions."
         )
-    wanted, path = expand_metrics(metric or METRICS), checked_output(output)
+    wanted, path = expand_metrics(metric or METRICS), checked_output(output, force, [ENDINGS[format]])
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     store = opened(workspace)

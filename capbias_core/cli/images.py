@@ -18,6 +18,7 @@ from capbias_core.cli.inputs import (
     HOW,
     INPUTS,
     Flags,
+    ForceFlag,
     WorkspaceFlag,
     choices_of,
     command,
@@ -94,6 +95,7 @@ class ImageFlags:
         str, flag("with --collection: name of the results (default: by what made them)", "NAME", ANSWER)
     ] = ""
     output: Annotated[str | None, flag("where to write the results (default: stdout)", "FILE", ANSWER)] = None
+    force: ForceFlag = False
 
 
 def named_files(paths: Iterable[str]) -> dict[str, Path]:
@@ -185,7 +187,7 @@ def detect(
     options = DetectOptions.read(given(choices, DetectOptions))
     if not options.weights:
         raise CapbiasError("images detect needs --weights.", "Name a detector: a file, or a name such as yolov8n.")
-    output = checked_output(flags.output)
+    output = checked_output(flags.output, flags.force, ["csv"])
     workspace = opened(flags.workspace, make=True)
     weights = weights_option(workspace, options.weights)
     if not flags.collection:
@@ -268,7 +270,7 @@ def caption(
     if flags.photographs and flags.condition:
         raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
     options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": flags.name})
-    output = checked_output(flags.output)
+    output = checked_output(flags.output, flags.force, ["json"])
     workspace = opened(flags.workspace) if flags.collection else scratch_workspace()
     if flags.collection:
         collection = known_collection(workspace, flags.collection)
@@ -416,11 +418,11 @@ def _check_output(originals: Item, workspace: Workspace, flags: MaskFlags) -> No
         raise CapbiasError(f"--output {output} holds originals, which are never overwritten.", "Choose another folder.")
     names = masked_names(photograph_files(workspace, frozen_photographs(workspace, FILES))).values()
     targets = [flags.folder(condition) / name for condition in flags.condition for name in names]
-    if strange := [file for file in targets if file.exists() and not made_here(file)]:
+    if strange := [file for file in targets if file.exists() and not (flags.force or made_here(file))]:
         raise CapbiasError(
             f"{counted(len(strange), 'file')} in --output {output} would be overwritten, and mask did not write them. "
             f"The first is {strange[0]}.",
-            "Choose another folder, or move the files.",
+            "Choose another folder, or add --force.",
         )
 
 

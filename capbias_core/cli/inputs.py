@@ -60,6 +60,7 @@ Flags = Parameter(name="*")
 
 WorkspaceFlag = Annotated[str | None, flag("the workspace (default: CAPBIAS_HOME, or ./workspace)", "FOLDER", INPUTS)]
 CollectionFlag = Annotated[str, flag("the collection", "NAME", INPUTS)]
+ForceFlag = Annotated[bool, flag("replace an --output file that capbias did not write", group=ANSWER)]
 
 
 # flags of measures

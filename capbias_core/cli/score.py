@@ -22,6 +22,7 @@ from capbias_core.cli.inputs import (
     SETS_FLAG,
     WHAT,
     Flags,
+    ForceFlag,
     InputFlags,
     choices_of,
     command,
@@ -54,6 +55,8 @@ FORMATS = {
     "json": lambda report: tables.to_json(report.table),
     "table": lambda report: tables.to_text(tables.scores_table(_lettered(report))),
 }
+
+ENDINGS = {"csv": "csv", "json": "json", "table": "txt"}
 
 app = command(
     "score",
@@ -124,10 +127,10 @@ def score(
     ] = None,
     choices: Annotated[Choices, Flags] = Choices(),
     format: Annotated[
-        str | None,
-        flag("default: table on a terminal; else csv, or json if --output ends so", "|".join(FORMATS), ANSWER),
+        str | None, flag("default: by the ending of --output; table on a terminal; else csv", "|".join(FORMATS), ANSWER)
     ] = None,
     output: Annotated[str | None, flag("where to write the rows (default: stdout)", "FILE", ANSWER)] = None,
+    force: ForceFlag = False,
 ) -> int:
     """Score captions: LIC, leakage, ratio, error and more, with intervals."""
     chosen = given(choices)
@@ -143,8 +146,9 @@ def score(
     )
     if format and format not in FORMATS:
         raise unknown_name("--format", format, FORMATS)
-    by_name = "json" if output and Path(output).suffix.lower() == ".json" else "csv"
-    path, written = checked_output(output), format or ("table" if on_terminal() and not output else by_name)
+    path = checked_output(output, force, [ENDINGS[format]] if format else ENDINGS.values())
+    by_name = {ending: name for name, ending in ENDINGS.items()}.get(path.suffix[1:].lower(), "csv") if path else ""
+    written = format or by_name or ("table" if on_terminal() else "csv")
     lines, stops = list[str](), list[KeyboardInterrupt]()
     tell = lines.append if on_terminal() else say  # on a terminal the lines follow the answer
     try:

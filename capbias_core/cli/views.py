@@ -17,6 +17,7 @@ from capbias_core.cli.inputs import (
     INPUTS,
     WHAT,
     Flags,
+    ForceFlag,
     PairFlags,
     WorkspaceFlag,
     choices_of_measures,
@@ -55,9 +56,9 @@ ShownFlag = Annotated[
 ]
 
 
-def shown_path(output: str | None) -> Path | None:
+def shown_path(output: str | None, force: bool) -> Path | None:
     """Where to write a view, checked before anything is computed."""
-    path = checked_output(output)
+    path = checked_output(output, force, FORMATS)
     if path:
         format_of(path.name)
     return path
@@ -93,17 +94,17 @@ def view_command(name: str, view: View) -> App:
     choices += choices_of_measures(view.measures, left_out=("objects_from",))
     chosen = flags_class(choices, *(() if view.reads == FILES else (OfWorkspace,)))
 
-    def run(*, flags, output=None) -> int:
-        path = shown_path(output)
+    def run(*, flags, output=None, force=False) -> int:
+        path = shown_path(output, force)
         code, shown = answered(view, flags)
         if shown:
             write_shown(shown, path)
         return code
 
     run.__doc__ = f"{view.question.rstrip('.')}{'' if view.question.endswith('?') else '.'}"
-    run.__annotations__ = {"flags": Annotated[chosen, Flags], "output": ShownFlag}
+    run.__annotations__ = {"flags": Annotated[chosen, Flags], "output": ShownFlag, "force": ForceFlag}
     required = any(not hasattr(options, choice) for choice, options, _ in choices)
-    run.__kwdefaults__ = {"output": None} | ({} if required else {"flags": chosen()})
+    run.__kwdefaults__ = {"output": None, "force": False} | ({} if required else {"flags": chosen()})
     made = command(name, view.example, app)
     made.default(run)
     return made
@@ -175,13 +176,14 @@ def change(
     fail_if: Annotated[str | None, flag("exit code 1 if a tested metric is significantly worse", WORSE, WHAT)] = None,
     words: Annotated[bool, flag("words that changed most in the value that they go with", group=WHAT)] = False,
     output: ShownFlag = None,
+    force: ForceFlag = False,
 ) -> int:
     """Before and after: the change of each metric between two captioners, paired over images; a gate for CI."""
     if fail_if not in (None, WORSE):
         raise unknown_name("--fail-if", fail_if, [WORSE])
     if fail_if and words:
         raise CapbiasError("--words tests no metric.", "Leave out --words or --fail-if.")
-    path, tested = shown_path(output), chosen_metrics(metric or ())
+    path, tested = shown_path(output, force), chosen_metrics(metric or ())
     of_pair = pair(flags, names, tested or DEFAULT_METRICS)
     if words:
         write_shown(VIEWS["change-words"].answer(of_pair), path)

@@ -32,12 +32,11 @@ from capbias_core.kinds import kind_name
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.typed import from_json
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
-from capbias_core.whole_files import private_folder, typed_path, write_whole
+from capbias_core.whole_files import CATALOGUE, HEX, check_contained, private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
 from capbias_core.workspace.spec import HASH, RunSpec
 from capbias_core.workspace.tokens import SUFFIX, read_tokens, write_tokens
 
-CATALOGUE = "capbias.sqlite"
 COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one direction
 MODELS = "models"  # the folder with the path of each model, in a file named by the model's digest
 RUN = "run"  # the key in an item's details for the run that made it
@@ -205,7 +204,7 @@ class Workspace:
     """A workspace folder. A missing folder becomes an empty workspace, unless `make` is False.
 
     If nothing can be written, it can still be read. Raises WorkspaceError if it cannot be used, and CapbiasError for a
-    catalogue of another version.
+    catalogue of another version, and for a folder that leads out of itself (`check_contained`).
     """
 
     read_only = False  # as the shared workspace is
@@ -217,6 +216,7 @@ class Workspace:
         self.unfinished = self.folder / "unfinished"  # a folder for each run that may go on where it stopped
         # run -> its last heartbeat on another host, and when that was first seen, in monotonic seconds
         self._heard: dict[str, tuple[float, float]] = {}
+        check_contained(self.folder)
         with self.translate_errors(opened=not make):
             if make and not self.database.exists():
                 private_folder(self.folder / "data")
@@ -295,7 +295,9 @@ class Workspace:
             # Files are written here, and removed in `_tidy`, within a transaction: content that one process deletes
             # while another stores it has its file in the end.
             with self._writing() as db:
-                for left in path.parent.glob("*.tmp"):  # by a process that was killed: nobody else writes now
+                for left in path.parent.glob(
+                    f".{HEX * 32}.tmp"
+                ):  # by a process that was killed: nobody else writes now
                     left.unlink(missing_ok=True)
                 if excerpt or not path.exists():
                     private_folder(path.parent)
@@ -497,7 +499,7 @@ class Workspace:
                 if (name := item.details.get("folder")) and name not in folders:
                     folder = Path(name)
                     ours = folder.name.startswith(UPLOADED) or (folder / MADE).is_file()
-                    if ours and folder.parent.resolve() == (self.folder / "pictures").resolve():
+                    if ours and folder.resolve().parent == (self.folder / "pictures").resolve():
                         shutil.rmtree(folder, ignore_errors=True)
 
     # runs

@@ -321,6 +321,8 @@ def test_mask_files(files, pixels, capsys):
         assert main(given) == 2 and str(folder / name) in capsys.readouterr().err
         assert (folder / name).read_bytes() == content and (folder / "000001.png").read_bytes() == before
         (folder / name).unlink()
+    (folder / "000001.png").write_bytes(b"notes")
+    assert main([*given, "--force"]) == 0 and (folder / "000001.png").read_bytes() == before
     assert main([*given[:-1], str(files / "pictures")]) == 2 and "holds originals" in capsys.readouterr().err
 
 

@@ -275,7 +275,7 @@ def test_a_stopped_worker_hands_its_run_back(tmp_path, end):
     process = start_worker(workspace, spec.run_id)
     process.send_signal(end)
     _, text = process.communicate(timeout=60)
-    assert (process.returncode, text) == (130, "Stopped. The run that it stopped is queued again.\n")
+    assert (process.returncode, text) == (128 + end, "Stopped. The run that it stopped is queued again.\n")
     run = workspace.run(spec.run_id)
     assert (run.status, run.process, run.started, run.progress) == ("queued", this_process(), None, 0)
     assert workspace.log_of(spec.run_id)[-1][1] == "handed back to the queue"

@@ -84,6 +84,7 @@ def test_latex_escapes_and_explains():
     assert r"a\_b \& 5\% of \$x\textasciicircum{}2\$ \{\#\}\textasciitilde{}\textbackslash{}\textless{}" in text
     assert r"$\pm$0.9" in text and text.count("{") == text.count("}")
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
+    assert escape_latex("⚠●±−←→↑↓").isascii(), "the signs in tables, which LaTeX lacks"
     assert escape_latex("<gender>") == r"\textless{}gender\textgreater{}"
     sentences.check("latex", text)
 
