@@ -26,9 +26,10 @@ from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 from pages.ui import cached, view
 from pages.ui.bar import Bar, demo_button
-from pages.ui.base import SAVED, delete_button, errors, note, plain, show_error, show_messages
+from pages.ui.base import SAVED, delete_button, errors, note, show_error, show_messages
 from pages.ui.drawing import draw_table
 from pages.ui.drop import drop_zone, forget
+from pages.ui.plain import plain
 from pages.ui.runs import score_now, start_cheap
 from pages.ui.sign_in import person, share
 from pages.ui.uploads import discard, held_from, held_paths, server_path, uploaded_path

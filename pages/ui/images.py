@@ -34,8 +34,9 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import cached, view
 from pages.ui.bar import MEASURED_WITH, Bar, attribute_names, empty_state
-from pages.ui.base import box, errors, label_caveats, note, plain, show_error
+from pages.ui.base import box, errors, label_caveats, note, show_error
 from pages.ui.photo_inspector import photo_inspector, preview_masks
+from pages.ui.plain import plain
 from pages.ui.runs import active_runs, start_button
 from pages.ui.shown import draw_shown
 from pages.ui.uploads import uploaded_paths

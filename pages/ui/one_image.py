@@ -25,6 +25,7 @@ from pages.ui import cached, view
 from pages.ui.bar import Bar
 from pages.ui.base import errors, note, show_error
 from pages.ui.drawing import draw_chart
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 
 PICTURE_CSS = """<style>
@@ -200,7 +201,7 @@ def _attribution(scores: CaptionScores, row: int) -> str:
 
 def _show_attribution(text: str) -> None:
     if text:
-        st.markdown(f"Word colours: {text}", help=DELTA if "delta" in text else None)
+        st.markdown(f"Word colours: {plain(text)}", help=DELTA if "delta" in text else None)
 
 
 def more_of_image(
@@ -213,7 +214,7 @@ def more_of_image(
     first, largest = lines[0], largest_word(lines)
     image = first.scores.table.at[first.row, "image_id"]
     _adds_up(lines[:2], human)
-    box = st.expander(f"Other captions of image {image}", key="more_captions", on_change="rerun")
+    box = st.expander(f"Other captions of image {plain(image)}", key="more_captions", on_change="rerun")
     if box.open:
         with box:
             rest = [line for name in runs if name != against for line in lines_of_image(bar, name, runs[name], image)]
