@@ -139,7 +139,7 @@ def _read(path: Path, *choices: Any) -> list[Reading]:
     key = (path, repr(choices[:3]), None if len(choices) < 4 or choices[3] is None else len(choices[3]))
     known = st.session_state.setdefault(READ, {})
     if key not in known:
-        with st.spinner(f"Reading {plain(path.name)}{' after another file' * all_taken()}"):
+        with st.spinner(plain(f"Reading {path.name}{' after another file' * all_taken()}")):
             known[key] = within_limits(path.name, read_file, path, *choices)
     return known[key]
 

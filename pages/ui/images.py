@@ -199,7 +199,7 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     first, others = rows[rows["metric"] == FIRST], rows[rows["metric"] != FIRST]
     _measured(first, printed[printed["metric"] == FIRST], "conditions")
     names = ", ".join(name for name in condition_views.panel_names() if name != FIRST)
-    folded = st.expander(f"Other metrics: {names}", key="other_metrics", on_change="rerun")
+    folded = st.expander(f"Other metrics: {plain(names)}", key="other_metrics", on_change="rerun")
     if folded.open:
         with folded:
             _measured(others, printed[printed["metric"] != FIRST], "other_conditions")

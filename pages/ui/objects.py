@@ -227,7 +227,7 @@ def _gender_score(bar: Bar, request: Question, spec: RunSpec, attribute: Attribu
             "Sentence encoder",
             MINILM,
             key="sentence_encoder",
-            help=f"A folder, a name, or {MINILM}. The paper's: {KINDS['sentence_encoder'][1]}",
+            help=f"A folder, a name, or {MINILM}. The paper's: {plain(KINDS['sentence_encoder'][1])}",
         )
         masked = right.text_input(
             "Masked language model (optional)", key="masked_model", placeholder=KINDS["masked_model"][1]

@@ -318,8 +318,8 @@ def _attention(attention: dict[str, Attention]) -> None:
         name = pick.selectbox("Attention of", names, number, key=f"attention_of_{number}")
         first, (layers, heads) = word_views.first_shown(attention[name]), attention[name].weights.shape[:2]
         key = f"{number}_{layers}_{heads}"
-        layer = left.number_input(f"Layer of {layers}", 1, layers, first[0], key=f"layer_{key}")
-        head = right.number_input(f"Head of {heads}", 1, heads, first[1], key=f"head_{key}") if kind == WORDS else 0
+        layer = left.number_input(f"Layer of {layers:,}", 1, layers, first[0], key=f"layer_{key}")
+        head = right.number_input(f"Head of {heads:,}", 1, heads, first[1], key=f"head_{key}") if kind == WORDS else 0
         chosen.append((name, int(layer), int(head)))
     largest = max(float(word_views.class_token_weights(attention[name], layer)[1].max()) for name, layer, _ in chosen)
     for number, (column, (name, layer, head)) in enumerate(zip(columns, chosen, strict=False)):

@@ -161,7 +161,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
         "Score every caption",
         default=entry.in_process,  # of networks it is asked: it takes longer than the scores
         key=f"words_{attacker}",
-        help=f"Shows scores and words on Captions. Trains {entry.folds} more attackers per set, so that each caption "
+        help=f"Shows scores and words on Captions. Trains {entry.folds:,} more attackers per set, so that each caption "
         "is scored by one that did not train on its image.",
     )
     merge = view.checkbox(
@@ -253,7 +253,7 @@ def _control(name: str, option: Option, default: Any) -> Any:
         chosen = view.selectbox(st, label, known, key=name, help=words, accept_new_options=True)
         return default if chosen == AS_USUAL else chosen
     if isinstance(default, tuple):
-        text = view.text(st, label, key=name, help=f"{words} Commas between.")
+        text = view.text(st, label, key=name, help=f"{plain(words)} Commas between.")
         return tuple(word.strip() for word in text.split(",") if word.strip())
     if isinstance(default, int | float) or option.at_least is not None or option.above is not None:
         kind = float if isinstance(default, float) or option.above is not None else int
@@ -396,7 +396,7 @@ def _other_settings(bar: Bar, request: Question, specs: list[RunSpec]) -> None:
         view.choose(f"seeds{suffix}", most[1])
 
     row.button(f"Show {plain(_setting(*most))}", key="show_others", on_click=show)
-    if not all_todo and row.button(f"Run these ({cost(workspace, todo)})", key="run_others"):
+    if not all_todo and row.button(f"Run these ({plain(cost(workspace, todo))})", key="run_others"):
         bar.engine.submit(todo, bar.collection)
         st.rerun()
 
