@@ -284,7 +284,12 @@ def _manage(bar: Bar) -> None:
             f"Removes {counted(len(items), 'item')} and the results of {counted(runs, 'run')} that nothing else uses. "
         )
         text += "Your files are not deleted."
-        delete_button(f"the collection {name}", text, partial(workspace.delete_collection, name), "delete_collection")
+
+        def delete() -> None:
+            workspace.delete_collection(name)
+            view.forget(["collection"])
+
+        delete_button(f"the collection {name}", text, delete, "delete_collection")
 
 
 def _share() -> None:
