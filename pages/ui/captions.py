@@ -308,7 +308,7 @@ def _table(bar: Bar, runs: dict[str, RunRow], name: str, against: str, listed: p
     written = cached.captions(bar.folder, runs[name].spec.captions)
     shown = pd.DataFrame(
         {
-            "caption": caption_views.written_captions(page, written),
+            "caption": caption_views.written_captions(page, written).str.slice(0, view.MOST_LETTERS),
             "toward": [caption_views.signed_bar(value) for value in caption_views.lean(page, attribute)],
             "guess": [f"{to} {score:.0%}" for score, to in zip(page["score"], page["predicted"], strict=True)],
             "difference": page["difference"].round(2),
