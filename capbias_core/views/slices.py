@@ -561,7 +561,9 @@ def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
                 difference = with_interval(result["difference"], result["difference_low"], result["difference_high"])
                 row["minus others"] = "" if result["reason"] else difference
                 row["p (Holm)"] = "" if result["reason"] else _p_text(result["p_holm"])
-        row |= {name.removeprefix("share_"): f"{first[name]:.0f}%" for name in shares[:1] if len(shares) == 2}
+        if len(shares) == 2:  # no share without a labelled image
+            share = first[shares[0]]
+            row[shares[0].removeprefix("share_")] = "" if pd.isna(share) else f"{share:.0f}%"
         table.append(row)
     return pd.DataFrame(table)
 
