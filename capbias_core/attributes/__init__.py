@@ -139,7 +139,7 @@ def _checked(data: dict, source: str) -> Attribute:
 
 def attribute_folder(workspace: Path) -> Path:
     """The folder for users' attributes in the folder of a workspace; it need not exist."""
-    return workspace / "attributes"
+    return typed_path(workspace / "attributes")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -87,9 +87,11 @@ class Slice:
         return " or ".join(f"“{word}”" for word in self.value.split(OR))
 
 
-def _cell(value: str) -> tuple[str, str]:
-    column, _, cell = value.partition(IS)
-    return column.strip(), cell.strip()
+def _cell(value: str, columns: Collection[str] = ()) -> tuple[str, str]:
+    """The column and its value. Both may hold `=`: of several readings the first whose column is known counts."""
+    parts = value.split(IS)
+    pairs = [(IS.join(parts[:end]).strip(), IS.join(parts[end:]).strip()) for end in range(1, len(parts) + 1)]
+    return next((pair for pair in pairs if pair[0] in columns), pairs[0])
 
 
 class Members(NamedTuple):
@@ -117,7 +119,7 @@ class SliceSources:
                 raise unknown_name("object", chosen.value, self.by_object)
             return Members(self.by_object[chosen.value], self.annotated)
         if chosen.kind == COLUMN:
-            column, value = _cell(chosen.value)
+            column, value = _cell(chosen.value, self.columns)
             by_value = self.column(column)
             if value not in by_value:
                 raise unknown_name(f"value of {column}", value, by_value)
@@ -136,7 +138,7 @@ class SliceSources:
     def tables(self, chosen: Slice) -> set[str]:
         """Content hashes of the tables of the collection that a rule reads, besides captions."""
         if chosen.kind == COLUMN:
-            return {self.columns[name].hash for name in [_cell(chosen.value)[0]] if name in self.columns}
+            return {self.columns[name].hash for name in [_cell(chosen.value, self.columns)[0]] if name in self.columns}
         return {self._objects[1]} - {""} if chosen.kind == OBJECT else set()
 
     @property
