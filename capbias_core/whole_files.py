@@ -24,8 +24,11 @@ LINK = {stat.S_IFLNK: "a symbolic link"}
 
 
 def check_file(path: str | os.PathLike) -> None:
-    """Raises CapbiasError for a pipe, socket or device, whose reading may never end; OSError from the system."""
-    if what := SPECIAL.get(stat.S_IFMT(os.stat(path).st_mode)):
+    """Raises CapbiasError for a pipe, socket, device or file of the system, whose reading may never end; OSError from
+    the system."""
+    what = SPECIAL.get(stat.S_IFMT(os.stat(path).st_mode))
+    if what or Path(path).resolve().is_relative_to("/proc"):  # where some files never end
+        what = what or "a file of the system"
         raise CapbiasError(
             f"{Path(path).name} is {what}, not a file.", "Write its content to a file first, or leave it out."
         )
@@ -43,8 +46,10 @@ def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
             check_file(path)
         else:
             path.stat()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):  # opening it raises a clearer error
+    except (FileNotFoundError, NotADirectoryError):  # opening it raises a clearer error
         return Path(given).expanduser()
+    except PermissionError:
+        raise CapbiasError(f"{given} is in a folder that may not be read.", "Check its permissions.") from None
     except (OSError, ValueError, RuntimeError) as error:
         shown = "".join(letter if letter.isprintable() else "?" for letter in os.fspath(given))
         shown = shown if len(shown) <= 80 else f"{shown[:80]}…"

@@ -152,7 +152,7 @@ def attribute_folder(workspace: Path) -> Path:
     """The folder for users' attributes in the folder of a workspace; it need not exist. Raises CapbiasError
     for a workspace that leads out of its folder."""
     check_contained(workspace)
-    return workspace / "attributes"
+    return typed_path(workspace / "attributes")
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -146,18 +148,23 @@ def _table(path: Path, item: dict[str, Any], file: Path | None) -> pd.DataFrame:
     return frame
 
 
+def _files_in(folder: Path) -> list[Path]:
+    """The files below a folder that may be read, one more than are searched at most."""
+    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    return sorted(map(Path, islice(filter(os.path.isfile, paths), MOST_CANDIDATES + 1)))
+
+
 def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd.DataFrame]:
     """The tables that a bundle leaves out, by content: from files, or all files in folders, whatever their names."""
     files: list[Path] = []
     for path in paths:
         if not path.exists():
             raise CapbiasError(f"{path} does not exist.", "Check the path.")
-        files += sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    if len(files) > MOST_CANDIDATES:
-        raise CapbiasError(
-            f"There are {len(files):,} files to search, more than {MOST_CANDIDATES:,}.",
-            "Name the files, or a smaller folder.",
-        )
+        files += _files_in(path) if path.is_dir() else [path]
+        if len(files) > MOST_CANDIDATES:
+            raise CapbiasError(
+                f"There are more than {MOST_CANDIDATES:,} files to search.", "Name the files, or a smaller folder."
+            )
     wanted = {item["content"]: item for item in bundle.items if item["content"]}
     wanted = {content: item for content, item in wanted.items() if content not in bundle.frames}
     frames: dict[str, pd.DataFrame] = {}

@@ -119,8 +119,9 @@ def sign_in() -> dict[str, Any]:
         raise CapbiasError(
             f"[auth] in {SECRETS} lacks {', '.join(lacking)}.", "Add what is missing; docs/deploying.md has an example."
         )
-    secret = str(auth.get("cookie_secret", ""))
-    if auth and (secret == SAMPLE or len(secret) < LEAST_SECRET or len(set(secret)) < LEAST_DIFFERENT):
+    secret, sample = ("".join(str(text).lower().split()) for text in (auth.get("cookie_secret", ""), SAMPLE))
+    repeats = any(secret[size:] == secret[:-size] for size in range(1, len(secret) // 2 + 1))
+    if auth and (sample in secret or repeats or len(secret) < LEAST_SECRET or len(set(secret)) < LEAST_DIFFERENT):
         raise CapbiasError(
             f"The cookie_secret in {SECRETS} can be guessed, so anybody could sign in as anybody.",
             f"Use {LEAST_SECRET} random characters or more, such as from: openssl rand -hex 32",

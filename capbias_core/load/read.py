@@ -158,6 +158,15 @@ MEDIA = ("Image", "Audio", "Video")  # what columns of a Dataset may hold beside
 def parse_table(table: Any, name: str) -> Parsed:
     """The content of a DataFrame, a Dataset of Hugging Face, a table of another library, a list of dicts, or a dict in
     any shape of JSON files. name: for messages. Raises CapbiasError for anything else."""
+    try:
+        return _parse_table(table, name)
+    except RecursionError:
+        raise CapbiasError(
+            f"{name} is nested too deeply, or holds itself.", "Give a path, a DataFrame or a list of dicts."
+        ) from None
+
+
+def _parse_table(table: Any, name: str) -> Parsed:
     if hasattr(table, "to_pandas"):
         table = as_frame(table)
     if isinstance(table, pd.DataFrame):
@@ -172,13 +181,13 @@ def parse_table(table: Any, name: str) -> Parsed:
     return refined(document(Path(name), _plain(table if isinstance(table, Mapping) else list(table))))
 
 
-def as_frame(table: Any) -> pd.DataFrame:
+def as_frame(table: Any) -> pd.DataFrame | pd.Series:
     """A table of polars, Arrow or Hugging Face's `datasets` as a DataFrame: classes by their names, and without columns
-    of pictures, sound and films, which would be decoded."""
+    of pictures, sound and films, which would be decoded. A single column, such as Arrow's arrays, as a Series."""
     features = getattr(table, "features", None) or {}
     media = [column for column, feature in features.items() if getattr(feature, "_type", "") in MEDIA]
     frame = (table.remove_columns(media) if media else table).to_pandas()
-    for column in frame.columns:
+    for column in frame.columns if isinstance(frame, pd.DataFrame) else ():
         if names := getattr(features.get(column), "names", None):
             frame[column] = [names[value] if value >= 0 else None for value in frame[column].fillna(-1).astype(int)]
     return frame
@@ -322,6 +331,8 @@ def read_texts(
         parsed = parse(path)
         names = tuple(parsed.columns)
         of_texts = [name for name, values in parsed.columns.items() if content(values) in TEXTUAL]
+        if not names:
+            raise CapbiasError(f"{path.name} has no columns.", "Write one text per line, or a column of texts.")
         usual = of_texts or list(filter(None, [usual_column(names, CAPTION_NAMES)]))
         if not column and len(usual) != 1 and len(names) > 1:
             what = f"{len(usual)} columns" if usual else "No column"

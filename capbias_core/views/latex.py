@@ -161,7 +161,9 @@ def _above(cell: Cell) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    row = " & ".join(cells)
+    guard = "{}" if row.lstrip().startswith(("[", "*")) else ""  # else an argument of the \\ before
+    return rf"{guard}{row} \\"
 
 
 def _blocks(keys: Sequence[str], columns: dict[str, list[Cell]]) -> list[list[str]]:
@@ -212,9 +214,9 @@ def _comments(frame: pd.DataFrame) -> list[str]:
 
 
 def escape_latex(text: object) -> str:
-    """Text with LaTeX's special characters escaped.
+    """Text with LaTeX's special characters escaped, and a space for each control character.
 
     >>> escape_latex("LIC_M & 5%")
     'LIC\\\\_M \\\\& 5\\\\%'
     """
-    return "".join(LATEX.get(character, character) for character in str(text))
+    return "".join(LATEX.get(letter, letter) if letter.isprintable() else " " for letter in str(text))

@@ -323,7 +323,8 @@ def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):
         objects, _ = np.histogram(table[f"human_share{index}"].dropna(), edges)
         line = {"color": GREY, "shape": "hvh", "width": 2.5}
         figure.add_scatter(x=middle, y=objects, name="human captions", mode="lines", line=line)
-    return _laid_out(figure, f"share of the captions with an object that name {attribute.values[index]}", "objects")
+    value = escape(attribute.values[index])
+    return _laid_out(figure, f"share of the captions with an object that name {value}", "objects")
 
 
 def beside_rows(table: pd.DataFrame, attribute: Attribute, most: int = MOST) -> tuple[pd.DataFrame, int]:

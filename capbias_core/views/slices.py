@@ -122,9 +122,11 @@ class Slice:
         return " or ".join(f"“{word}”" for word in self.value.split(OR))
 
 
-def _cell(value: str) -> tuple[str, str]:
-    column, _, cell = value.partition(IS)
-    return column.strip(), cell.strip()
+def _cell(value: str, columns: Collection[str] = ()) -> tuple[str, str]:
+    """The column and its value. Both may hold `=`: of several readings the first whose column is known counts."""
+    parts = value.split(IS)
+    pairs = [(IS.join(parts[:end]).strip(), IS.join(parts[end:]).strip()) for end in range(1, len(parts) + 1)]
+    return next((pair for pair in pairs if pair[0] in columns), pairs[0])
 
 
 class Members(NamedTuple):
@@ -152,7 +154,7 @@ class SliceSources:
                 raise unknown_name("object", chosen.value, self.by_object)
             return Members(self.by_object[chosen.value], self.annotated)
         if chosen.kind == COLUMN:
-            column, value = _cell(chosen.value)
+            column, value = _cell(chosen.value, self.columns)
             by_value = self.column(column)
             if value not in by_value:
                 raise unknown_name(f"value of {column}", value, by_value)
@@ -649,7 +651,9 @@ def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
                 difference = with_interval(result["difference"], result["difference_low"], result["difference_high"])
                 row["minus others"] = "" if result["reason"] else difference
                 row["p (Holm)"] = "" if result["reason"] else _p_text(result["p_holm"])
-        row |= {name.removeprefix("share_"): f"{first[name]:.0f}%" for name in shares[:1] if len(shares) == 2}
+        if len(shares) == 2:  # no share without a labelled image
+            share = first[shares[0]]
+            row[shares[0].removeprefix("share_")] = "" if pd.isna(share) else f"{share:.0f}%"
         table.append(row)
     return pd.DataFrame(table)
 

@@ -218,7 +218,7 @@ def resolve_attributes(
 
     Raises CapbiasError if there is none, if several columns may hold one attribute, or if overrides name another one.
     """
-    pairs = [item.partition("=")[::2] for item in asked]
+    pairs = [(item, "") if item in frame.columns else item.partition("=")[::2] for item in asked]
     if not asked:
         known, columns = known_attributes(folder), column_labels(frame)
         by_attribute = columns_by_attribute(known.values(), columns)

@@ -18,6 +18,7 @@ from pages.ui import view
 from pages.ui.bar import Bar, attribute_names, empty_state, lacking
 from pages.ui.base import box, errors, label_caveats, note
 from pages.ui.drawing import draw_table
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 from pages.ui.score_table import chosen_alignment
 from pages.ui.shown import draw_shown
@@ -131,7 +132,7 @@ def _compare_alignments(bar: Bar, request: Question, table: Item) -> None:
         if metric == "METEOR_aligned" and not option:
             continue  # only the sweep has it
         both = side_by_side(measured, printed, metric, request.attribute, option)
-        st.markdown(f"**{title.replace('_', chr(92) + '_')}**")
+        st.markdown(f"**{plain(title)}**")
         if both.empty:
             note(f"Not measured yet: {MEASURED_BY[metric]}.")
         else:

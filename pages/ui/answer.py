@@ -39,10 +39,11 @@ from capbias_core.workspace.store import Item, RunRow
 from capbias_core.workspace.vectors import CONSTANT
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar, attribute_names, empty_state
-from pages.ui.base import box, caveats, explained, masked_left_out, note, plain, show_messages
+from pages.ui.base import box, caveats, explained, masked_left_out, note, show_messages
 from pages.ui.drawing import draw_chart
 from pages.ui.one_image import caption_line
 from pages.ui.page import draw_bar
+from pages.ui.plain import plain
 from pages.ui.runs import active_runs, answer_box, first_runs, nothing_scored, start_button
 from pages.ui.words import compared_words
 
@@ -156,7 +157,7 @@ def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Com
     left, right = st.container(key="stacks").columns([3, 2], gap="large")
     title = f"{sentence.with_attacker(metric, entry)} of each captioner"
     with left:
-        st.header(title)
+        st.header(plain(title))
 
         def words(rows: pd.DataFrame) -> dict[str, float]:
             return {name: pairs.words[name] for name in rows["model"] if name in pairs.words}
@@ -266,7 +267,7 @@ def _words(
     """run: the scores of each caption. slides: how many the page presents. warning: why no word is shown to reveal
     anything, '' if some are."""
     name = comparison.attribute.name
-    st.header(f"Words that weigh most for {name}")
+    st.header(f"Words that weigh most for {plain(name)}")
     if warning:
         note(warning)
     if run is None:
@@ -338,7 +339,7 @@ def _other_attributes(bar: Bar, shown: str, measured: set[str]) -> None:
     st.header("Other attributes")
     for name in names:
         if name in measured:
-            view.link(st, "app.py", f"Answer for {plain(name)}", ":material/balance:", attribute=name)
+            view.link(st, "app.py", f"Answer for {name}", ":material/balance:", attribute=name)
     if not (names := [name for name in names if name not in measured]):
         return
     name = st.selectbox("Attribute", names, key="unmeasured") if len(names) > 1 else names[0]

@@ -24,6 +24,7 @@ from capbias_core.workspace.objects import object_sources, usual_objects
 from capbias_core.workspace.store import Item, Workspace, human_sets
 from pages.ui import cached, view
 from pages.ui.base import box, errors
+from pages.ui.plain import plain
 
 NOBODY = "none"
 MEASURED_WITH = "Measured with"
@@ -82,7 +83,7 @@ class Bar:
             key="table",
             missing="the table of labels",
             shown=len(by_name) > 1,
-            help=f"Several tables of this collection have labels for {attribute}.",
+            help=f"Several tables of this collection have labels for {plain(attribute)}.",
         )
         return by_name[chosen]
 

@@ -28,6 +28,7 @@ from pages.ui import cached, view
 from pages.ui.bar import LABELS, Bar, attribute_names, empty_state, lacking
 from pages.ui.base import MASKED_TOO, errors, label_caveats, note, show_error
 from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.plain import plain
 from pages.ui.runs import answer_box, start_button
 from pages.ui.shown import draw_shown
 from pages.ui.uploads import uploaded_path
@@ -148,7 +149,7 @@ def _encoders(bar: Bar, attribute: str, table: Item | None, human: Item | None) 
         note(f"{unlearned} They are in the table alone.")
     if several:
         _variation_across_encoders(bar, above_chance, published, source, overlay, charts)
-    folded = st.expander(f"Ranks by {name}, encoder by encoder", key="ranks_open", on_change="rerun")
+    folded = st.expander(f"Ranks by {plain(name)}, encoder by encoder", key="ranks_open", on_change="rerun")
     if several and folded.open:
         with folded:
             if ranks is None:

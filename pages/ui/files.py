@@ -25,9 +25,10 @@ from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 from pages.ui import cached, view
 from pages.ui.bar import Bar, demo_button
-from pages.ui.base import SAVED, delete_button, errors, note, plain, show_error, show_messages
+from pages.ui.base import SAVED, delete_button, errors, note, show_error, show_messages
 from pages.ui.drawing import draw_table
 from pages.ui.drop import drop_zone, forget
+from pages.ui.plain import plain
 from pages.ui.runs import score_now, start_cheap
 from pages.ui.uploads import discard, held_from, held_paths, server_path, uploaded_path
 
@@ -287,4 +288,9 @@ def _manage(bar: Bar) -> None:
             f"Removes {counted(len(items), 'item')} and the results of {counted(runs, 'run')} that nothing else uses. "
         )
         text += "Your files are not deleted."
-        delete_button(f"the collection {name}", text, partial(workspace.delete_collection, name), "delete_collection")
+
+        def delete() -> None:
+            workspace.delete_collection(name)
+            view.forget(["collection"])
+
+        delete_button(f"the collection {name}", text, delete, "delete_collection")

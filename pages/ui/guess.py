@@ -14,9 +14,10 @@ from capbias_core.views.captions import draw_captions, score_guesses, written_ca
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar
-from pages.ui.base import box, note, plain
+from pages.ui.base import box, note
 from pages.ui.captions import scored_sets
 from pages.ui.drawing import THREE_LINES, draw_table
+from pages.ui.plain import plain
 
 GUESSES = "guesses"  # in the session: (run, draw) -> codes of the guessed values
 CAPTION_WIDTH = 240  # so that both guesses are in view in a narrow window

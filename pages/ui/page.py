@@ -15,7 +15,7 @@ from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.workspace.store import one_reading
 from pages.ui import sign_in, view
 from pages.ui.bar import Bar
-from pages.ui.base import box, errors
+from pages.ui.base import box, errors, note
 from pages.ui.frame import frame
 from pages.ui.runs import progress, runs_dialog
 
@@ -24,7 +24,8 @@ NEW_COLLECTION = (
     "What belongs together: a table of labels, human captions, and the captions of several models for the same images. "
     "To start another collection, type its name and press Enter."
 )
-UNSAVED = "unsaved_collection"  # in the session: the name on Data, which may be new
+# In the session: the name on Data, which may be new, or of a collection that another session deleted.
+UNSAVED = "unsaved_collection"
 READING = 2.0  # seconds after the first page was asked for; by then it is being read
 
 
@@ -54,6 +55,11 @@ def draw_bar(new: str = "") -> Bar:
     if share.open:
         share.code(view.address(), language=None, wrap_lines=True)
     collections = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # scored ones first
+    shown_before = st.session_state.get("collection")
+    gone = shown_before and shown_before not in {*collections, new}
+    if gone:  # it stays chosen, and the page says what it lacks: a click must never reach another collection
+        view.choose("collection", shown_before)
+        st.session_state[UNSAVED] = shown_before
     naming = {"accept_new_options": True, "help": NEW_COLLECTION} if new else {}
     for name in filter(None, (new, st.session_state.get(UNSAVED))):
         collections[name] = None
@@ -68,6 +74,8 @@ def draw_bar(new: str = "") -> Bar:
             on_change=view.leave,
             **naming,
         )
+    if gone and collection == shown_before and not new:
+        note(f"The collection “{collection}” is empty: it was deleted, renamed or never saved.")
     if new:  # a name that was typed stays chosen on other pages, which say what it lacks
         st.session_state[UNSAVED] = collection
     with runs_container:

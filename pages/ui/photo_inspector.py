@@ -29,8 +29,9 @@ from capbias_core.workspace.photographs import PEOPLE, people_sources
 from capbias_core.workspace.store import RUN, Item, Workspace
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar
-from pages.ui.base import errors, note, plain
+from pages.ui.base import errors, note
 from pages.ui.one_image import caption_line
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 
 Judge = tuple[CaptionScores, StoredAttackers]

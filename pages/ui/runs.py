@@ -25,8 +25,9 @@ from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import cached, view
 from pages.ui.bar import LABELS, Bar, lacking
-from pages.ui.base import box, caveats, errors, note, plain, show_error
+from pages.ui.base import box, caveats, errors, note, show_error
 from pages.ui.drawing import draw_table
+from pages.ui.plain import plain
 
 POLL_SECONDS = 1.0  # seconds between two looks at the runs under way
 LONG_SECONDS = 600  # from which the cost of fewer seeds is shown too
@@ -68,7 +69,7 @@ def start_button(bar: Bar, specs: list[RunSpec], label: str, key: str) -> None:
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     with row:
         note(text + (f"; {cost(bar.workspace, todo)}{_with_fewer_seeds(bar.workspace, todo)}." if todo else "."))
-    if row.button(label, type="primary", disabled=not todo, key=key):
+    if row.button(plain(label), type="primary", disabled=not todo, key=key):
         bar.engine.submit(todo, bar.collection)
         st.rerun()
 

@@ -11,6 +11,7 @@ from pandas.io.formats.style import Styler
 from capbias_core.views.view import Shown, exported
 from pages.ui.base import box, notes
 from pages.ui.drawing import draw_chart, draw_first_columns, draw_table
+from pages.ui.plain import plain
 
 FILES = {"csv": "CSV", "tex": "LaTeX"}
 
@@ -39,12 +40,12 @@ def draw_shown(
         box(shown.sentence, lines[0])
         lines = lines[1:]
     elif shown.sentence:
-        st.markdown(shown.sentence)
+        st.markdown(plain(shown.sentence))
     figure = shown.chart() if shown.chart else None
     if figure:
         draw_chart(figure, key=f"{key}_chart", alt=shown.title, headline=headline, legend=legend, presented=presented)
     settings = {"key": f"{key}_table", "alt": shown.title} | settings
-    with st.expander(folded, key=f"{key}_open") if folded else st.container():
+    with st.expander(plain(folded), key=f"{key}_open") if folded else st.container():
         if first:
             del settings["key"]
             drawn = draw_first_columns(shown.for_reader, first, f"{key}_columns", **settings)

@@ -16,6 +16,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.ui import view
+from pages.ui.plain import plain
 
 PEOPLE = "people"  # the folder of their workspaces in CAPBIAS_HOME
 # The identity provider sends people to the front page. They go on to the link that they had opened.
@@ -53,7 +54,7 @@ def ways_in() -> None:
     st.html(KEEP_LINK, unsafe_allow_javascript=True)
     providers = [name for name, settings in st.secrets["auth"].items() if isinstance(settings, Mapping)]
     for provider in providers or [None]:  # one provider may have no name
-        label = f"Sign in with {provider}" if provider else "Sign in"
+        label = f"Sign in with {plain(provider)}" if provider else "Sign in"
         st.button(label, type="primary", key=f"sign_in_{provider}", on_click=st.login, args=(provider,))
 
 

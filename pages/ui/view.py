@@ -32,6 +32,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from capbias_core.types import CONDITIONS
+from pages.ui.plain import plain
 
 # How long a choice holds: on all pages; on all pages, until another collection is chosen; on its page; on its tab.
 ALL, COLLECTION, PAGE, TAB = "all", "collection", "page", "tab"
@@ -164,7 +165,7 @@ def query(**choices: str) -> dict[str, str]:
 
 def link(container, page: str, label: str, icon: str = "", **choices: str) -> None:
     """A link to another page that keeps the collection; choices: what the page opens on, by key."""
-    container.page_link(page, label=label, icon=icon or None, query_params=query(**choices))
+    container.page_link(page, label=plain(label), icon=icon or None, query_params=query(**choices))
 
 
 def go(page: str, **choices: str) -> None:
@@ -253,7 +254,9 @@ def selectbox(
     def drawn(value: Any) -> Any:
         index = options.index(value) if value in options else None
         start = {"index": index} if draw == "selectbox" else {"default": value}
-        return getattr(container, draw)(label, options, key=key, **start, **more) if shown else value
+        if draw == "segmented_control":  # its options are Markdown, too
+            start["format_func"] = lambda option: plain(title(option))
+        return getattr(container, draw)(plain(label), options, key=key, **more | start) if shown else value
 
     return _control(key, default, drawn, read, fits, write, missing or label, unfit=unfit)
 
@@ -321,20 +324,20 @@ def number(
 
     ends = " ".join(f"{word} {end:,}" for word, end in (("from", low), ("to", high)) if end is not None)
     wanted = f"{'a whole number' if kind is int else 'a number'} {ends}".strip()
-    drawn = partial(container.number_input, label, low, high, key=key, **more)
+    drawn = partial(container.number_input, plain(label), low, high, key=key, **more)
     return _control(key, default, drawn, read, fits, missing=label, wanted=wanted)
 
 
 def text(container, label: str, *, key: str, default: str = "", **more) -> str:
     """A line of text."""
-    drawn = partial(container.text_input, label, key=key, **more)
+    drawn = partial(container.text_input, plain(label), key=key, **more)
     return _control(key, default, drawn, lambda texts: (texts[-1], []), missing=label)
 
 
 def checkbox(container, label: str, *, key: str, default: bool = False, draw: str = "checkbox", **more) -> bool:
     """Yes or no, as 1 or 0 in the address. draw: another of Streamlit's controls that say yes or no."""
     words = {"1": True, "true": True, "0": False, "false": False}
-    drawn = partial(getattr(container, draw), label, key=key, **more)
+    drawn = partial(getattr(container, draw), plain(label), key=key, **more)
     return _control(key, default, drawn, lambda texts: (words.get(texts[-1].lower(), UNFIT), []))
 
 

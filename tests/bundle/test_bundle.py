@@ -129,7 +129,7 @@ def test_a_number_that_differs_is_named_with_both_values(bundle, tmp_path, capsy
 
 
 @pytest.mark.long
-def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, capsys):
+def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, capsys, monkeypatch):
     names = zipfile.ZipFile(bare).namelist()
     assert not [name for name in names if name.startswith("data/")]
     text = b"".join(zipfile.ZipFile(bare).read(name) for name in names)
@@ -143,6 +143,9 @@ def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, caps
     assert cli.main(["reproduce", str(bare), "--data", str(elsewhere)]) == 0
     printed = capsys.readouterr()
     assert "1.json: captions strong" in printed.err and "rows differ  0" in printed.out
+    monkeypatch.setattr("capbias_core.bundle.reproduce.MOST_CANDIDATES", 4)
+    assert cli.main(["reproduce", str(bare), "--data", str(elsewhere)]) == 2
+    assert "more than 4 files to search" in capsys.readouterr().err
 
 
 @pytest.mark.long

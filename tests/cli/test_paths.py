@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from capbias_core import cli
@@ -10,7 +12,7 @@ from tests.app import opened
 from tests.pages.synthetic import fill
 from tests.random_captions import write_files
 
-BAD = ("~nosuchuser/a.json", "x" * 300 + ".json", "loop/a.json")
+BAD = ("~nosuchuser/a.json", "x" * 300 + ".json", "loop/a.json", "locked/a.json")
 SCORE = "score --captions a.csv --labels labels.csv --attribute gender --metric ratio --seeds 1"
 COMMANDS = f"""
     score PATH labels.csv --attribute gender
@@ -52,7 +54,15 @@ COMMANDS = f"""
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """Captions and labels, and a folder that is a link to itself."""
+    """Captions and labels, a folder that is a link to itself, and one that nobody may read."""
+    stat = os.stat
+
+    def denied(path, *arguments, **more):
+        if not isinstance(path, int) and "locked" in os.fsdecode(path):
+            raise PermissionError(13, "Permission denied", path)
+        return stat(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "stat", denied)  # root may read any folder
     write_files(tmp_path, 40)
     (tmp_path / "loop").symlink_to("loop")
     monkeypatch.chdir(tmp_path)

@@ -238,6 +238,22 @@ def test_a_collection_is_renamed_with_its_runs_and_deleted_whole(scored):
     assert [item.name for item in scored.items()] == ["first"], "the other collection keeps what both have"
 
 
+@pytest.mark.parametrize("view", ["Answer", "Table", "Captions", "Files"])
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_collection_that_goes_while_it_is_shown_gives_way_to_no_other(scored, view, linked):
+    """Deleted in one tab, say: a click in another one must not show, or run, or delete what another collection has."""
+    fill(scored, "zebra")
+    page = opened(view, **{"collection": "c"} if linked else {})
+    assert page.selectbox(key="collection").value == "c"
+    scored.delete_collection("c")
+    for click in (page.run, page.run, lambda: went(page, "Leaderboard")):
+        after = without_failure(click())
+        assert after.selectbox(key="collection").value == "c" and not after.dataframe
+    assert "Add captions of a model to “c”" in html(page)
+    page = page.selectbox(key="collection").select("zebra").run()
+    assert page.selectbox(key="collection").value == "zebra" and not errors(page)
+
+
 def test_a_link_carries_no_caption_that_nobody_typed(scored):
     page = opened("Answer")
     surest = page.text_input(key="try").value

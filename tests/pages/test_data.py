@@ -14,7 +14,7 @@ import streamlit as st
 from capbias_core.attributes import attribute_folder
 from capbias_core.workspace.store import Workspace
 from pages.ui import uploads
-from pages.ui.base import plain
+from pages.ui.plain import plain
 from tests.app import errors, html, opened
 from tests.collections_ import keep
 

@@ -9,7 +9,16 @@ from scipy import stats
 
 from benchmarks.statistics.slices import one_set, shares
 from capbias_core.errors import CapbiasError
-from capbias_core.views.slices import LEAST_IMAGES, UNTESTED, Slice, SliceSources, _corrected, slices, slices_sentence
+from capbias_core.views.slices import (
+    LEAST_IMAGES,
+    UNTESTED,
+    Slice,
+    SliceSources,
+    _corrected,
+    _table,
+    slices,
+    slices_sentence,
+)
 from capbias_core.views.view import scope
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -140,6 +149,8 @@ def test_the_leaking_slice_is_found_and_small_ones_have_no_number(of_m):
     amplifying = slices_sentence(shown.rows, "LIC", "the slices")
     assert amplifying == shown.sentence.partition(" Simpler")[0], "nobody else gets the warning"
     assert shown.chart and len(shown.chart().data) == 3 and "fewer than 100" in shown.for_reader["LIC"].iloc[2]
+    unlabelled = _table(shown.rows.assign(share_Female=np.nan, share_Male=np.nan), "LIC")
+    assert set(unlabelled["Female"]) == {""} and "nan" not in unlabelled.to_csv()
     kept = slices(of_m, objects=["bench", "zebra"])
     assert "of the 2 slices, 1 could be tested; in none does LIC differ" in kept.sentence
     few = slices(of_m, objects=["zebra"])
@@ -181,6 +192,17 @@ def test_words_and_searches(workspace, of_m):
     captions = workspace.frame(workspace.item("captions", "m", "c").hash)
     assert by_rule["search:PINK"] == set(captions.loc[captions["caption"].str.contains("pink"), "image_id"])
     assert shown.rows["seeds"].max() <= SEEDS
+
+
+def test_columns_and_values_may_hold_an_equals_sign(tmp_path):
+    kept = Workspace(tmp_path)
+    labels = pd.DataFrame({"image_id": ["1", "2"], "gender": ["Male", "Female"], "a=b": ["x=y", "z"]})
+    table = keep(kept, labels=labels, attribute=["gender", "a=b"])["labels"]
+    assert set(table.details["attributes"]) == {"gender", "a=b"}
+    sources = SliceSources(kept, "c", table, "")
+    assert sources.members(Slice.parse("column:a=b=x=y")).inside == {"1"}
+    with pytest.raises(CapbiasError, match="There is no column 'b'"):
+        sources.members(Slice.parse("column:b=x"))
 
 
 @pytest.mark.long
