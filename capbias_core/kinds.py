@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CAPTIONS, REFERENCES, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
-SEGMENTS, BOXES, VECTORS, PHOTOGRAPHS = "segments", "boxes", "vectors", "images"
+CAPTIONS, REFERENCES, LABELS, OBJECTS = "captions", "references", "labels", "objects"
+SEGMENTS, BOXES, VECTORS, PHOTOGRAPHS = "segments", "boxes", "vectors", "photographs"
 
 
 @dataclass(frozen=True)

@@ -295,7 +295,7 @@ def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatc
     kept = Workspace(folder)
     assert {(item.kind, item.name) for item in kept.items()} == {
         ("captions", "mine"),
-        ("attributes", "labels"),
+        ("labels", "labels"),
         ("references", "references"),
     }
     assert {run.status for run in kept.runs()} == {"finished"}

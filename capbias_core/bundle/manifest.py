@@ -109,7 +109,7 @@ CAPTIONS = {"image_id": "text", "caption": "text", "caption_index": "number"}
 TABLES = {
     "captions": CAPTIONS,
     "references": CAPTIONS,
-    "attributes": {"image_id": "text"},
+    "labels": {"image_id": "text"},
     "objects": {"image_id": "text", "objects": "text"},
     "vectors": {"word": "text", "vector": "bytes"},
     "boxes": dict.fromkeys(BOX_COLUMNS, "number") | dict.fromkeys(("image_id", "object"), "text"),
@@ -136,7 +136,7 @@ def manifest_fault(manifest: Any, rows: Any) -> str:
         if of_table and item["kind"] != "vectors" and item["hash"] != item["content"]:
             return f"{path}.hash"
         entries = item["details"].get("attributes", {})
-        if item["kind"] == "attributes" and not entries or DERIVED in item["details"] and len(entries) != 1:
+        if item["kind"] == "labels" and not entries or DERIVED in item["details"] and len(entries) != 1:
             return f"{path}.details"
         for name, entry in entries.items():
             if _attribute_fault(entry["attribute"], entry["mapping"]):
@@ -159,7 +159,7 @@ def table_fault(item: dict[str, Any], frame: pd.DataFrame) -> str:
     """The first column of an item's table that is missing or holds something else, such as `column 'age'`; '' for
     none. A column may have no name."""
     wanted = TABLES[item["kind"]]
-    others = dict.fromkeys(frame.columns, "text") if item["kind"] == "attributes" else {}
+    others = dict.fromkeys(frame.columns, "text") if item["kind"] == "labels" else {}
     others |= {entry["column"]: "text" for entry in item["details"].get("attributes", {}).values()}
     for column, held in (others | wanted).items():
         wrong = column not in frame or list(frame.columns).count(column) > 1

@@ -158,7 +158,7 @@ def _files(
 def _items(workspace: Workspace, collection: str, runs: Sequence[RunRow]) -> list[Item]:
     """The inputs of the runs in a collection, and human captions from which labels were derived."""
     read = {digest for run in runs for digest in run.spec.inputs()}
-    tables = [item for item in workspace.items("attributes", collection) if item.hash in read]
+    tables = [item for item in workspace.items("labels", collection) if item.hash in read]
     read |= {item.details[DERIVED]["references"] for item in tables if is_derived(item)}
     models = {run.spec.model for run in runs}
     items = (item for item in workspace.items(collection=collection) if item.hash in read)

@@ -359,7 +359,7 @@ def departures_in(
     references: their name, '' for the only ones. table: the labels (default: `table_with`). Raises CapbiasError where
     there are none, or several.
     """
-    tables = [table] if table else tables_with(workspace.items("attributes", collection), attribute)
+    tables = [table] if table else tables_with(workspace.items("labels", collection), attribute)
     human = [item.name for item in workspace.items("references", collection)]
     name = references or (human[0] if len(human) == 1 else "")
     if not name or not tables:

@@ -63,7 +63,7 @@ def plan_conditions(
             "Name the condition of a set on Images, or with import --captioner NAME --condition NAME.",
         )
     human = references or next((item.name for item in human_sets(workspace, collection)), "")
-    table = table or table_with(workspace.items("attributes", collection), attribute)
+    table = table or table_with(workspace.items("labels", collection), attribute)
     names_values = attribute_of(table, attribute)[0].names_values
     wanted, lacking = [], []
     for name in map(str.lower, metrics):

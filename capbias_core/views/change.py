@@ -79,7 +79,7 @@ def pair_scope(
             raise unknown_name("captioner", name, [item.name for item in items])
     if first == second:
         raise CapbiasError(f"Before and after are both {first}.", "Name two captioners.")
-    tables = workspace.items("attributes", collection)
+    tables = workspace.items("labels", collection)
     attribute = attribute or first_attribute(workspace, collection)
     if attribute not in (known := attributes_in(tables)):
         raise unknown_name("attribute", attribute, known)

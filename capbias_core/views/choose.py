@@ -39,7 +39,7 @@ def choose(
     items = workspace.items("captions", collection)
     if unknown := [name for name in captioners if name not in {item.name for item in items}]:
         raise unknown_name("captioner", unknown[0], [item.name for item in items])
-    known = attributes_in(workspace.items("attributes", collection))
+    known = attributes_in(workspace.items("labels", collection))
     attribute = attribute or first_attribute(workspace, collection)
     if attribute not in known:
         raise unknown_name("attribute", attribute, known)

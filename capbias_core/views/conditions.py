@@ -157,7 +157,7 @@ def conditions(
         run(list(specs.values()), collection)
     parts, headlines = [], []
     for name, of in pairs:
-        table = tables.get(of) or table_with(workspace.items("attributes", collection), of)
+        table = tables.get(of) or table_with(workspace.items("labels", collection), of)
         digest = chosen_objects(workspace, collection, table, objects) if objects else ""
         part = condition_rows(
             *(workspace, collection, name, of, attacker_entry(attacker).name),

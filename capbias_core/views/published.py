@@ -313,7 +313,7 @@ def measured_of(
     """`measured_rows` of the unmasked captioners and one attribute, its name, and how many values it has. attribute:
     its name (default: as on the page Answer). each_seeds: as there."""
     attribute = attribute or results.first_attribute(workspace, collection)
-    details = attribute_of(table_with(workspace.items("attributes", collection), attribute), attribute)[0]
+    details = attribute_of(table_with(workspace.items("labels", collection), attribute), attribute)[0]
     rows, names = (
         measured_rows(workspace, collection, each_seeds=each_seeds),
         originals(workspace.items("captions", collection)),

@@ -37,7 +37,7 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
     sets = {(item.name, item.hash) for item in items}
     held = {item.hash for item in items}
     references, objects = ({item.hash for item in items if item.kind == kind} for kind in ("references", OBJECTS))
-    tables = [item for item in items if item.kind == "attributes"]
+    tables = [item for item in items if item.kind == "labels"]
     # Once a file of objects is there, the column of a table counts only where it is still what runs read.
     columns = {table.hash for table in tables if not objects or reads_its_column(workspace, collection, table)}
     labels = [
@@ -199,7 +199,7 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     crossing, then by labels that people gave, then most captioners, most seeds, constant alignment, newest.
     """
     groups: dict[str, dict[str, RunRow]] = {}
-    tables = workspace.items("attributes", collection)
+    tables = workspace.items("labels", collection)
     for run in current_runs(workspace, collection, "lic"):
         if sets is None or run.spec.model in sets:  # the newest first, which stands for its captioner
             groups.setdefault(Setting.of(run.spec).key, {}).setdefault(run.spec.model, run)
@@ -269,7 +269,7 @@ def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     It is that of the attribute's best answer, else one with which anything was measured, else any; of several, that of
     `table_with`. So a table that is added, and by which nothing is measured, changes no view.
     """
-    tables = workspace.items("attributes", collection)
+    tables = workspace.items("labels", collection)
     answered: dict[str, Item | None] = {}
     for item in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
         answered.setdefault(item.attribute.name, table_of(tables, item.attribute.name, item.runs[0].spec.labels))
@@ -295,7 +295,7 @@ def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
         if item.references:
             answered.setdefault(item.attribute.name, item.references)
     runs, read = current_runs(workspace, collection), {}
-    for name in attributes_in(workspace.items("attributes", collection)):
+    for name in attributes_in(workspace.items("labels", collection)):
         used = [run.spec.references for run in runs if run.spec.attribute["name"] == name]
         read[name] = sets[answered.get(name) or max(sets, key=used.count)]
     return read
@@ -310,7 +310,7 @@ def runs_against(runs: Iterable[RunRow], references: Mapping[str, Item]) -> list
 def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Iterable[RunRow]) -> pd.DataFrame:
     """Rows of these runs with the columns labels and references: the table of labels and the human captions that each
     read, by name; '' where it read none."""
-    tables = workspace.items("attributes", collection)
+    tables = workspace.items("labels", collection)
     human = {item.hash: item.name for item in workspace.items("references", collection)}
     read = {}
     for run in runs:
@@ -350,7 +350,7 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     attribute: one of the collection's (default: the first that captions have words for, else the first).
     """
     captions = originals(workspace.items("captions", collection))
-    tables = workspace.items("attributes", collection)
+    tables = workspace.items("labels", collection)
     attributes = {
         name: attribute_from(entry["attribute"])
         for table in tables
@@ -371,7 +371,7 @@ def first_attribute(workspace: Workspace, collection: str) -> str:
     one of the best answer, else the first that a request without an attribute asks for; '' if there are no labels."""
     answered = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
     by_name = {comparison.attribute.name: comparison.attribute for comparison in answered}
-    named = [name for name in attributes_in(workspace.items("attributes", collection)) if name in by_name]
+    named = [name for name in attributes_in(workspace.items("labels", collection)) if name in by_name]
     usual = (name for name in named if by_name[name].names_values and parts_of(name) is None)
     if answered:
         return next(usual, answered[0].attribute.name)

@@ -388,7 +388,7 @@ def _of_captioner(
 
 def slice_sources(scope: Scope, run: RunRow) -> SliceSources:
     """What slices of the images of a run are picked by."""
-    tables = scope.workspace.items("attributes", scope.collection)
+    tables = scope.workspace.items("labels", scope.collection)
     table = next(item for item in tables if item.hash == run.spec.labels["table"])
     return SliceSources(scope.workspace, scope.collection, table, run.spec.captions, run.spec.references)
 

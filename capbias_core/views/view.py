@@ -60,7 +60,7 @@ def scope(
     """
     items = workspace.items("captions", collection)
     attribute = attribute or first_attribute(workspace, collection)
-    if attribute not in (known := attributes_in(workspace.items("attributes", collection))):
+    if attribute not in (known := attributes_in(workspace.items("labels", collection))):
         raise unknown_name("attribute", attribute, known)
     if unknown := [name for name in captioners if name not in {item.name for item in items}]:
         raise unknown_name("captioner", unknown[0], [item.name for item in items])

@@ -76,7 +76,7 @@ def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item
     }
     name = name or f"{attribute.name} from {references.name}"[:LONGEST_NAME].strip()
     source = f"derived from {references.name}"
-    return workspace.keep("attributes", name, derived.frame, references.collection, source, details)
+    return workspace.keep("labels", name, derived.frame, references.collection, source, details)
 
 
 def check_derived(derived: Derived, origin: str) -> None:
@@ -91,7 +91,7 @@ def check_derived(derived: Derived, origin: str) -> None:
 def derive_missing(workspace: Workspace, collection: str, attribute: Attribute) -> Derived | None:
     """Labels from human captions, stored, if a collection has captions and human captions and no labels at all."""
     kinds = {item.kind for item in workspace.items(collection=collection)}
-    if "attributes" in kinds or not {"captions", "references"} <= kinds:
+    if "labels" in kinds or not {"captions", "references"} <= kinds:
         return None
     derived = derive(workspace, workspace.items("references", collection)[-1], attribute)
     if not all(derived.counts.values()):
@@ -134,7 +134,7 @@ class Crossing:
 def cross(workspace: Workspace, collection: str, first: str, second: str, table: str = "") -> Crossing:
     """Two attributes of a collection combined, each by the named table of labels, else by `table_with`. Nothing is
     stored. Raises CapbiasError if no table has labels of one of them."""
-    tables = workspace.items("attributes", collection)
+    tables = workspace.items("labels", collection)
     chosen = [
         next((item for item in tables_with(tables, name) if item.name == table), None) or table_with(tables, name)
         for name in (first, second)

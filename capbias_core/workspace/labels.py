@@ -50,10 +50,10 @@ def keep_attributes(
 ) -> Item:
     """The stored table of labels with its mapped attributes ({name: mapping_details(...)}), besides those that an
     earlier item of this name and content has."""
-    stored = {item.name: item for item in workspace.items("attributes", collection)}.get(name)
+    stored = {item.name: item for item in workspace.items("labels", collection)}.get(name)
     details = stored.details if stored and stored.hash == content_hash(frame) else {}
     details = {**details, "attributes": details.get("attributes", {}) | attributes}
-    return workspace.keep("attributes", name, frame, collection, source, details)
+    return workspace.keep("labels", name, frame, collection, source, details)
 
 
 def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:

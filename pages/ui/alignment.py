@@ -60,7 +60,7 @@ def _request(bar: Bar) -> tuple[Question, Item]:
     side, items = st.sidebar, bar.items("captions")
     names, unmasked = [item.name for item in items], originals(items)
     captions = view.multiselect(side, "Captioners", names, default=unmasked, key="sets", missing="the captioner")
-    attribute = bar.attribute(attribute_names(bar.items("attributes")))
+    attribute = bar.attribute(attribute_names(bar.items("labels")))
     table, human = bar.labels(attribute), bar.references(attribute)
     options, vectors = {}, {item.name: item for item in bar.items(VECTORS)}
     if vectors:

@@ -92,7 +92,7 @@ def answer_page() -> None:
 def chosen_comparison(bar: Bar, comparisons: list[Comparison]) -> tuple[Comparison, Item]:
     """One of the comparisons of the attribute, and its table of labels. The link names the table and the human captions
     too, so that it means the same when more are added."""
-    tables = bar.items("attributes")
+    tables = bar.items("labels")
     human = {item.hash: item.name for item in bar.items("references")}  # oldest first
     unscored = {name: f"{name} is not scored yet." for name in attribute_names(tables)}
     attribute = bar.attribute(dict.fromkeys(comparison.attribute.name for comparison in comparisons), unscored)
@@ -117,7 +117,7 @@ def chosen_comparison(bar: Bar, comparisons: list[Comparison]) -> tuple[Comparis
 
 def _answer(bar: Bar, comparison: Comparison, table: Item, comparisons: list[Comparison]) -> None:
     workspace, attribute, metric = bar.workspace, comparison.attribute, comparison.metric
-    sets, tables, references = bar.items("captions"), bar.items("attributes"), bar.items("references")
+    sets, tables, references = bar.items("captions"), bar.items("labels"), bar.items("references")
     rows = cached.once(workspace, "rows", lambda: workspace.results(comparison.run_ids))
     of_metric = rows[rows["metric"] == metric].sort_values("value", ascending=False)
     trained = {item.name: item.details.get("trained_on_references") for item in sets}
@@ -333,7 +333,7 @@ def _overview(bar: Bar, comparison: Comparison, table: Item, model: str, sensiti
 
 def _other_attributes(bar: Bar, shown: str, measured: set[str]) -> None:
     """Links to the answers for other attributes; of those without one the cost, and its button."""
-    names = [name for name in attribute_names(bar.items("attributes")) if name != shown]
+    names = [name for name in attribute_names(bar.items("labels")) if name != shown]
     if not names:
         return
     st.header("Other attributes")

@@ -74,7 +74,7 @@ class Bar:
 
     def labels(self, attribute: str) -> Item:
         """The table of labels for an attribute; a control only if there are several."""
-        by_name = {table.name: table for table in tables_with(self.items("attributes"), attribute)}
+        by_name = {table.name: table for table in tables_with(self.items("labels"), attribute)}
         chosen = view.selectbox(
             self.container,
             "Labels",
@@ -154,7 +154,7 @@ def captions_and_labels(bar: Bar, labels: str = LABELS) -> tuple[list[str], list
     if not bar.collection:
         empty_state(bar, "No captions are loaded yet.")
         return None
-    sets, tables = [item.name for item in bar.items("captions")], bar.items("attributes")
+    sets, tables = [item.name for item in bar.items("captions")], bar.items("labels")
     if not sets or not attribute_names(tables):
         lacking(bar, labels if sets else "captions of a model")
         return None

@@ -95,7 +95,7 @@ def scored_sets(bar: Bar) -> dict[str, RunRow]:
 
 
 def _runs(bar: Bar) -> dict[str, RunRow]:
-    tables = bar.items("attributes")
+    tables = bar.items("labels")
     attackers = caption_views.scoring_attackers(bar.workspace, bar.collection)
     scored = {
         (attribute, table.name, attacker): runs
@@ -207,7 +207,7 @@ def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attrib
 
 def _slice(bar: Bar, spec: RunSpec) -> tuple[str, frozenset[str] | None]:
     """The rule of the slice that is chosen, with what it reads, as a key; and its images, None for all."""
-    attribute, items = spec.attribute["name"], bar.items("attributes")
+    attribute, items = spec.attribute["name"], bar.items("labels")
     table = next(item for item in items if item.hash == spec.labels["table"])
     rule = view.text(st.sidebar, "Slice", key="slice", help=f"A rule: {EXAMPLES}.")
     if not rule:

@@ -44,7 +44,7 @@ def encoders_tab(bar: Bar) -> None:
     attribute, table, human = "", None, None
     with errors():
         if bar.collection:
-            attribute = bar.attribute(attribute_names(bar.items("attributes")))
+            attribute = bar.attribute(attribute_names(bar.items("labels")))
         if attribute:
             table, human = bar.labels(attribute), bar.references(attribute)
         if _encoders(bar, attribute, table, human) == MEASURED and table:

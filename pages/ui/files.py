@@ -116,7 +116,7 @@ def _after_save(bar: Bar, text: str) -> None:
     derived = derive_missing(bar.workspace, bar.collection, get_attribute("gender"))
     labels = f" There were no labels: {derived.line('the human captions')}." if derived else ""
     kinds = {item.kind for item in bar.workspace.items(collection=bar.collection)}
-    missing = [KINDS[kind].title for kind in ("captions", "attributes", "references") if kind not in kinds]
+    missing = [KINDS[kind].title for kind in ("captions", "labels", "references") if kind not in kinds]
     started = start_cheap(bar)
     next_step = f" Scoring now: {started}." if started else ""
     if missing:

@@ -120,7 +120,7 @@ def _masked(bar: Bar, compared: bool = False) -> Masked | None:
         empty_state(bar, "No photographs and no captions are loaded yet.")
         return None
     sets = all_sets(bar.workspace, bar.collection)
-    attribute = bar.attribute(attribute_names(bar.items("attributes")))
+    attribute = bar.attribute(attribute_names(bar.items("labels")))
     table = bar.labels(attribute) if attribute else None
     most = max(map(len, sets.values()), default=0)
     several = [name for name in sets if len(sets[name]) > 1] if compared and most > 1 else list(sets)

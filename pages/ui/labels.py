@@ -26,7 +26,7 @@ CONFLICTS = {"drop": "leave unlabelled", "majority": "use the majority", PRECEDE
 def labels_tab(bar: Bar) -> None:
     show_messages()
     items = bar.workspace.items(collection=bar.collection) if bar.collection else []
-    if not {"references", "attributes"} & {item.kind for item in items}:
+    if not {"references", "labels"} & {item.kind for item in items}:
         box("Nothing to show yet.", "Load human captions or a table of labels first, in the tab Files.")
         return
     _derive(bar)
@@ -126,7 +126,7 @@ def _compare(bar: Bar) -> None:
 
 def _combine(bar: Bar) -> None:
     """Two attributes as one, with the images of each group in sight before it is saved; nothing if there is one."""
-    tables = bar.items("attributes")
+    tables = bar.items("labels")
     names = [name for name in attribute_names(tables) if parts_of(name) is None]
     if len(names) < 2:
         return

@@ -143,7 +143,7 @@ def present_caption(bar: Bar, scores: CaptionScores, listed: pd.DataFrame) -> No
         left, right = st.columns([1, 2], gap="large") if picture else (None, st.container())
         if left and picture:
             left.image(str(picture), alt=f"Photograph {row['image_id']}")
-        table = table_of(bar.workspace.items("attributes"), attribute.name, spec.labels)
+        table = table_of(bar.workspace.items("labels"), attribute.name, spec.labels)
         by = "by the words of human captions" if is_derived(table) else "in the table of labels"
         ends, values = toward(attribute, scores.words_of(index), int(row["predicted"]))
         no_words = SCORE.format(escape(pushes(scores.intercept(row), ends)))

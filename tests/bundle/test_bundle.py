@@ -41,7 +41,7 @@ def measured(data, tmp_path_factory) -> tuple[Workspace, list[str]]:
     """A workspace with results of two captioners, and their runs."""
     folder = tmp_path_factory.mktemp("made")
     place = ["--collection", "small", "--workspace", str(folder)]
-    files = [("attributes.csv", "attributes", ["--attribute", "gender"]), ("human.json", "references", [])]
+    files = [("attributes.csv", "labels", ["--attribute", "gender"]), ("human.json", "references", [])]
     files += [(f"{name}.json", "captions", ["--trained-on-references", "yes"]) for name in SMALL]
     for file, kind, more in files:
         assert cli.main(["import", str(data / file), "--kind", kind, *more, *place]) == 0
@@ -182,7 +182,7 @@ def test_a_report_alone_is_that_of_the_bundle(bundle, measured, capsys):
 def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     archive = zipfile.ZipFile(bundle)
     manifest = json.loads(archive.read("manifest.json"))
-    assert {item["kind"] for item in manifest["items"]} == {"captions", "references", "attributes"}
+    assert {item["kind"] for item in manifest["items"]} == {"captions", "references", "labels"}
     for item in manifest["items"]:
         frame = pd.read_parquet(io.BytesIO(archive.read(item["file"])))
         pd.testing.assert_frame_equal(frame, measured[0].frame(item["hash"]))
@@ -244,7 +244,7 @@ def test_data_whose_image_ids_were_joined_are_found_again(tmp_path):
         for own, value in labels.items()
     ]
     (tmp_path / "model.json").write_text(json.dumps(rows))
-    files = [File(tmp_path / "labels.csv", "attributes"), File(tmp_path / "model.json", "captions")]
+    files = [File(tmp_path / "labels.csv", "labels"), File(tmp_path / "model.json", "captions")]
     workspace = Workspace(tmp_path / "home")
     ingest(workspace, "c", files)
     specs = plan(workspace, Question("c", ("model",), "labels", "gender", ("ratio",)))
@@ -343,7 +343,7 @@ def test_labels_that_were_derived_are_derived_again(tmp_path):
     assert cli.main(["import", str(tmp_path / "human.json"), "--kind", "references", *place]) == 0
     assert cli.main(["import", str(tmp_path / "strong.json"), "--kind", "captions", *place]) == 0
     assert cli.main(["labels", "derive", "age", "--references", "human", *place]) == 0
-    (table,) = workspace.items("attributes", "small")
+    (table,) = workspace.items("labels", "small")
     specs = plan(workspace, Question("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
     found = reproduced(workspace, specs, tmp_path, [tmp_path / "strong.json", tmp_path / "human.json"])
     assert found.same == found.rows > 0

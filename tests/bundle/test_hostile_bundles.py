@@ -158,7 +158,7 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
     "a name that leads out": item(name="../../outside/x"),
     "a collection that leads out": manifest(lambda own: own.update(collection="../x")),
     "a kind of its own": item(kind="secrets"),
-    "captions as labels": item(kind="attributes"),
+    "captions as labels": item(kind="labels"),
     "no details": item(details=None),
     "rows without end": item(rows=10**400),
     "an item twice": manifest(lambda own: own["items"].append(own["items"][1])),

@@ -500,7 +500,7 @@ def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(score, here, monke
 def kept(small, tmp_path_factory) -> Path:
     """A workspace with the small files in the collection `my captions`."""
     folder = tmp_path_factory.mktemp("kept")
-    for name, kind in {"attributes.csv": "attributes", "human.json": "references", "strong.json": "captions"}.items():
+    for name, kind in {"attributes.csv": "labels", "human.json": "references", "strong.json": "captions"}.items():
         assert cli.main(["import", str(small / name), "--kind", kind, "--workspace", str(folder)]) == 0
     return folder
 
@@ -521,9 +521,9 @@ def test_import_reports_and_stores(ask, here):
     sentences.check("import: labels", ask("import", "attributes.csv", *more).out)
     sentences.check("import: captions", ask("import", "strong.json", "--trained-on-references", "no").out)
     items = items_of(here)
-    assert set(items) == {("attributes", "labels"), ("captions", "strong")}
+    assert set(items) == {("labels", "labels"), ("captions", "strong")}
     assert items["captions", "strong"].details["trained_on_references"] is False
-    assert items["attributes", "labels"].details["attributes"]["gender"]["mapping"]["Unsure"] == "Male"
+    assert items["labels", "labels"].details["attributes"]["gender"]["mapping"]["Unsure"] == "Male"
 
 
 @pytest.mark.long
@@ -601,10 +601,7 @@ def test_columns_of_two_annotators_are_asked_about_and_may_be_a_table_each(ask, 
     assert [ask(*score, "--attribute-column", column).value < 50 for column in columns] == [True, False]
     assert "--attribute gender=perceived or" in ask("import", *files, code=2).err
     ask("import", *files, "--attribute", *(f"gender={column}" for column in columns))
-    assert [name for kind, name in items_of(here) if kind == "attributes"] == [
-        "raters perceived",
-        "raters second rater",
-    ]
+    assert [name for kind, name in items_of(here) if kind == "labels"] == ["raters perceived", "raters second rater"]
     of = ["--collection", "my captions", "--attribute", "gender", "--metric", "error"]
     assert ask("score", *of).value < 50
 
@@ -678,7 +675,7 @@ def test_edits_are_scored_out_of_fold(explained, kept):
     assert other["captions_that_read_differently"] == len(wrote) and other["note"] == ""
     # each by the attacker that held the image out
     workspace = Workspace(kept)
-    (table,) = workspace.items("attributes", "my captions")
+    (table,) = workspace.items("labels", "my captions")
     run = caption_runs(workspace, "my captions", "gender", "ngram", table)["strong"]
     scores = pd.read_parquet(io.BytesIO(workspace.array(run.run_id, "scores"))).set_index("image_id")
     attackers, gender = stored_attackers(workspace, run), get_attribute("gender")

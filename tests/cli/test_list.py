@@ -112,4 +112,4 @@ def test_an_input_is_not_deleted_while_another_process_queues_its_run(tmp_path):
     other.close()
     thread.join()
     assert len(raised) == 1
-    assert workspace.item("attributes", "t", "c").hash == table.hash and not workspace.frame(table.hash).empty
+    assert workspace.item("labels", "t", "c").hash == table.hash and not workspace.frame(table.hash).empty

@@ -62,6 +62,6 @@ def score(
 
 def more_labels(workspace: Workspace, column: str, values: Sequence[str], collection: str = "c") -> str:
     """The name of a new table with another attribute, by image."""
-    table = workspace.frame(workspace.item("attributes", "labels", collection).hash)[["image_id"]]
+    table = workspace.frame(workspace.item("labels", "labels", collection).hash)[["image_id"]]
     keep(workspace, collection, labels={f"{column} table": table.assign(**{column: values})}, attribute=column)
     return f"{column} table"

@@ -50,7 +50,7 @@ def scored(template, workspace) -> Workspace:
 
 def other_annotator(workspace: Workspace) -> str:
     """Newer labels of fewer images, by somebody who swaps a third."""
-    table = workspace.frame(workspace.item("attributes", "labels", "c").hash)
+    table = workspace.frame(workspace.item("labels", "labels", "c").hash)
     swapped = np.where(table["gender"] == "Male", "Female", "Male")
     table = table.assign(gender=np.where(np.arange(IMAGES) % 3 == 0, swapped, table["gender"])).head(200)
     keep(workspace, labels={"other": table}, attribute="gender")
@@ -283,7 +283,7 @@ def test_defaults_are_what_most_captioners_were_measured_with(scored):
     score(scored, table=derived, metrics=("lic",))  # newer
     assert tables_read(scored, "c")["gender"].name == "labels", "labels by people answer first"
     for name in ("labels", derived):
-        table = scored.item("attributes", name, "c")
+        table = scored.item("labels", name, "c")
         runs = caption_runs(scored, "c", "gender", "ngram", table)
         assert {run.spec.labels["table"] for run in runs.values()} == {table.hash} and {"first", "second"} <= set(runs)
     sky = more_labels(scored, "sky", HALVES)

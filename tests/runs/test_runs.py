@@ -46,7 +46,7 @@ def fill(workspace: Workspace, labels: dict[str, str], sets: dict, references: d
     attribute = attribute or plain_attribute("group", tuple(sorted(set(labels.values()))))
     table = pd.DataFrame({"image_id": list(labels), "label": list(labels.values())})
     details = {attribute.name: mapping_details(attribute, "label", {value: value for value in attribute.values})}
-    workspace.keep("attributes", "labels", table, "c", "test", {"attributes": details})
+    workspace.keep("labels", "labels", table, "c", "test", {"attributes": details})
     for name, captions in sets.items():
         workspace.keep("captions", name, caption_frame(captions), "c", "test")
     if references:

@@ -403,7 +403,7 @@ def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_
     sets = {"sat": captions, "sat_masked_person": captions}
     items = keep(workspace, labels=pd.DataFrame(rows), attribute=("gender=a", "gender=b"), captions=sets)
     first, second = items["labels a"], items["labels b"]
-    assert table_with(workspace.items("attributes", "c"), "gender").name == first.name
+    assert table_with(workspace.items("labels", "c"), "gender").name == first.name
     for table in (first, second):
         run_all(workspace, plan(workspace, Question("c", tuple(sets), table.name, "gender", ("error",))), "c")
     found = {run.spec.labels["column"]: workspace.results([run.run_id]) for run in workspace.runs()}

@@ -116,7 +116,7 @@ def test_numbers_and_intervals_by_hand(workspace, of_m, metric, sides):
 @pytest.mark.long
 def test_errors_and_refusals_by_hand(workspace, of_m):
     frame = workspace.frame(workspace.item("captions", "m", "c").hash).set_index("image_id")["caption"]
-    labels = workspace.frame(workspace.item("attributes", "labels", "c").hash).set_index("image_id")
+    labels = workspace.frame(workspace.item("labels", "labels", "c").hash).set_index("image_id")
     shown = slices(of_m, columns=["half"])
     assert set(shown.rows["slice"]) == {"half: left", "half: right"}, "no slice of empty cells"
     left, right = (set(labels.index[labels["half"] == half]) for half in ("left", "right"))
@@ -214,7 +214,7 @@ def test_what_is_no_slice(workspace, of_m):
     for rule in ("words: ", "column:half", "object", "colour:red"):
         with pytest.raises(CapbiasError, match="is not a slice"):
             Slice.parse(rule)
-    table = workspace.item("attributes", "labels", "c")
+    table = workspace.item("labels", "labels", "c")
     sources = SliceSources(workspace, "c", table, table.hash)
     with pytest.raises(CapbiasError, match="There is no value of half 'lef'"):
         sources.members(Slice.parse("column:half=lef"))
