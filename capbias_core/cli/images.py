@@ -29,7 +29,7 @@ from capbias_core.cli.inputs import (
     own_folder,
 )
 from capbias_core.cli.run import outcome, run_all
-from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_output
+from capbias_core.cli.terminal import DONE, SHIPPED, checked_output, say, ticking, write_output
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.kinds import BOXES, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.files import readable
@@ -418,7 +418,8 @@ def _check_output(originals: Item, workspace: Workspace, flags: MaskFlags) -> No
         raise CapbiasError(f"--output {output} holds originals, which are never overwritten.", "Choose another folder.")
     names = masked_names(photograph_files(workspace, frozen_photographs(workspace, FILES))).values()
     targets = [flags.folder(condition) / name for condition in flags.condition for name in names]
-    if strange := [file for file in targets if file.exists() and not (flags.force or made_here(file))]:
+    force = flags.force and not any(output.resolve().is_relative_to(folder) for folder in SHIPPED)
+    if strange := [file for file in targets if file.exists() and not (force or made_here(file))]:
         raise CapbiasError(
             f"{counted(len(strange), 'file')} in --output {output} would be overwritten, and mask did not write them. "
             f"The first is {strange[0]}.",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError, flag_name
+from capbias_core.resources import ASSETS, PACKAGE
 from capbias_core.whole_files import CATALOGUE, typed_path, workspace_parts, write_output_file, written_here
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from capbias_core.types import Progress
 
 DONE, RUN_FAILED, BAD_INPUT, UNEXPECTED = 0, 1, 2, 70
+SHIPPED = (PACKAGE, ASSETS)  # folders of files that come with capbias, which no command replaces
 WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())  # of the present command line
 
 
@@ -90,12 +92,12 @@ def _check_replaced(path: Path, force: bool, reads: Sequence[Path]) -> None:
     words = (os.path.expanduser(part) for word in WORDS.get() for part in (word, word.partition("=")[2]))
     named = [Path(word) for word in words if os.path.exists(word)]
     same = [file for file in named if file.samefile(path)]  # one of them is --output itself
-    read = [folder for folder in named if folder.is_dir() and not (folder / CATALOGUE).exists()]
+    read = [*SHIPPED, *(folder for folder in named if folder.is_dir() and not (folder / CATALOGUE).exists())]
     for workspace in {*named, default_folder()} - {*read}:
         read += workspace_parts(workspace)
     within, ours = any(path.resolve().is_relative_to(part.resolve()) for part in read), written_here(path)
     if len(same) > 1 or path.resolve() in reads or (within and not ours):
-        raise CapbiasError(f"{path} is an input of this command, which never replaces it.", "Choose another name.")
+        raise CapbiasError(f"{path} is an input of this command or part of capbias.", "Choose another name.")
     if not (ours or force):
         raise CapbiasError(
             f"{path} exists, and capbias did not write what it holds now.", "Choose another name, or add --force."

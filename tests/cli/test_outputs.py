@@ -28,8 +28,10 @@ def here(tmp_path, monkeypatch, capsys) -> Path:
     fill(Workspace(tmp_path / "home"))
     (tmp_path / "home" / "models").mkdir(exist_ok=True)
     (tmp_path / "home" / "models" / "path").write_text("/somewhere")
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "1.csv").write_text("a picture")
+    for name in ("photos/1.csv", "shipped/truth.csv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("text")
+    monkeypatch.setattr("capbias_core.cli.terminal.SHIPPED", (tmp_path / "shipped",))
     (tmp_path / "link.csv").symlink_to("b.csv")
     os.link("b.csv", "hard.csv")
     (tmp_path / "mine.csv").write_text("mine")
@@ -50,6 +52,7 @@ INPUTS = (
     "view consistency --results b.csv --output b.csv",
     "run plan.toml --output labels.csv",
     "run plan.toml --output c.csv",
+    f"{SCORE} --output shipped/truth.csv",
     f"export {STORED} --output home/models/path",
     "run plan.toml --output home/models/path",
 )

@@ -255,8 +255,11 @@ def test_a_folder_goes_with_its_item_and_originals_stay(scene, monkeypatch):
     assert len(list((scene.folder.parent / "pictures").iterdir())) == 5
 
 
+HEX = "0123456789abcdef"
+
+
 def test_what_a_killed_process_left_is_removed_after_an_hour(scene, monkeypatch):
-    left = scene.folder / "pictures" / ".0123456789abcdef-half"
+    left = scene.folder / "pictures" / f".{HEX}-{HEX}{HEX}"
     left.mkdir(parents=True)
     run_one(scene, planned(scene, "segment"), silent)
     assert left.exists()
