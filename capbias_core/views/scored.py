@@ -102,7 +102,8 @@ def scored(choice: Choice) -> Scored:
     sets, human = {choice.captioner: items[choice.captioner]}, ""
     for item in choice.workspace.items("references", choice.collection):
         if item.hash == spec.references:
-            human = item.name if "human" in item.name.lower() else f"{item.name} (human)"
+            plain = "human" in item.name.lower() and item.name not in items
+            human = item.name if plain else f"{item.name} (human)"
             sets[human] = item
     sets |= {name: items[name] for name in choice.captioners[1:]}
     runs: dict[str, dict[str, RunRow]] = {}  # attacker -> content hash of a set -> the newest run
