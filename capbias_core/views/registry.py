@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from capbias_core.views.captions import CAPTIONS
 from capbias_core.views.directions import DIRECTIONS
 from capbias_core.views.encoders import ENCODERS
 from capbias_core.views.table import TABLE
 from capbias_core.views.view import View
+from capbias_core.views.words import WORDS
 
-VIEWS: dict[str, View] = {"table": TABLE, "directions": DIRECTIONS, "encoders": ENCODERS}
+VIEWS: dict[str, View] = {view.name: view for view in (TABLE, WORDS, CAPTIONS, DIRECTIONS, ENCODERS)}

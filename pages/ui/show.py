@@ -58,7 +58,7 @@ def chart(view: View, choice: Choice, rows: pd.DataFrame, on_click: Callable[[st
     key = f"{view.name}_chart"
     if isinstance(view.chart, Forest) and not view.chart.panel:
         on_click = on_click or (read_captioner if view.by == "captioner" else lambda name: controls.choose(line=name))
-        read = choice.captioner if view.by == "captioner" else controls.named("line")
+        read = choice.captioner if view.by == "captioner" else controls.kept("line")
         forest(view, rows, read, key, on_click)
         return
     try:
