@@ -157,7 +157,7 @@ class Report:
         rows = self.table
         for part in parts:
             rows = self._having(rows, part)
-        if rows["metric"].nunique() > 1:
+        if rows["metric"].nunique() > 1 or not any(is_metric(part) or part in set(rows["metric"]) for part in parts):
             return replace(self, table=rows, sentence="", ranking=None)
         for column in ("coverage", "group", "object"):  # of several rows, that of all images, groups and objects
             if len(rows) > 1 and (rows[column] == "").any():
@@ -239,8 +239,8 @@ def score(
     vectors: str | os.PathLike | None = None,
     delta: float | None = None,
     attribute_column: str = "",
-    values: Sequence[str] = (),
-    mapping: Mapping[str, str | None] | None = None,
+    values: Sequence[str | float] = (),
+    mapping: Mapping[Any, str | None] | None = None,
     several: str = "",
     image_id_column: str = "",
     caption_column: str | Sequence[str] = (),
@@ -370,7 +370,8 @@ def compare(
             missing or "Give several captioners by name.",
         )
     metric, direction = report.ranked_by
-    rows = _ranked_rows(report.table, metric, direction)
+    rows = report.table[report.table["run_id"].isin(report.ranked_runs)]  # the attacker whose pairs are tested
+    rows = _ranked_rows(rows, metric, direction)
     table = pd.DataFrame(
         {
             "captioner": rows["model"],

@@ -13,6 +13,7 @@ from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.attributes import known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.parsed import cell_text
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import check_one_table
 from capbias_core.measures.options import Described, Option, Seeded, option
@@ -119,6 +120,10 @@ class Question(Described):
             raise CapbiasError(
                 "A stored item is as it was read.", "Leave this out, or import the file with it.", *unread
             )
+        if isinstance(labels_read := given.get("mapping"), Mapping):  # numbers and true or false, as files hold them
+            given["mapping"] = {_raw_label(raw): value for raw, value in labels_read.items()}
+        if isinstance(chosen := given.get("values"), list | tuple):
+            given["values"] = tuple(map(_raw_label, chosen))
         about: dict[str, Any] = {
             "columns": named_columns(**{name: given.pop(name, None) for name in (*COLUMNS, "rows")})
         }
@@ -187,6 +192,10 @@ class Question(Described):
         names = expand_metrics(self.metrics)
         needed = words or any(map(needs_references, names))
         return replace(self, metrics=names, words=words, references=self.references if needed else "")
+
+
+def _raw_label(raw: Any) -> str:
+    return raw if isinstance(raw, str) else cell_text(raw)
 
 
 def several_names(given: str | os.PathLike | Iterable) -> tuple:

@@ -37,7 +37,7 @@ from capbias_core.load.account import (
 from capbias_core.load.files import ARCHIVES, HEAD, is_workbook, read_head, readable, unpacked, whole_text
 from capbias_core.load.ids import short
 from capbias_core.load.json_files import document
-from capbias_core.load.labels import label_text, labels
+from capbias_core.load.labels import labels
 from capbias_core.load.parsed import (
     Head,
     Parsed,
@@ -46,6 +46,7 @@ from capbias_core.load.parsed import (
     check_rows,
     checked_names,
     chosen_column,
+    label_text,
     listed,
     usual_column,
 )

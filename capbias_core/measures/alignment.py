@@ -63,7 +63,8 @@ METRICS = by_name(
 
 
 def count(job: Job) -> Outcome:
-    """The human captions of the captioner's images, aligned at each delta to the words of all its captions."""
+    """The human captions of the captioner's images, aligned to the words of all its captions: rows of constant
+    alignment and of the chosen delta, and a sweep over all deltas."""
     option = job.options.alignment
     if not option:
         raise CapbiasError(
@@ -81,7 +82,8 @@ def count(job: Job) -> Outcome:
         name = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
         of_delta = result_rows(METRICS.values(), counts, facts, {"": {"method": method, "alignment": name}})
         numbers[delta] = {row.metric: (row.value, row.ci_low, row.ci_high) for row in of_delta}
-        rows += of_delta
+        if delta in (None, option["delta"]):  # the others are in the sweep
+            rows += of_delta
     lacking = {} if has_java() else {"METEOR_aligned": NO_JAVA}
     arrays = {"sweep": frame_bytes(sweep_table(by_delta, numbers))}
     return Outcome(by_delta[option["delta"]], lacking=lacking, arrays=arrays, results=rows)
@@ -172,7 +174,7 @@ MEASURE = Measure(
     groups=(Group("alignment", "vocabulary alignment", tuple(METRICS)),),
     options=Aligned,
     needs=Needs(references="required", vectors=True),
-    version=2,
+    version=3,
     seconds=40.0,
     count=count,
 )

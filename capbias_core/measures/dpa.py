@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import DIFFERENCE, WEIGHT, Counts, Metric, Needs
+from capbias_core.aggregate import DIFFERENCE, OVER_SEEDS, WEIGHT, Counts, Metric, Needs
 from capbias_core.attributes import need_words
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
@@ -87,7 +87,7 @@ def count(job: Job) -> Outcome:
         {name: partial(_losses, job, sides, guess, part) for part, (name, guess) in enumerate(directions.items())},
         "DPA ",
     )
-    method = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds"
+    method = f"logistic regression on labels; Q = 1 / cross-entropy; {OVER_SEEDS}"
     sizes = {direction: {"n": len(one.image) // len(one.seeds)} for direction, one in counts.items()}
     return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from capbias_core.aggregate import Counts, Metric, Needs, by_name
+from capbias_core.aggregate import OVER_SEEDS, Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
-from capbias_core.attackers.device import choose_device, device_of, trained_on
+from capbias_core.attackers.device import TF32, choose_device, device_of, trained_on
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Job, Measure, Outcome
@@ -232,7 +232,7 @@ def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool
     if job.spec.coverage == WITH_REFERENCES:
         of = f"Only {len(inputs.images):,} of the {len(job.labels):,} labelled images"
         notes.append(f"{of} have captions, references and a photograph.")
-    method = f"{f'{train}/{test}' if trained else test} balanced images; {method}; std over seeds"
+    method = f"{f'{train}/{test}' if trained else test} balanced images; {method}; {OVER_SEEDS}"
     rows: dict[str, Any] = {"method": method, "n": test, "photographs": shown, "differs": differs, **columns}
     return Outcome(Counts.merge(parts), rows, notes)
 
@@ -298,7 +298,8 @@ class ImageCaptioner2Options(JudgeTraining):
     def effective(self) -> ImageCaptioner2Options:
         """Without choices of a training if the judge is a captioner, which is not trained."""
         chosen = super().effective()
-        return chosen if chosen.judge == SCRATCH else replace(chosen, judge_epochs=None, picture_size=None)
+        untrained = {"judge_epochs": None, "picture_size": None, "precision": TF32}
+        return chosen if chosen.judge == SCRATCH else replace(chosen, **untrained)
 
 
 def freeze_judge(
@@ -322,7 +323,7 @@ def count_asked(job: Job) -> Outcome:
             lambda tokens: [prompted(caption, job.attribute, options.prompt) for caption in job.masked(tokens)],
             size,
         )
-        judge = ScratchJudge(epochs=epochs, device=options.device, sight=inputs.sight)
+        judge = ScratchJudge(epochs=epochs, device=options.device, precision=options.precision, sight=inputs.sight)
         method = f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt "
         method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
         return judged(job, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge))
@@ -414,7 +415,9 @@ def count_joint(job: Job) -> Outcome:
         weights = Path(job.model(model).path)
         look = backbone(model["name"], weights, choose_device(device))
     inputs = judge_inputs(job, job.masked, size, look)
-    judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
+    judge = JointJudge(
+        epochs=options.judge_epochs or JointJudge.epochs, device=device, precision=options.precision, sight=inputs.sight
+    )
     frozen, reads = ["backbone"] if model else [], text
 
     def embed(captions: Sequence[str]) -> np.ndarray:

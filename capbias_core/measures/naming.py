@@ -29,6 +29,7 @@ METRICS = (
         _SOURCE,
         "Captions that name only the second value (men, for gender) for each that names only the first. The labelled "
         "images need not be balanced.",
+        of_labels=True,
         needs=Needs(words="any", values=2),
         reads=("second", "first"),
         of=ratio_of,

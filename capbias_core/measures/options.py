@@ -128,6 +128,16 @@ class Options(Described):
         kw_only=True,
         metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
     )
+    shuffled: bool = field(
+        default=False,
+        kw_only=True,
+        metadata={
+            "option": Option(
+                "captions or labels are shuffled on purpose, as a baseline: what is of other images is scored, too",
+                flag="--shuffled",
+            )
+        },
+    )
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:

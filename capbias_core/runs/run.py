@@ -143,7 +143,7 @@ def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> 
                 "Check that the image ids of captions and labels are of the same data set.",
             )
         if stored:  # in memory inputs were checked when they were read
-            refuse(content_of(workspace, spec), spec.model)
+            refuse(content_of(workspace, spec), spec.model, spec.options.get("shuffled", False))
     return Job(
         spec=spec,
         options=MEASURES[spec.measure].options.read(spec.options),

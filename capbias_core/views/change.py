@@ -23,6 +23,7 @@ from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, is_metric, measure_of
 from capbias_core.measures.registry import metric as metric_named
+from capbias_core.metrics.captions import ratio_of
 from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.runs.run import estimates
 from capbias_core.types import Attribute, counted
@@ -214,8 +215,11 @@ def change_rows(scope: Scope, metrics: Sequence[str] = ()) -> pd.DataFrame:
     order = {name: number for number, name in enumerate([*tested, *(name for name in METRICS if name not in tested)])}
     rows.sort(key=lambda row: order[row["metric"]])
     family = [row for row in rows if row["metric"] in tested]
+    error_rose = ("error", "") in changes and changes["error", ""][0].worse > 0
     for row, p in zip(family, corrected([row["p"] for row in family]), strict=True):
         row["p"], row["claim"] = p, row["of"].claim(p) if row["of"] else ""
+        if row["claim"] == IMPROVED and METRICS[row["metric"]].of_labels and error_rose:
+            row["claim"], row["undecided"] = "", say("change.error_rose")
     for row in rows:
         row["tested"], row["claim"] = row["metric"] in tested, row["claim"] or ""
     numbers = ("before", "after", "change", "ci_low", "ci_high", "p")
@@ -236,11 +240,23 @@ def _changes(workspace: Workspace, pair: tuple[RunRow, RunRow], values: int) -> 
     def compute() -> list:
         before, after = (estimates(workspace, run) for run in pair)
         both = [key for key in before if key in after and METRICS[key[0]].side != "human"]
-        return [[*key, asdict(change_of(before[key], after[key], METRICS[key[0]], values))] for key in both]
+        changes = []
+        for key in both:
+            metric = METRICS[key[0]]
+            neutral = _ratio_of_labels(workspace, pair) if metric.of_labels else None
+            changes.append([*key, asdict(change_of(before[key], after[key], metric, values, neutral))])
+        return changes
 
     metrics = " ".join(metric.name for metric in MEASURES[pair[0].spec.measure].metrics)  # it may get further ones
-    key = f"change {pair[0].run_id} {pair[1].run_id} {metrics}"
+    key = f"change by t tests {pair[0].run_id} {pair[1].run_id} {metrics}"
     return {(name, direction): Change(**fields) for name, direction, fields in workspace.derived(key, compute)}
+
+
+def _ratio_of_labels(workspace: Workspace, pair: tuple[RunRow, RunRow]) -> float:
+    """Images labelled with the second value for each with the first, of those of both runs; nan without any."""
+    before, after = (workspace.counts(run.run_id)[""].taking_part for run in pair)
+    first, second = np.bincount(before.label[np.isin(before.images, after.images)], minlength=2)
+    return float(ratio_of(second, first))
 
 
 # what they say
@@ -260,21 +276,31 @@ def clause(row: dict[str, Any]) -> str:
     if change is None or (row["undecided"] and pd.isna(row["change"])):
         return say("change.cannot", metric=title, reason=row["undecided"])
     digits = decimals(row["metric"], metric.scale)
-    if metric.better == "neutral" and math.isfinite(change.worse):
+    if not row["change"]:
+        went = say("change.same", metric=title)
+    elif math.isfinite(change.neutral):
         way = "further" if change.worse > 0 else "nearer"
         ends = {name: limit(row[name], digits) for name in ("before", "after")}
         amount = _amount(change.worse, change.worse_low, change.worse_high, digits)
-        went = say(f"change.{way}", metric=title, amount=amount, **ends)
-    elif not row["change"]:
-        went = say("change.same", metric=title)
+        what = "change.neutral_of_labels" if metric.of_labels else "change.neutral"
+        neutral = say(what, value=limit(change.neutral, digits))
+        went = say(f"change.{way}", metric=title, amount=amount, neutral=neutral, **ends)
     else:
         amount = _amount(row["change"], row["ci_low"], row["ci_high"], digits)
         went = say("change.rose" if row["change"] > 0 else "change.fell", metric=title, amount=amount)
     if row["undecided"]:
         return say("change.no_claim", went=went, reason=row["undecided"])
-    if metric.better == "none" or not row["change"]:
+    if metric.better == "none" or not row["change"] or not row["tested"]:
         return went
-    return say("change.claim" if row["claim"] else "change.not_significant", went=went, claim=row["claim"])
+    if row["claim"]:
+        return say("change.claim", went=went, claim=row["claim"])
+    return say("change.no_finding", went=went, finding=_no_finding(row))
+
+
+def _no_finding(row: dict[str, Any]) -> str:
+    """What a tested metric without a claim is called: its interval is not corrected, and may exclude 0."""
+    corrected_away = row["of"] is not None and row["of"].p < ALPHA
+    return say("change.not_after_correction" if corrected_away else "change.not_significant")
 
 
 def _amount(value: float, low: float | None, high: float | None, digits: int) -> str:
@@ -370,7 +396,7 @@ def change_table(rows: pd.DataFrame, scope: Scope) -> pd.DataFrame:
             for name, of in ((first, "before"), (second, "after"))
         }
         arrow = {"higher": " ↑", "lower": " ↓"}.get(METRICS[row["metric"]].better, "")
-        claim = row["undecided"] or row["claim"] or "not significant" if row["tested"] else row["undecided"]
+        claim = row["undecided"] or row["claim"] or _no_finding(row) if row["tested"] else row["undecided"]
         if row["tested"] and METRICS[row["metric"]].better == "none":
             claim = row["undecided"] or say("change.neither_end")
         table.append(

@@ -11,17 +11,30 @@ from typing import Annotated
 import pandas as pd
 
 from capbias_core.aggregate import provisional
+from capbias_core.aggregate.estimate import interval_side
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.published import published_results
 from capbias_core.measures.options import Attacked, Option, Seeded
-from capbias_core.measures.registry import METRICS, measure_of, needs_references
+from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, measure_of, needs_references
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, Plan, masked_sets, on_shared_images, plan_conditions
 from capbias_core.types import CONDITIONS, RESULT_COLUMNS, T_TO_A, counted
 from capbias_core.views.charts import COLOURS, GREY, MARGINS, error_bars, graph_objects
+from capbias_core.views.pictures import BESIDE_TICK
 from capbias_core.views.published import printed_conditions
 from capbias_core.views.results import current_runs, ranking, references_read, runs_against, runs_with, tables_read
-from capbias_core.views.sentence import Answer, decimals, interval_over, intervals_over, limit, number, with_interval
+from capbias_core.views.sentence import (
+    Answer,
+    decimals,
+    interval_over,
+    intervals_over,
+    limit,
+    no_claim,
+    number,
+    say,
+    setting,
+    with_interval,
+)
 from capbias_core.views.view import Run, Shown, nothing_run
 from capbias_core.workspace.conditions import ORIGINAL, condition_sets, sets_of, taken_of_several
 from capbias_core.workspace.labels import table_with
@@ -94,7 +107,13 @@ def conditions(
     ] = (),
     measured: Annotated[bool, Option("show finished results, and run nothing")] = False,
     attacker: Annotated[str, Attacked.about()["attacker"]] = DEFAULT_ATTACKER,
-    seeds: Annotated[int, Seeded.about()["seeds"]] = Seeded.seeds,
+    seeds: Annotated[
+        int | None,
+        replace(
+            Seeded.about()["seeds"],
+            help=f"seeds of the runs (default: {Seeded.seeds} to measure, and to show those of most conditions)",
+        ),
+    ] = None,
     device: Annotated[str, Attacked.about()["device"]] = "",
     deterministic: Annotated[bool, Attacked.about()["deterministic"]] = False,
     merge_masks: Annotated[bool, Attacked.about()["merge_masks"]] = False,
@@ -105,6 +124,8 @@ def conditions(
     rows: in COLUMNS. run: computes what is missing first, unless `measured`. Raises CapbiasError if no captioner has
     captions of masked photographs, or nothing is measured.
     """
+    if unknown := [name for name in metrics if name.lower() not in AGAINST_CONDITION]:
+        raise unknown_name("metric", unknown[0], AGAINST_CONDITION)
     known = condition_sets(workspace, collection)
     captioners = captioners or [name for name, sets_of in known.items() if len(sets_of) > 1]
     if not captioners:
@@ -127,7 +148,8 @@ def conditions(
         specs = {}
         for name, of in pairs:
             against = human[of].name if of in human else ""
-            asked = (attacker, seeds, tuple(metrics or AGAINST_CONDITION), against, options, sets)
+            wanted = tuple(metrics or AGAINST_CONDITION)
+            asked = (attacker, seeds or Seeded.seeds, wanted, against, options, sets)
             planned = plan_conditions(workspace, collection, name, of, *asked, table=tables.get(of), objects=objects)
             specs |= {spec.run_id: spec for spec in planned.specs}
             notes += planned.lacking
@@ -141,8 +163,11 @@ def conditions(
             chosen=sets,
             table=tables.get(of),
             references=human.get(of),
+            seeds=seeds,
             objects=digest,
+            merge_masks=merge_masks,
         )
+        part = part[part["metric"].isin(expand_metrics(metrics))] if metrics else part
         parts.append(part)
         headlines += [condition_answer(part, name, of).headline] if "LIC_M" in set(part["metric"]) else []
     rows = pd.concat(parts, ignore_index=True)[list(COLUMNS)]
@@ -217,11 +242,13 @@ def condition_rows(
     references: Item | None = None,
     seeds: int | None = None,
     objects: str = "",
+    merge_masks: bool = False,
 ) -> pd.DataFrame:
     """Measured metrics of PANELS of a captioner's sets: one row per metric and condition, in COLUMNS.
 
     chosen: as in `condition_sets`. among, table, references, seeds, objects: count only these runs, or runs with this
-    table of labels, these human captions, this number of seeds, objects of this content hash (default: all). If a
+    table of labels, these human captions, this number of seeds, objects of this content hash (default: all).
+    merge_masks: whether attackers read one mask for a run of masked words. If a
     metric was measured in several ways (seeds, alignment, part of the images), the way with most conditions counts; of
     equal ones all images before a part, then most seeds. Columns besides those of results:
 
@@ -236,11 +263,11 @@ def condition_rows(
         run
         for run in current_runs(workspace, collection)
         if run.spec.attribute.get("name") == attribute
-        and not run.spec.merge_masks
+        and run.spec.merge_masks == (merge_masks and "merge_masks" in MEASURES[run.spec.measure].options.about())
         and run.spec.model in names
         and run.spec.attacker in ("", attacker)
         and (among is None or run.run_id in among)
-        and (seeds is None or len(run.spec.seeds) in (0, seeds))
+        and (seeds is None or not MEASURES[run.spec.measure].seeded or len(run.spec.seeds) == seeds)
         and (not objects or run.spec.objects.get("table", objects) == objects)
     ]
     runs = runs if table is None else runs_with(runs, {attribute: table})
@@ -332,10 +359,12 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
         needed = "LIC_M is needed on the captions of the originals and on those of masked photographs: press Run."
         return Answer(f"{what} not measured yet.", needed)
     strongest, original = scores.loc[masked[-1]], scores.loc[ORIGINAL]
-    left = f"LIC_M {_interval(strongest)}"
+    left = f"LIC_M {_interval(strongest)} ({setting(strongest)})"
     what = f"With {masked[-1]} masked ({WHAT[masked[-1]]}), captions of {captioner}"
     chance = number(strongest["value"] - strongest["to_neutral"])
-    if strongest["to_neutral_low"] > 0:
+    if why := _no_claim(strongest):
+        headline = f"{what} have {left}, where chance is {chance}. No claim follows: {why}."
+    elif strongest["to_neutral_low"] > 0:
         above = with_interval(*strongest[list(TO_NEUTRAL)])
         headline = f"{what} still reveal {attribute}: {left}, {above} above chance ({chance})."
     elif strongest["to_neutral_high"] < 0:
@@ -346,12 +375,10 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
     lic = rows[(rows["metric"] == "LIC") & (rows["attribute"] == attribute)].set_index("masked")
     if {ORIGINAL, masked[-1]} <= set(lic.index):  # is that more than human captions of the originals reveal?
         row = lic.loc[masked[-1]]
-        side = 0 if provisional(row.to_dict()) else int(row["ci_low"] > 0) - int(row["ci_high"] < 0)
+        side = int(interval_side(row["ci_low"], row["ci_high"]))
         more = {1: "more than", -1: "less than", 0: "not measurably more than"}[side]
-        support.append(
-            f"That is {more} human captions of the originals reveal: LIC is {_interval(row)}, and "
-            f"{_interval(lic.loc[ORIGINAL])} on the originals."
-        )
+        compared = "" if _no_claim(row) else f"That is {more} human captions of the originals reveal: "
+        support.append(f"{compared}LIC is {_interval(row)}, and {_interval(lic.loc[ORIGINAL])} on the originals.")
     changes = []  # such as `part by −4.5 [−5.5, −3.5] (25% of what was above chance)`
     for condition in masked:
         row = scores.loc[condition]
@@ -374,6 +401,13 @@ def condition_answer(rows: pd.DataFrame, captioner: str, attribute: str, under_w
         f"interval containing 0 shows no clear change. {seeds}, attacker {original['encoder']}."
     )
     return Answer(headline, " ".join(support))
+
+
+def _no_claim(row: pd.Series) -> str:
+    """Why a row carries no claim, '' if it may."""
+    if provisional(row.to_dict()):
+        return no_claim(row)
+    return say("answer.no_interval") if pd.isna(row["ci_low"]) else ""
 
 
 def _interval(row: pd.Series | dict, digits: int = 1) -> str:
@@ -402,6 +436,7 @@ def condition_table(rows: pd.DataFrame) -> pd.DataFrame:
                 "masked": row["masked"],
                 "value": _interval(row, digits),
                 **differences,
+                "setting": setting(row),
                 "n": row["n"],
                 "set": row["model"],
                 "± over seeds": "" if pd.isna(row["spread"]) else f"±{limit(row['spread'], digits)}",
@@ -476,9 +511,9 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
         at = {"row": number_of // columns + 1, "col": number_of % columns + 1}
         measured = _of(rows, panel)
         for (attribute, _, _), line in _of(printed, panel).groupby(["attribute", "paper", "model"], sort=False):
-            figure.add_trace(_line(line, conditions, attributes.index(attribute), legend), **at)
+            figure.add_trace(_line(line, conditions, attributes.index(attribute), len(attributes), legend), **at)
         for of, line in measured.groupby(["captioner", "attribute"], sort=False):
-            figure.add_trace(_line(line, conditions, lines.index(of), legend), **at)
+            figure.add_trace(_line(line, conditions, lines.index(of), len(lines), legend), **at)
         # LIC_M's neutral point depends on how many values an attribute has.
         neutrals = (measured["value"] - measured["to_neutral"]).dropna().unique() if panel[0] in METRICS else ()
         for neutral in {round(float(value), 6) for value in neutrals}:
@@ -494,8 +529,9 @@ def condition_chart(rows: pd.DataFrame, printed: pd.DataFrame):
     return figure.update_annotations(font={"size": 14})
 
 
-def _line(line: pd.DataFrame, conditions: list[str], index: int, legend: dict[str, int]):
-    """The values of one captioner and attribute (number `index`) over conditions. legend: names that it has already."""
+def _line(line: pd.DataFrame, conditions: list[str], index: int, lines: int, legend: dict[str, int]):
+    """The values of one captioner and attribute, number `index` of `lines`, over conditions. legend: names that it has
+    already."""
     line = line.assign(at=line["masked"].map(conditions.index)).sort_values("at")
     gaps = line[line["at"].diff() > 1]  # the line ends at a condition without a value
     gaps = gaps.assign(at=gaps["at"] - 0.5, value=math.nan, ci_low=math.nan, ci_high=math.nan)
@@ -520,7 +556,8 @@ def _line(line: pd.DataFrame, conditions: list[str], index: int, legend: dict[st
     new, number_of = name not in legend, legend.setdefault(name, len(legend))
     colour = GREY if printed else COLOURS[index % len(COLOURS)]
     shape = f"{PRINTED_SHAPES[number_of % len(PRINTED_SHAPES)]}-open" if printed else SHAPES[index % len(SHAPES)]
-    offset = 0.12 * (index - 0.5) + (0.06 if printed else 0.0)
+    # However many lines there are, a dot stays nearest to the tick of its condition.
+    offset = min(0.12, 2 * (BESIDE_TICK - 0.07) / lines) * (index - (lines - 1) / 2) + (0.06 if printed else 0.0)
     return graph_objects().Scatter(
         x=line["at"] + offset,
         y=line["value"],

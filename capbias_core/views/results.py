@@ -96,7 +96,7 @@ def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: st
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = workspace.derived(f"pairs of captioners {metric} {direction} {named}", compute)
+    data = workspace.derived(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
     return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
 
 

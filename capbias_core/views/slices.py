@@ -53,7 +53,7 @@ FEWEST_IMAGES = 10  # in a slice and outside it, for any number
 LEAST_IMAGES = 100  # in a slice and outside it, for a test; and for a number unless fewer are asked for
 MOST = 10  # slices without a choice, and values of a column
 NAMED = 3  # slices in a sentence
-VERSION = 2  # to be raised when the sentence without a choice changes
+VERSION = 3  # to be raised when the sentence without a choice changes
 COUNTED = ("error", "refused")  # metrics that need no attacker
 YES, NO = "yes", "no"
 OF_ATTACKER = {True: ("LIC", "LIC_by_H"), False: ("LIC_M",)}  # with and without human captions
@@ -98,10 +98,10 @@ def slices(
 
     rows: captioner, slice, rule, metric; images and share (%) of those of which the rule can tell; n images inside and
     n_rest outside that the metric counts, n_per_seed of those inside by one seed; value and rest, each with its 95%
-    interval (_low, _high); difference with its interval and p, corrected by Holm over all slices (and captioners) of
-    the metric in p_holm, both nan for LIC_by_H and where nothing is tested; significant; the share (%) of each label
-    among n; reason, if there is no value. Raises CapbiasError for an unknown object, column or metric, and without
-    anything to slice by.
+    interval (_low, _high); difference with its interval and p, in p_holm corrected by Holm over the tested slices of
+    the captioner and metric, both nan for LIC_by_H and where nothing is tested; significant; the share (%) of each
+    label among n; reason, if there is no value. Raises CapbiasError for an unknown object, column or metric, and
+    without anything to slice by.
     """
     chosen = metric or scope.comparison.metric
     by_captioner = {
@@ -424,13 +424,16 @@ def _by_share(
 
 
 def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
-    """With p corrected over all slices of each tested metric that have a number, and in a fixed order of columns."""
+    """With p corrected over the tested slices of each captioner and metric, and in a fixed order of columns.
+
+    A captioner is a family of its own, so that its claims are the same alone on a page and among others in a report.
+    """
     first = ["captioner", "slice", "rule", "metric", "images", "share", "n", "n_rest", "n_per_seed"]
     first += [f"{name}{end}" for name in ("value", "rest", "difference") for end in ("", "_low", "_high")]
     rows = rows.reindex(columns=list(dict.fromkeys([*first, "p", *rows.columns])))
     rows["p_holm"], rows["p"] = math.nan, rows["p"].where(rows["metric"] != UNTESTED)
-    for _, of_metric in rows[rows["p"].notna()].groupby("metric"):
-        rows.loc[of_metric.index, "p_holm"] = holm(of_metric["p"].to_numpy())
+    for _, family in rows[rows["p"].notna()].groupby(["captioner", "metric"]):
+        rows.loc[family.index, "p_holm"] = holm(family["p"].to_numpy())
     rows["significant"] = np.where(rows["p_holm"] < ALPHA, YES, np.where(rows["p_holm"].notna(), NO, ""))
     shares = [name for name in rows if name.startswith("share_")]
     order = [*first, "p", "p_holm", "significant", *shares, "reason"]
@@ -459,16 +462,16 @@ def _not_amplifying(scope: Scope) -> list[str]:
 def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: Collection[str] = ()) -> str:
     """Per captioner in which slices a metric differs significantly from the other images, those that differ most first;
     or that it does in none. what: the slices, in words. not_amplifying: captioners of which no more follows."""
-    sentences, none, untested = [], [], {}
+    sentences, others = [], dict[str, list[str]]()
     for captioner, of_captioner in rows[rows["metric"] == metric].groupby("captioner", sort=False):
         clear = of_captioner[of_captioner["significant"] == YES].sort_values("difference", key=abs, ascending=False)
-        if not (of_captioner["p"].notna()).any():
-            sizes = of_captioner.assign(size=of_captioner[["n", "n_rest"]].min(axis=1)).sort_values(
-                "size", ascending=False
-            )
-            untested[str(captioner)] = listed([f"{row.slice} {row.size:,}" for row in sizes.head(NAMED).itertuples()])
+        tested = int(of_captioner["p"].notna().sum())
+        if not tested:
+            others.setdefault(_none_tested(of_captioner, metric), []).append(str(captioner))
         elif clear.empty:
-            none.append(str(captioner))
+            template = "slices.none" if tested == len(of_captioner) else "slices.none_of_tested"
+            text = say(template, what=what, tested=tested, metric=metric)
+            others.setdefault(text, []).append(str(captioner))
         else:
             named = [_clause(row) for row in clear.head(NAMED).to_dict("records")]
             more = ""
@@ -476,11 +479,18 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: 
                 more = say("slices.more", slices=counted(len(clear) - NAMED, "more slice"))
             more += say("slices.not_amplifying") if captioner in not_amplifying else ""
             sentences.append(say("slices.found", captioner=captioner, metric=metric, slices=listed(named)) + more)
-    if none:
-        sentences.append(say("slices.none", captioners=listed(none), what=what, metric=metric))
-    for captioner, most in untested.items():
-        sentences.append(say("slices.too_few", captioner=captioner, least=LEAST_IMAGES, most=most))
-    return " ".join(sentences)
+    return " ".join([*sentences, *(f"{listed(captioners)}: {text}" for text, captioners in others.items())])
+
+
+def _none_tested(rows: pd.DataFrame, metric: str) -> str:
+    """Why a metric is tested in no slice of a captioner. rows: of both."""
+    rows = rows.assign(size=rows[["n", "n_rest"]].min(axis=1)).sort_values("size", ascending=False)
+    if (large := rows[rows["size"] >= LEAST_IMAGES]).empty:
+        most = listed([f"{row.slice} {row.size:,}" for row in rows.head(NAMED).itertuples()])
+        images = "held-out images" if rows["n_per_seed"].notna().any() else "images"
+        return say("slices.too_few", metric=metric, least=LEAST_IMAGES, images=images, most=most)
+    reasons = listed([f"{row.slice}: {row.reason}" for row in large.head(NAMED).itertuples()])
+    return say("slices.no_test", metric=metric, reasons=reasons)
 
 
 def _clause(row: Mapping[str, Any]) -> str:
@@ -495,9 +505,8 @@ def _clause(row: Mapping[str, Any]) -> str:
 def _notes(
     scope: Scope, by_captioner: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str, least: int
 ) -> Iterator[str]:
-    tests = int((rows.loc[rows["metric"] == metric, "p"].notna()).sum())
-    if tests:
-        yield say("slices.tests", tests=counted(tests, "test"), metric=metric)
+    if rows.loc[rows["metric"] == metric, "p"].notna().any():
+        yield say("slices.tests")
     first = next(iter(by_captioner.values()))
     guesses = first.evidence[0].counts
     if guesses.seeds:
@@ -533,9 +542,12 @@ def _notes(
         lost = say("slices.objects_lost", images=counted(unknown, "image")) if unknown else ""
         yield say("slices.objects", source=first.sources.objects_from, lost=lost)
     yield from (say(f"slices.{name}") for kind, name in KINDS.items() if kind in kinds)
+    lacking: dict[tuple[str, str], list[str]] = {}
     for name, sliced in by_captioner.items():
-        for lost, reason in sliced.lacking.items():
-            yield say("slices.left_out", captioner=name, what=lost, reason=reason)
+        for lost in sliced.lacking.items():
+            lacking.setdefault(lost, []).append(name)
+    for (lost, reason), names in lacking.items():
+        yield say("slices.left_out", captioners=listed(names), what=lost, reason=reason)
 
 
 def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from capbias_core.attributes.labels import (
     values_among,
 )
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.parsed import cell_text
 from capbias_core.types import Attribute, counted
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import attribute_from
@@ -137,7 +138,8 @@ def resolve_attribute(
         column = column or name
         if column not in counts:
             raise unknown_name("attribute or column", name, {*known, *counts})
-        values = tuple(dict.fromkeys(values)) or values_among(counts[column])
+        given = (raw if raw in counts[column] else cell_text(raw) for raw in values)
+        values = tuple(dict.fromkeys(given)) or values_among(counts[column])
         if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
             raise CapbiasError(
                 f"The column {column} has {counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}.",
@@ -152,6 +154,7 @@ def resolve_attribute(
     else:
         column = column or _only_column(attribute, frame)
     chosen = dict((overrides or {}).get(attribute.name, {}))
+    chosen = {raw if raw in counts[column] else cell_text(raw): value for raw, value in chosen.items()}
     for raw, value in chosen.items():
         if value == BLANK:
             raise CapbiasError(

@@ -13,7 +13,7 @@ from benchmarks.statistics.slices import one_set, shares
 from capbias_core import cli
 from capbias_core.bundle.write import write_bundle, write_report
 from capbias_core.errors import CapbiasError
-from capbias_core.views.slices import LEAST_IMAGES, UNTESTED, slices, slices_line, slices_sentence
+from capbias_core.views.slices import LEAST_IMAGES, UNTESTED, _corrected, slices, slices_line, slices_sentence
 from capbias_core.views.view import scope
 from capbias_core.workspace.slices import Slice, SliceSources, keep_slice, saved_slices
 from capbias_core.workspace.store import Workspace
@@ -146,15 +146,34 @@ def test_the_leaking_slice_is_found_and_small_ones_have_no_number(of_m):
     assert amplifying == shown.sentence.partition(" Simpler")[0], "nobody else gets the warning"
     assert shown.chart and len(shown.chart().data) == 3 and "fewer than 100" in shown.for_reader["LIC"].iloc[2]
     kept = slices(of_m, objects=["bench", "zebra"])
-    assert "in none of the 2 slices does LIC differ" in kept.sentence
+    assert "of the 2 slices, 1 could be tested; in none does LIC differ" in kept.sentence
     few = slices(of_m, objects=["zebra"])
-    assert few.sentence.startswith("m: no slice has 100 images") and f"(most: zebra {zebra['n']})" in few.sentence
+    assert few.sentence.startswith("m: LIC is not tested, since no slice has 100 held-out images")
+    assert f"(most: zebra {zebra['n']})" in few.sentence
     assert few.chart is None and any("A lower limit" in note for note in few.notes)
     few = slices(of_m, objects=["zebra"], least=10)
     numbers = row(few, "object:zebra", "LIC")
     assert np.isfinite(numbers["value"]) and np.isnan(numbers["p_holm"]) and numbers["significant"] == ""
-    assert "none is tested" in few.sentence and "not tested" in few.for_reader["p (Holm)"].iloc[0]
+    assert "is not tested" in few.sentence and "not tested" in few.for_reader["p (Holm)"].iloc[0]
     assert any("support no claim" in note for note in few.notes)
+
+
+def rows_of(captioner: str, p: list[float], n: int = 150, reason: str = "", rest: int = 900) -> pd.DataFrame:
+    """Rows of LIC in slices of a captioner, as before the correction. p: of each slice, nan for one without a test."""
+    of_slice = {"captioner": captioner, "metric": "LIC", "n": n, "n_rest": rest, "n_per_seed": 15.0, "reason": reason}
+    of_slice |= {"value": 9.0, "rest": 4.0, "difference": 5.0}
+    rows = [of_slice | {"slice": f"s{at}", "rule": f"object:s{at}", "p": each} for at, each in enumerate(p)]
+    return pd.DataFrame(rows)
+
+
+def test_a_captioner_is_a_family_of_its_own_and_only_tested_slices_are_counted():
+    alone, beside, nan = rows_of("a", [0.004, 0.6, np.nan]), rows_of("b", [0.5, 0.9, 0.7]), float("nan")
+    together = _corrected(pd.concat([alone, beside], ignore_index=True))
+    assert together["p_holm"].tolist() == pytest.approx([0.008, 0.6, nan, 1, 1, 1], nan_ok=True)
+    assert _corrected(alone)["p_holm"].tolist() == pytest.approx([0.008, 0.6, nan], nan_ok=True)
+    sets = [together, rows_of("c", [0.6, nan]), rows_of("d", [nan], n=60), rows_of("e", [nan], reason="a reason")]
+    sentence = slices_sentence(_corrected(pd.concat(sets, ignore_index=True)), "LIC", "the slices")
+    sentences.check("slices, sentence of several captioners", sentence)
 
 
 @pytest.mark.long
