@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import pandas as pd
@@ -190,6 +190,10 @@ class Choice:
         fits = best == self.setting or (chosen is not None and self.settings[best].fits(chosen))
         part = groups.get_group(best)
         return part.assign(other="" if fits else part["setting_name"])
+
+    def of_captioners(self, *names: str) -> Choice:
+        """The same of these captioners alone, the first of which is read."""
+        return replace(self, captioners=names)
 
     def of_attribute(self, attribute: str) -> Choice:
         """The same for another attribute of the collection, by the setting that answers it best."""

@@ -65,7 +65,8 @@ class Forest:
     title: of the axis. only: the first of these values of `across` that there is is drawn (default: the first; all if
     there are series or panels). series: a column whose values are drawn beside each other on a line. panel: a column
     for whose values there is a chart each. diverging: orange below 0, blue above; the names of both ends are in
-    `rows.attrs["ends"]`. reference: where the reference line is (default: the metric's neutral point).
+    `rows.attrs["ends"]`. reference: where the reference line is (default: the metric's neutral point). where: a column of
+    booleans; only rows with True are drawn.
     """
 
     title: str = ""
@@ -74,6 +75,7 @@ class Forest:
     panel: str = ""
     reference: float | None = None
     diverging: bool = False
+    where: str = ""
 
 
 @dataclass(frozen=True)
