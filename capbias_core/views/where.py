@@ -348,7 +348,7 @@ WHERE = View(
     columns=(
         Field("line", label="images with"),
         Field("value", low="low", high="high", across=True),
-        Field("p_holm", label="p (Holm)", digits=3, help="corrected over the tested lines of the captioner and metric"),
+        Field("p_holm", label="p (Holm)", digits=3, least=0.001, help="corrected over the tested lines of a captioner"),
         Field("verdict", label="significant"),
         Field("n", label="n", digits=0, help="images, or captions, that count"),
         Field("reason", label="no number, since"),
