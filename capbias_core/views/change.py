@@ -89,13 +89,15 @@ def change_rows(choice: Choice, options: ChangeOptions = USUAL) -> pd.DataFrame:
             lines.append(((name, "", ""), None, {"reason": _lacking(both, name)}))
     rose = next((change.worse > 0 for key, change, _ in _of_metric(both, measured, "error") if not key[2]), False)
     p_holm = corrected([change.p if change else 1.0 for _, change, _ in lines])
+    usual = dict.fromkeys(("line", "captioner", "of", "metric", "direction", "group"), "")
+    usual |= dict.fromkeys(("value", "low", "high", "n", "p", "p_holm"), math.nan)
+    usual |= {"verdict": "", "reason": "", "encoder": "", "other": "", "setting": choice.setting}
+    usual["setting_name"] = choice.setting_name
     rows = []
     for (key, change, about), p in zip(lines, p_holm, strict=True):
-        rows += _rows(key, change, about, p, rose, (first, second))
+        rows += [usual | row for row in _rows(key, change, about, p, rose, (first, second))]
     frame = pd.DataFrame(rows)
     points = frame["metric"].map(lambda name: METRICS[name].scale == POINTS)
-    usual = {"encoder": "", "setting": choice.setting, "setting_name": choice.setting_name, "other": ""}
-    frame = frame.reindex(columns=list(dict.fromkeys([*frame, *usual]))).fillna(usual | {"verdict": "", "reason": ""})
     return frame.assign(drawn=points & (frame["of"] == CHANGE))
 
 
@@ -187,7 +189,7 @@ def _rows(
     name, direction, label = key
     base = f"{GAPS[name]} gap" if name in GAPS else measure(name, direction)
     line = " ".join(filter(None, (base, label, f"({about['other']})" if about.get("other") else "")))
-    common = {"line": line, "metric": name, "direction": direction, "group": label, "tested": True, **about}
+    common = {"line": line, "metric": name, "direction": direction, "group": label, **about}
     columns = [f"before: {names[0]}", f"after: {names[1]}", CHANGE]
     if change is None:
         return [common | {"captioner": "", "of": CHANGE, "value": math.nan, "n": 0, "p": math.nan, "p_holm": p_holm}]

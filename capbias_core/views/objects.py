@@ -196,7 +196,7 @@ def _counted(choice: Choice, spec: RunSpec) -> tuple[pd.DataFrame, bool, Sequenc
 
 def _share(row: Mapping[str, Any], index: int, side: str = "") -> dict[str, Any]:
     keys = {"value": "share", "low": "low", "high": "high"}
-    return {key: row[f"{side}{column}{index}"] for key, column in keys.items()} | {"n": row[f"{side}captions"]}
+    return {key: row[f"{side}{column}{index}"] for key, column in keys.items()} | {"n": int(row[f"{side}captions"])}
 
 
 def named_rows(choice: Choice, spec: RunSpec) -> Iterator[dict[str, Any]]:
@@ -225,7 +225,8 @@ def named_rows(choice: Choice, spec: RunSpec) -> Iterator[dict[str, Any]]:
             )
             yield about | _share(row, index, "human_") | {"of": PEOPLE}
             ends = {"low": change - half, "high": change + half} if known else {}
-            yield about | {"of": DIFFERENCE, "value": change} | ends | dict(tested.loc[place])
+            n = int(row["captions"] + row["human_captions"])
+            yield about | {"of": DIFFERENCE, "value": change, "n": n} | ends | dict(tested.loc[place])
 
 
 def naming(choice: Choice, captioner: str) -> dict[str, dict[str, dict[str, Any]]]:

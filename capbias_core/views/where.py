@@ -90,20 +90,18 @@ def where_rows(choice: Choice, options: WhereOptions = USUAL) -> pd.DataFrame:
     in the other images, if significantly. reason: why there is no number. Of a slice by an object or a word that
     captions are counted beside, further rows say how often they name the last value beside it.
     """
-    name = metric_of(choice, options)
-    parts = [pd.DataFrame(list(_of_captioner(choice, captioner, name, options))) for captioner in choice.captioners]
-    rows = pd.concat([part for part in parts if len(part)] or [pd.DataFrame(columns=["captioner", "thing"])])
-    several = len(choice.captioners) > 1
-    lines = [f"{row.captioner}: {row.thing}" if several else row.thing for row in rows.itertuples()]
-    usual = {"setting": choice.setting, "setting_name": choice.setting_name, "other": "", "group": "", "encoder": ""}
-    columns = ["captioner", "line", "of", "metric", "direction", "value", "low", "high", "n", "p", "p_holm", "verdict"]
-    rows = rows.reset_index(drop=True).assign(line=lines)
-    rows = rows.reindex(columns=list(dict.fromkeys([*columns, *rows, *usual])))
-    texts = ["direction", "verdict", "reason", "rule"]
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *texts]))).fillna(usual | dict.fromkeys(texts, ""))
-    place = rows.drop_duplicates("line").reset_index(drop=True).index
-    order = dict(zip(rows["line"].drop_duplicates(), place, strict=True))
-    return rows.assign(drawn=rows["line"].map(order).fillna(0) < MOST_DRAWN)
+    name, several = metric_of(choice, options), len(choice.captioners) > 1
+    usual = dict.fromkeys(("captioner", "line", "of", "metric", "direction"), "")
+    usual |= {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "p": math.nan, "p_holm": math.nan}
+    usual |= dict.fromkeys(("verdict", "reason", "rule", "object", "other", "group", "encoder"), "")
+    usual |= {"setting": choice.setting, "setting_name": choice.setting_name}
+    found = [usual | row for captioner in choice.captioners for row in _of_captioner(choice, captioner, name, options)]
+    for row in found:
+        thing = row.pop("thing")
+        row["line"] = f"{row['captioner']}: {thing}" if several else thing
+    rows = pd.DataFrame(found, columns=None if found else list(usual))
+    order = {line: place for place, line in enumerate(dict.fromkeys(rows["line"]))}
+    return rows.assign(drawn=[order[line] < MOST_DRAWN for line in rows["line"]])
 
 
 def _of_captioner(choice: Choice, captioner: str, name: str, options: WhereOptions) -> Iterator[dict[str, Any]]:
@@ -142,8 +140,8 @@ def _slice_rows(choice: Choice, captioner: str, name: str, options: WhereOptions
     found = {
         slice_: slice_numbers([metric], counts, part, values, options.minimum)[name] for slice_, part in members.items()
     }
-    tested = [slice_ for slice_, numbers in found.items() if not math.isnan(numbers.get("p", math.nan))]
-    corrected = dict(zip(tested, holm(np.array([found[slice_]["p"] for slice_ in tested])), strict=True))
+    family = [slice_ for slice_, numbers in found.items() if not math.isnan(numbers.get("p", math.nan))]
+    corrected = dict(zip(family, holm(np.array([found[slice_]["p"] for slice_ in family])), strict=True))
     named = naming(choice, captioner)
     for slice_, numbers in found.items():
         part = members[slice_]
@@ -157,7 +155,8 @@ def _slice_rows(choice: Choice, captioner: str, name: str, options: WhereOptions
         sizes = {"n": numbers["n"], "n_per_seed": numbers["n_per_seed"]}
         yield about | _ends(numbers, "value") | {"of": INSIDE, "verdict": verdict} | sizes | shares
         yield about | _ends(numbers, "rest") | {"of": OUTSIDE, "n": numbers["n_rest"]}
-        yield about | _ends(numbers, "difference") | {"of": DIFFERENCE, "p": numbers.get("p", math.nan), "p_holm": p}
+        tested = {"p": numbers.get("p", math.nan), "p_holm": p, "n": numbers["n"] + numbers["n_rest"]}
+        yield about | _ends(numbers, "difference") | tested | {"of": DIFFERENCE}
         for of, number in named.get(slice_.value, {}).items() if slice_.kind in (OBJECT, WORDS) else ():
             yield about | number | {"of": of, "metric": METRIC}
 
@@ -279,10 +278,10 @@ def _none_tested(inside: pd.DataFrame, rest: pd.Series, name: str) -> str:
     """Why a metric is tested in no slice of a captioner."""
     sizes = np.minimum(inside["n"], rest).sort_values(ascending=False)
     if (large := sizes[sizes >= LEAST_IMAGES]).empty:
-        most = f"{inside.at[sizes.index[0], 'thing']} {int(sizes.iloc[0]):,}"
+        most = f"{sizes.index[0]} {int(sizes.iloc[0]):,}"
         return say("where.too_few", metric=name, least=LEAST_IMAGES, most=most)
     line = large.index[0]
-    return say("where.no_test", metric=name, reason=f"{inside.at[line, 'thing']}: {inside.at[line, 'reason']}")
+    return say("where.no_test", metric=name, reason=f"{line}: {inside.at[line, 'reason']}")
 
 
 def where_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
