@@ -6,6 +6,8 @@ import json
 import multiprocessing
 import re
 import sqlite3
+import time
+from _thread import interrupt_main
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -293,7 +295,7 @@ def test_a_workspace_keeps_inputs_and_runs_and_repeats_none(tmp_path, monkeypatc
     kept = Workspace(folder)
     assert {(item.kind, item.name) for item in kept.items()} == {
         ("captions", "mine"),
-        ("attributes", "labels"),
+        ("labels", "labels"),
         ("references", "references"),
     }
     assert {run.status for run in kept.runs()} == {"finished"}
@@ -565,10 +567,14 @@ def test_the_engine_gives_the_same_numbers(tmp_path):
 
 
 def test_ctrl_c_ends_the_run_that_is_under_way(tmp_path, monkeypatch):
-    def stop(*_args):
-        raise KeyboardInterrupt
+    def stopped_by_the_terminal(_workspace, _spec, progress):
+        interrupt_main()
+        while True:
+            progress(0.5, "half")
+            time.sleep(0.02)
 
-    monkeypatch.setattr("capbias_core.worker.run_one", stop)
+    monkeypatch.setattr("capbias_core.worker.run_one", stopped_by_the_terminal)
+    monkeypatch.setattr("capbias_core.worker.SECONDS_BETWEEN_NOTES", 0.0)
     with pytest.raises(KeyboardInterrupt):
         capbias.score(CAPTIONS, metrics=["sc"], workspace=tmp_path / "w", **KNOWN)
     assert [run.status for run in Workspace(tmp_path / "w").runs()] == ["cancelled"]

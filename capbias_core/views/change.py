@@ -139,7 +139,7 @@ def _changes(workspace: Workspace, pair: Sequence[RunRow], values: Sequence[str]
     """The change of each metric of a measure, by metric, direction and label; computed once, then kept."""
 
     def compute() -> list:
-        before, after = (_estimates(workspace, run) for run in pair)
+        before, after = (_estimates(run) for run in pair)
         both = [key for key in before if key in after and METRICS[key[0]].side != "human"]
         changes = []
         for key in both:
@@ -153,9 +153,9 @@ def _changes(workspace: Workspace, pair: Sequence[RunRow], values: Sequence[str]
     return {(name, way, label): Change(**fields) for name, way, label, fields in workspace.derived(key, compute)}
 
 
-def _estimates(workspace: Workspace, run: RunRow) -> dict[Key, Estimate]:
+def _estimates(run: RunRow) -> dict[Key, Estimate]:
     """The estimates of a run by metric, direction and label; by label those of BY_LABEL."""
-    found = {(*key, ""): estimate for key, estimate in estimates(workspace, run).items()}
+    found = {(*key, ""): estimate for key, estimate in estimates(run).items()}
     values = run.spec.attribute["values"]
     for name in [name for name, direction, _ in found if name in BY_LABEL and not direction]:
         counts = workspace.counts(run.run_id)[""].reading(METRICS[name].reads).taking_part

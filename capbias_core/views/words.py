@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from html import escape
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,14 @@ STYLE = """<style>
 </style>"""
 
 
+MOST_DRAWN = 1_000  # words of a caption; a longer one would send megabytes to the browser
+
+
+def _further(words: Sequence[str]) -> list[str]:
+    """What stands for the words that are not drawn."""
+    return [f"… and {len(words) - MOST_DRAWN:,} more words"] if len(words) > MOST_DRAWN else []
+
+
 def coloured_words(
     tokens: Sequence[str],
     values: np.ndarray,
@@ -207,7 +216,8 @@ def coloured_words(
     largest = largest or max((abs(float(value)) for value in values), default=0.0)
     marks = [False] * len(tokens) if alone is None else alone
     parts = []
-    for token, value, original, mark in zip(tokens, map(float, values), originals or tokens, marks, strict=True):
+    words = zip(tokens, map(float, values), originals or tokens, marks, strict=True)
+    for token, value, original, mark in islice(words, MOST_DRAWN):
         kind = " cb-alone" if mark else ""
         if only not in ("", token):
             parts.append(escape(original))
@@ -222,7 +232,7 @@ def coloured_words(
             colour = "" if token in plain else f'style="background:{ramp(value, largest)}"'
             parts.append(f'<span class="cb-w {side}{kind}" {colour} {adds}>{escape(token)}</span>')
     named = 'role="group" tabindex="0" aria-label="A caption, with what each word adds to the logit"'
-    return f'<div class="cb-words" {named}>{" ".join(parts)}</div>'
+    return f'<div class="cb-words" {named}>{" ".join([*parts, *_further(tokens)])}</div>'
 
 
 def legend(attribute: Attribute, beside: bool = False) -> str:
@@ -263,7 +273,7 @@ def large_words(
     """HTML of one caption to be read from the back of a room, as `coloured_words` has it, with each word's value and
     the value of the attribute that it pushes toward printed under it."""
     largest, parts = max((abs(float(value)) for value in values), default=0.0), []
-    for token, value, original in zip(tokens, map(float, values), originals, strict=True):
+    for token, value, original in islice(zip(tokens, map(float, values), originals, strict=True), MOST_DRAWN):
         adds = escape(pushes(value, attribute))
         if token == attribute.mask_token:
             word, adds = f'<span class="cb-w cb-masked">{escape(original)}</span>', f"masked, {adds}"
@@ -272,7 +282,7 @@ def large_words(
             colour = "" if token in plain else f'style="background:{ramp(value, largest)}"'
             word = f'<span class="cb-w {side}" {colour}>{escape(token)}</span>'
         parts.append(f"<span>{word}<small>{adds}</small></span>")
-    return f'<div class="cb-large">{"".join(parts)}</div>'
+    return f'<div class="cb-large">{"".join([*parts, *_further(tokens)])}</div>'
 
 
 def pushes(value: float, attribute: Attribute) -> str:
@@ -287,6 +297,8 @@ def logit_waterfall(words: Sequence[str], values: np.ndarray, intercept: float, 
     words: T words as they are shown. values: (T,) what each adds, positive toward the second of the two values of ends.
     largest: the axis goes this far to either side, so that two captions can be compared.
     """
+    words = [*words[:MOST_DRAWN], *_further(words)]
+    values = [*values[:MOST_DRAWN], *([sum(values[MOST_DRAWN:])] if len(values) > MOST_DRAWN else [])]
     steps = [intercept, *map(float, values)]
     go, total = graph_objects(), sum(steps)
     figure = go.Figure(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import pandas as pd
 
@@ -49,10 +50,10 @@ def keep_attributes(
 ) -> Item:
     """The stored table of labels with its mapped attributes ({name: mapping_details(...)}), besides those that an
     earlier item of this name and content has."""
-    stored = {item.name: item for item in workspace.items("attributes", collection)}.get(name)
+    stored = {item.name: item for item in workspace.items("labels", collection)}.get(name)
     details = stored.details if stored and stored.hash == content_hash(frame) else {}
     details = {**details, "attributes": details.get("attributes", {}) | attributes}
-    return workspace.keep("attributes", name, frame, collection, source, details)
+    return workspace.keep("labels", name, frame, collection, source, details)
 
 
 def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
@@ -65,11 +66,12 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
             "Map a column to it on the Data page, or name another attribute.",
         )
     entry = mapped[name]
-    return replace(attribute_from(entry["attribute"]), forms=tuple(map(tuple, entry.get("forms", ())))), {
-        "table": table.hash,
-        "column": entry["column"],
-        "mapping": entry["mapping"],
-    }
+    return mapped_attribute(entry), {"table": table.hash, "column": entry["column"], "mapping": entry["mapping"]}
+
+
+def mapped_attribute(details: Mapping[str, Any]) -> Attribute:
+    """The attribute of a mapped column. details: of `mapping_details`."""
+    return replace(attribute_from(details["attribute"]), forms=tuple(map(tuple, details.get("forms", ()))))
 
 
 def table_with(tables: Iterable[Item], attribute: str) -> Item:
@@ -216,7 +218,7 @@ def resolve_attributes(
 
     Raises CapbiasError if there is none, if several columns may hold one attribute, or if overrides name another one.
     """
-    pairs = [item.partition("=")[::2] for item in asked]
+    pairs = [(item, "") if item in frame.columns else item.partition("=")[::2] for item in asked]
     if not asked:
         known, columns = known_attributes(folder), column_labels(frame)
         by_attribute = columns_by_attribute(known.values(), columns)

@@ -17,17 +17,18 @@ from capbias_core.types import Attribute, counted
 from capbias_core.views import captions as caption_views
 from capbias_core.views.results import current_runs, first_request
 from capbias_core.views.sentence import signed
+from capbias_core.views.slices import EXAMPLES, Slice, SliceSources
 from capbias_core.views.words import STYLE
 from capbias_core.workspace.labels import tables_with
-from capbias_core.workspace.slices import EXAMPLES, Slice, SliceSources, saved_slices
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names, empty_state
-from pages.ui.base import box, errors, note, plain
+from pages.ui.base import box, errors, note
 from pages.ui.compare import EVERYONE, compare
 from pages.ui.drawing import THREE_LINES, draw_table, select_row, selected_row
 from pages.ui.one_image import more_of_image, read_image, show_caption, side_by_side, steps
+from pages.ui.plain import plain
 from pages.ui.present import present_caption
 from pages.ui.runs import active_runs, nothing_scored, start_button
 
@@ -94,7 +95,7 @@ def scored_sets(bar: Bar) -> dict[str, RunRow]:
 
 
 def _runs(bar: Bar) -> dict[str, RunRow]:
-    tables = bar.items("attributes")
+    tables = bar.items("labels")
     attackers = caption_views.scoring_attackers(bar.workspace, bar.collection)
     scored = {
         (attribute, table.name, attacker): runs
@@ -191,7 +192,7 @@ def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attrib
     if column != EVERYONE:
         work = partial(caption_views.column_values, cached.captions(bar.folder, labels), column)
         values = cached.by_content(bar.workspace, "column values", (labels, column), work)
-        value = view.selectbox(side, f"{plain(column)} is", values, key="value", missing="the value") or ""
+        value = view.selectbox(side, f"{column} is", values, key="value", missing="the value") or ""
     rule, picked = _slice(bar, spec)
     photographs = bar.photographs()
     with_photograph = photographs is not None and view.checkbox(side, "With a photograph", key="with_photograph")
@@ -206,19 +207,10 @@ def _filtered(bar: Bar, runs: dict[str, RunRow], name: str, against: str, attrib
 
 def _slice(bar: Bar, spec: RunSpec) -> tuple[str, frozenset[str] | None]:
     """The rule of the slice that is chosen, with what it reads, as a key; and its images, None for all."""
-    attribute, items = spec.attribute["name"], bar.items("attributes")
+    attribute, items = spec.attribute["name"], bar.items("labels")
     table = next(item for item in items if item.hash == spec.labels["table"])
-    saved = {slice_.rule: slice_.name for slice_ in saved_slices(bar.workspace, bar.collection)}
-    rule = view.selectbox(
-        st.sidebar,
-        "Slice",
-        [EVERYONE, *saved],
-        key="slice",
-        format_func=lambda rule: saved.get(rule, rule),
-        accept_new_options=True,
-        help=f"A saved slice, or a rule: {EXAMPLES}.",
-    )
-    if rule == EVERYONE:
+    rule = view.text(st.sidebar, "Slice", key="slice", help=f"A rule: {EXAMPLES}.")
+    if not rule:
         return "", None
     human = cached.references_read(bar.workspace, bar.collection).get(attribute)
     sources = SliceSources(bar.workspace, bar.collection, table, spec.captions, human.hash if human else "")
@@ -271,7 +263,7 @@ def _read(bar: Bar, runs: dict[str, RunRow], name: str, against: str, listed: pd
         if not image:
             view.forget(["caption"])  # that of another image
         image = image or page["image_id"].iloc[0]
-        st.header(f"Image {image}" if image.isalnum() else "The image")
+        st.header(f"Image {plain(image)}")
         rows = np.flatnonzero(scores.table["image_id"] == image).tolist()
         if not rows:
             note(f"No scored caption of image {image}.")
@@ -307,7 +299,7 @@ def _table(bar: Bar, runs: dict[str, RunRow], name: str, against: str, listed: p
     written = cached.captions(bar.folder, runs[name].spec.captions)
     shown = pd.DataFrame(
         {
-            "caption": caption_views.written_captions(page, written),
+            "caption": caption_views.written_captions(page, written).str.slice(0, view.MOST_LETTERS),
             "toward": [caption_views.signed_bar(value) for value in caption_views.lean(page, attribute)],
             "guess": [f"{to} {score:.0%}" for score, to in zip(page["score"], page["predicted"], strict=True)],
             "difference": page["difference"].round(2),
@@ -344,7 +336,7 @@ def _table(bar: Bar, runs: dict[str, RunRow], name: str, against: str, listed: p
             "caption": st.column_config.Column(width=CAPTION_WIDTH),
             "toward": st.column_config.ImageColumn(width=caption_views.BAR_WIDTH + 16, help=ends),
             "difference": st.column_config.NumberColumn(
-                width=DIFFERENCE_WIDTH, help=f"Probability of the labelled value, {name} minus {against}."
+                width=DIFFERENCE_WIDTH, help=f"Probability of the labelled value, {plain(name)} minus {plain(against)}."
             ),
         },
     )

@@ -64,7 +64,7 @@ def _scope(bar: Bar, comparisons: list[Comparison], before: str, after: str, att
     workspace, collection = bar.workspace, bar.collection
     if not comparisons:
         return pair_scope(workspace, collection, before, after, attribute)
-    tables, human = bar.items("attributes"), {item.hash: item.name for item in bar.items("references")}
+    tables, human = bar.items("labels"), {item.hash: item.name for item in bar.items("references")}
     options, choices = {}, {}
     for item in comparisons:
         table = table_of(tables, attribute, item.runs[0].spec.labels) or table_with(tables, attribute)

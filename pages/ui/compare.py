@@ -19,6 +19,7 @@ from pages.ui.bar import Bar
 from pages.ui.base import note
 from pages.ui.drawing import draw_table, select_row, selected_row
 from pages.ui.one_image import PICTURE_CSS, Line, largest_word, lines_of_image, show_caption, steps, who_wrote
+from pages.ui.plain import plain
 from pages.ui.shown import downloads
 
 PAGE = 50  # images
@@ -60,7 +61,7 @@ def compare(bar: Bar, runs: dict[str, RunRow], human: set[str]) -> None:
     image = images or page["image_id"].iloc[0]
     disagreements = _disagreements(bar.folder, tuple(run.run_id for run in chosen.values()))
     of_image = disagreements[disagreements["image_id"] == image]
-    st.header(f"Image {image}" if image.isalnum() else "The image")
+    st.header(f"Image {plain(image)}")
     if of_image.empty:
         note(f"Image {image} has no scored caption of {', '.join(names)}.")
     else:

@@ -34,8 +34,9 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import cached, view
 from pages.ui.bar import MEASURED_WITH, Bar, attribute_names, empty_state
-from pages.ui.base import box, errors, label_caveats, note, plain, show_error
+from pages.ui.base import box, errors, label_caveats, note, show_error
 from pages.ui.photo_inspector import photo_inspector, preview_masks
+from pages.ui.plain import plain
 from pages.ui.runs import active_runs, start_button
 from pages.ui.shown import draw_shown
 from pages.ui.uploads import uploaded_paths
@@ -119,7 +120,7 @@ def _masked(bar: Bar, compared: bool = False) -> Masked | None:
         empty_state(bar, "No photographs and no captions are loaded yet.")
         return None
     sets = all_sets(bar.workspace, bar.collection)
-    attribute = bar.attribute(attribute_names(bar.items("attributes")))
+    attribute = bar.attribute(attribute_names(bar.items("labels")))
     table = bar.labels(attribute) if attribute else None
     most = max(map(len, sets.values()), default=0)
     several = [name for name in sets if len(sets[name]) > 1] if compared and most > 1 else list(sets)
@@ -198,7 +199,7 @@ def _experiment(bar: Bar, masked: Masked) -> None:
     first, others = rows[rows["metric"] == FIRST], rows[rows["metric"] != FIRST]
     _measured(first, printed[printed["metric"] == FIRST], "conditions")
     names = ", ".join(name for name in condition_views.panel_names() if name != FIRST)
-    folded = st.expander(f"Other metrics: {names}", key="other_metrics", on_change="rerun")
+    folded = st.expander(f"Other metrics: {plain(names)}", key="other_metrics", on_change="rerun")
     if folded.open:
         with folded:
             _measured(others, printed[printed["metric"] != FIRST], "other_conditions")

@@ -35,6 +35,7 @@ from pages.ui import cached, present, view
 from pages.ui.bar import Bar, captions_and_labels, lacking
 from pages.ui.base import box, errors, note
 from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.plain import plain
 from pages.ui.uploads import uploaded_path
 
 FIRST_COLUMNS = 7  # of the table: as many as a window of 1280 pixels shows
@@ -176,7 +177,7 @@ def _table(bar: Bar, table: pd.DataFrame, spec: RunSpec, attribute: Attribute) -
     )
     if event.selection.rows:
         name = str(table["object"].iloc[event.selection.rows[0]])
-        st.header(f"Captions with the object {name}" if name.replace(" ", "").isalnum() else "Its captions")
+        st.header(f"Captions with the object {plain(name)}")
         draw_table(
             _captions(bar.folder, spec, name).rename(columns={"image_id": "image"}),
             height=280,
@@ -194,7 +195,7 @@ def _gender_score(bar: Bar, request: Question, spec: RunSpec, attribute: Attribu
     )
     for title, run in objects.scored_runs(bar.workspace, bar.collection, spec).items():
         name, metric = objects.SCORED[run.spec.measure]
-        with st.expander(f"{name}, {title.removeprefix(run.spec.measure).strip()}", expanded=True):
+        with st.expander(plain(f"{name}, {title.removeprefix(run.spec.measure).strip()}"), expanded=True):
             rows = known_results(bar.workspace, [run.run_id])
             values = [value_text(row) for row in rows.to_dict("records")]
             shown = rows[["metric", "direction"]].assign(**{"value [95%]": values}, n=rows["n"])
@@ -226,7 +227,7 @@ def _gender_score(bar: Bar, request: Question, spec: RunSpec, attribute: Attribu
             "Sentence encoder",
             MINILM,
             key="sentence_encoder",
-            help=f"A folder, a name, or {MINILM}. The paper's: {KINDS['sentence_encoder'][1]}",
+            help=f"A folder, a name, or {MINILM}. The paper's: {plain(KINDS['sentence_encoder'][1])}",
         )
         masked = right.text_input(
             "Masked language model (optional)", key="masked_model", placeholder=KINDS["masked_model"][1]

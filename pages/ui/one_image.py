@@ -25,6 +25,7 @@ from pages.ui import cached, view
 from pages.ui.bar import Bar
 from pages.ui.base import errors, note, show_error
 from pages.ui.drawing import draw_chart
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 
 PICTURE_CSS = """<style>
@@ -200,7 +201,7 @@ def _attribution(scores: CaptionScores, row: int) -> str:
 
 def _show_attribution(text: str) -> None:
     if text:
-        st.markdown(f"Word colours: {text}", help=DELTA if "delta" in text else None)
+        st.markdown(f"Word colours: {plain(text)}", help=DELTA if "delta" in text else None)
 
 
 def more_of_image(
@@ -213,7 +214,7 @@ def more_of_image(
     first, largest = lines[0], largest_word(lines)
     image = first.scores.table.at[first.row, "image_id"]
     _adds_up(lines[:2], human)
-    box = st.expander(f"Other captions of image {image}", key="more_captions", on_change="rerun")
+    box = st.expander(f"Other captions of image {plain(image)}", key="more_captions", on_change="rerun")
     if box.open:
         with box:
             rest = [line for name in runs if name != against for line in lines_of_image(bar, name, runs[name], image)]
@@ -317,8 +318,8 @@ def _attention(attention: dict[str, Attention]) -> None:
         name = pick.selectbox("Attention of", names, number, key=f"attention_of_{number}")
         first, (layers, heads) = word_views.first_shown(attention[name]), attention[name].weights.shape[:2]
         key = f"{number}_{layers}_{heads}"
-        layer = left.number_input(f"Layer of {layers}", 1, layers, first[0], key=f"layer_{key}")
-        head = right.number_input(f"Head of {heads}", 1, heads, first[1], key=f"head_{key}") if kind == WORDS else 0
+        layer = left.number_input(f"Layer of {layers:,}", 1, layers, first[0], key=f"layer_{key}")
+        head = right.number_input(f"Head of {heads:,}", 1, heads, first[1], key=f"head_{key}") if kind == WORDS else 0
         chosen.append((name, int(layer), int(head)))
     largest = max(float(word_views.class_token_weights(attention[name], layer)[1].max()) for name, layer, _ in chosen)
     for number, (column, (name, layer, head)) in enumerate(zip(columns, chosen, strict=False)):

@@ -29,8 +29,9 @@ from capbias_core.workspace.photographs import PEOPLE, people_sources
 from capbias_core.workspace.store import RUN, Item, Workspace
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar
-from pages.ui.base import errors, note, plain
+from pages.ui.base import errors, note
 from pages.ui.one_image import caption_line
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 
 Judge = tuple[CaptionScores, StoredAttackers]
@@ -199,7 +200,7 @@ def _departures(folder: str, collection: str, attribute: str, table: str, read: 
     follow from."""
     workspace = Workspace(folder)
     try:
-        return departures_in(workspace, collection, attribute, table=workspace.item("attributes", table, collection))
+        return departures_in(workspace, collection, attribute, table=workspace.item("labels", table, collection))
     except CapbiasError:
         return {}
 
@@ -212,7 +213,7 @@ def _settings(bar: Bar, attribute: str, table: Item | None, marks: pd.DataFrame,
         return *photo_views.hidden_of(marks, pixels.shape[:2]), ""
     departures = {}
     if table:
-        read = [(item.hash, item.details) for kind in ("references", "attributes") for item in bar.items(kind)]
+        read = [(item.hash, item.details) for kind in ("references", "labels") for item in bar.items(kind)]
         departures = _departures(bar.folder, bar.collection, attribute, table.name, str(read))
     things = photo_views.objects_on(marks, departures)
     titles = {name: name for name in things}

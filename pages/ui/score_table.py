@@ -51,8 +51,9 @@ from capbias_core.workspace.store import ACTIVE, Item
 from capbias_core.workspace.vectors import CONSTANT, alignment_option
 from pages.ui import cached, present, view
 from pages.ui.bar import MEASURED_WITH, Bar, attribute_names, captions_and_labels
-from pages.ui.base import MASKED_TOO, caveats, errors, masked_left_out, note, plain
+from pages.ui.base import MASKED_TOO, caveats, errors, masked_left_out, note
 from pages.ui.drawing import draw_chart, draw_table
+from pages.ui.plain import plain
 from pages.ui.runs import active_runs, answer_box, cost, start_button, to_do
 from pages.ui.shown import draw_shown
 
@@ -149,7 +150,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
         side,
         "Metrics",
         groups,
-        default=[name for name in protocol_metrics(protocol, registry.DEFAULT_GROUPS) if name in groups],
+        default=[name for name in protocol_metrics(protocol, registry.default_groups()) if name in groups],
         format_func=lambda name: registry.GROUPS[name].title,
         key=f"metrics{suffix}",
         missing="the metric",
@@ -160,7 +161,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
         "Score every caption",
         default=entry.in_process,  # of networks it is asked: it takes longer than the scores
         key=f"words_{attacker}",
-        help=f"Shows scores and words on Captions. Trains {entry.folds} more attackers per set, so that each caption "
+        help=f"Shows scores and words on Captions. Trains {entry.folds:,} more attackers per set, so that each caption "
         "is scored by one that did not train on its image.",
     )
     merge = view.checkbox(
@@ -252,7 +253,7 @@ def _control(name: str, option: Option, default: Any) -> Any:
         chosen = view.selectbox(st, label, known, key=name, help=words, accept_new_options=True)
         return default if chosen == AS_USUAL else chosen
     if isinstance(default, tuple):
-        text = view.text(st, label, key=name, help=f"{words} Commas between.")
+        text = view.text(st, label, key=name, help=f"{plain(words)} Commas between.")
         return tuple(word.strip() for word in text.split(",") if word.strip())
     if isinstance(default, int | float) or option.at_least is not None or option.above is not None:
         kind = float if isinstance(default, float) or option.above is not None else int
@@ -306,7 +307,7 @@ def _results(bar: Bar, request: Question, asked: set[str], protocol: str, to_run
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
         metric, letters = best.metric, cached.ranking(bar.folder, ids, best.metric).letters
         if text := once(
-            "headline", lambda: sentence.headline(workspace, bar.collection, rows[rows["run_id"].isin(ids)])
+            "headline", lambda: sentence.stored_headline(workspace, bar.collection, rows[rows["run_id"].isin(ids)])
         ):
             answer_box(bar, text)
         sensitivity = once("sensitivity", lambda: sensitivity_alike(workspace, comparisons_here, best))
@@ -394,8 +395,8 @@ def _other_settings(bar: Bar, request: Question, specs: list[RunSpec]) -> None:
         view.choose(f"attacker{suffix}", most[0])
         view.choose(f"seeds{suffix}", most[1])
 
-    row.button(f"Show {_setting(*most)}", key="show_others", on_click=show)
-    if not all_todo and row.button(f"Run these ({cost(workspace, todo)})", key="run_others"):
+    row.button(f"Show {plain(_setting(*most))}", key="show_others", on_click=show)
+    if not all_todo and row.button(f"Run these ({plain(cost(workspace, todo))})", key="run_others"):
         bar.engine.submit(todo, bar.collection)
         st.rerun()
 
@@ -480,7 +481,7 @@ def _downloads(bar: Bar, request: Question, rows: pd.DataFrame) -> None:
     container.download_button("Report", report, f"{name}.html", "text/html", key="report", on_click="ignore")
     with container.popover("Bundle"):
         note(
-            "A zip with a report, the rows, the plan and versions. `capbias reproduce` recomputes the numbers "
+            "A zip with a report, the rows and versions. `capbias reproduce` recomputes the numbers "
             "from it on another machine."
         )
         data = view.checkbox(
@@ -530,7 +531,7 @@ def _chart(bar: Bar, rows: pd.DataFrame, once: Callable) -> None:
         others = [f"{row['model']} {sentence.interval(row)} ({row['n']:,})" for _, row in split.others.iterrows()]
         note(f"Measured on different images (number), so not in the chart: {'; '.join(others)}.")
     if pairs.pairs:
-        with st.expander(f"Pairwise comparisons of {chosen}"):
+        with st.expander(f"Pairwise comparisons of {plain(chosen)}"):
             matrix = once("pairs", lambda: pair_table(pairs, sentence.decimals(metric, shown["scale"].iloc[0])))
             draw_table(matrix, alt="Each captioner minus each other")
             note(

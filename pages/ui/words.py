@@ -32,10 +32,11 @@ from capbias_core.views.word_comparison import (
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, present, view
 from pages.ui.bar import Bar
-from pages.ui.base import note, plain
+from pages.ui.base import note
 from pages.ui.captions import human_names, scored_sets
 from pages.ui.drawing import draw_chart, draw_table, select_row, selected_row
 from pages.ui.one_image import caption_line
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 from pages.ui.shown import downloads
 
@@ -161,7 +162,7 @@ def _table(rows: pd.DataFrame, key: str, name: str, word: str) -> None:
         column_config={
             "word": st.column_config.Column(pinned=False),  # a pinned one is paler, and grey means something here
             "n": st.column_config.NumberColumn(format="%d", help="Captions with the word."),
-            "value": st.column_config.NumberColumn(format="%.2f", help=f"In the captions of {name}."),
+            "value": st.column_config.NumberColumn(format="%.2f", help=f"In the captions of {plain(name)}."),
             "human": st.column_config.NumberColumn(
                 format="%+.2f", help="In human captions of the same images; negative pushes the other way."
             ),

@@ -452,7 +452,7 @@ def csv_of(text: str) -> pd.DataFrame:
 @pytest.mark.long
 def test_score_with_a_row_for_each_object(tmp_path, capsys):
     workspace, asked = fill(tmp_path / "home"), ["score", "--attribute", "gender"]
-    for flag, kind, name in (("captions", "captions", "m"), ("labels", "attributes", "labels")):
+    for flag, kind, name in (("captions", "captions", "m"), ("labels", "labels", "labels")):
         path = tmp_path / f"{name}.csv"
         workspace.frame(workspace.item(kind, name, "c").hash).to_csv(path, index=False)
         asked += [f"--{flag}", str(path)]

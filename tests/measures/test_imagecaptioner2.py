@@ -271,7 +271,7 @@ def test_judges_train_in_the_precision_that_was_asked_for(metric, tmp_path, monk
     """They did not get it, and their methods claimed tf32."""
     seen = []
 
-    def judged(_job, _inputs, judge, *_args, **_more):
+    def judged(_data, _options, _progress, _inputs, judge, *_args, **_more):
         seen.append(judge.precision)
         return Outcome()
 

@@ -237,7 +237,7 @@ def test_the_answer(workspace, tmp_path, capsys):
 
 def test_from_files(workspace, tmp_path, capsys):
     """Two captioners in files give the change of the same captioners in a collection."""
-    kinds = {"first": "captions", "telling": "captions", "human": "references", "labels": "attributes"}
+    kinds = {"first": "captions", "telling": "captions", "human": "references", "labels": "labels"}
     for name, kind in kinds.items():
         frame = workspace.frame(workspace.item(kind, name, "c").hash)
         frame.drop(columns="caption_index", errors="ignore").to_csv(tmp_path / f"{name}.csv", index=False)
