@@ -25,8 +25,8 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_file
 from capbias_core.errors import unknown_name
 from capbias_core.question import Question
+from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
-from capbias_core.runs.run import run_in_memory
 from capbias_core.views.change import FAILED, PASSED, UNDECIDED
 from capbias_core.views.choose import Choice, choose, measured_rows
 from capbias_core.views.encoders import RESULTS
@@ -94,7 +94,7 @@ def scored(
     flags = InputFlags(attribute=shown.attribute, workspace=shown.workspace, **reading)
     asked = flags.question(tuple(names), metrics=metrics, references=shown.references or None, **how)
     workspace, question = inputs(flags, asked)
-    for run in run_in_memory(workspace, plan(workspace, question), question.collection):
+    for run in run_all(workspace, plan(workspace, question), question.collection, workers=True):
         if run.status != "finished":
             say(f"error: {run.spec.model}: {run.message}")
     return workspace, question

@@ -158,7 +158,7 @@ def _estimates(run: RunRow) -> dict[Key, Estimate]:
     found = {(*key, ""): estimate for key, estimate in estimates(run).items()}
     values = run.spec.attribute["values"]
     for name in [name for name, direction, _ in found if name in BY_LABEL and not direction]:
-        counts = workspace.counts(run.run_id)[""].reading(METRICS[name].reads).taking_part
+        counts = run.counts()[""].reading(METRICS[name].reads).taking_part
         whole = of_groups(METRICS[name], counts, values)
         for code, value in enumerate(values):
             if len(images := np.flatnonzero(counts.label == code)):

@@ -15,8 +15,8 @@ from scipy.special import erfc
 from capbias_core.aggregate.counts import Counts, beside_objects
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import NORMAL
-from capbias_core.kinds import REFERENCES
 from capbias_core.data import Data, images_in
+from capbias_core.kinds import REFERENCES
 from capbias_core.measures.base import BY_OBJECT, Outcome
 from capbias_core.measures.gender_score import COOCCURRENCE as METRIC
 from capbias_core.measures.gender_score import COOCCURRENCE_COUNT as COUNT

@@ -18,10 +18,9 @@ from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.lic import ABOUT_EQUAL
-from capbias_core.measures.registry import MEASURES, METRICS, is_metric, measure_of
+from capbias_core.measures.registry import METRICS, is_metric, measure_of
 from capbias_core.measures.registry import metric as metric_named
-from capbias_core.runs.run import job_of
-from capbias_core.types import counted
+from capbias_core.types import counted, silent
 from capbias_core.views.choose import Choice
 from capbias_core.views.objects import (
     DIFFERENCE,
@@ -52,6 +51,7 @@ from capbias_core.views.slices import (
     values_of,
 )
 from capbias_core.views.view import Field, Forest, View, ViewOptions
+from capbias_core.workspace.sources import data_of
 
 BY_OBJECT = ("gender_object_distance", "gender_score")  # runs of their own, which have a row for each object
 INSIDE, OUTSIDE = "these images", "other images"
@@ -178,7 +178,7 @@ def _counts(choice: Choice, captioner: str, metric: Metric) -> Counts:
     if measure.name == run.spec.measure:
         return choice.workspace.counts(run.run_id)[""]
     spec = replace(run.spec, measure=measure.name, options={}, references="", coverage="", version=0)
-    outcome = MEASURES[measure.name].count(job_of(choice.workspace, spec))
+    outcome = measure.count(data_of(choice.workspace, spec), measure.options(), silent)
     if metric.name in outcome.lacking:
         raise CapbiasError(f"{captioner} has no {metric.name}: {outcome.lacking[metric.name]}")
     return outcome.by_direction[""]
@@ -217,7 +217,7 @@ def _scored_rows(choice: Choice, captioner: str, name: str) -> Iterator[dict[str
     if measured.empty:
         return
     about = measured.iloc[0]
-    rows = object_rows(choice.workspace, choice.workspace.get_run(about["run_id"]))
+    rows = object_rows(choice.workspace.get_run(about["run_id"]))
     rows = rows[rows["metric"] == name].sort_values("n", ascending=False, kind="stable")
     for row in rows.to_dict("records"):
         number = {"value": row["value"], "low": row["ci_low"], "high": row["ci_high"], "n": row["n"]}
