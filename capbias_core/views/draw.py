@@ -22,7 +22,7 @@ MOST_POINTS = 400  # more cannot be told from each other
 TICKS = 6
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
-OPEN = "inconclusive"  # the verdict whose mark is hollow
+OPEN = ("inconclusive", "not significant")  # verdicts whose mark is hollow
 
 
 def drawable(view: View, rows: pd.DataFrame) -> bool:
@@ -57,6 +57,8 @@ def drawn(view: View, rows: pd.DataFrame) -> pd.DataFrame:
         known = list(dict.fromkeys(rows[view.across]))
         only = [name for name in only or known if name in known][:1]
     points = rows[rows[view.across].isin(only)] if only else rows
+    if where := getattr(view.chart, "where", ""):
+        points = points[points[where].astype(bool)]
     points = points[points["value"].notna()]
     texts = [view.field_of(column, str(row.get(view.across, "")), row).text(row) for row in points.to_dict("records")]
     return points.assign(text=texts)
@@ -227,8 +229,8 @@ def _colour(chart: Forest, colours: Mapping[str, str], row: Mapping[str, Any], s
 
 def _is_open(row: Mapping[str, Any], reference: float) -> bool:
     """Whether a mark is hollow: the verdict is inconclusive, or without a verdict the interval holds the reference."""
-    if row.get("verdict") in VERDICTS:
-        return row["verdict"] == OPEN
+    if row.get("verdict") in (*VERDICTS, *OPEN):
+        return row["verdict"] in OPEN
     return bool(pd.notna(row["low"]) and math.isfinite(reference) and row["low"] <= reference <= row["high"])
 
 
