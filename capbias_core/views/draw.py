@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.errors import CapbiasError, need
 from capbias_core.measures.registry import METRICS
 from capbias_core.views.palette import BLUE_MARK, COLOURS, GREY, ORANGE_MARK
@@ -21,7 +22,7 @@ MOST_POINTS = 400  # more cannot be told from each other
 TICKS = 6
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
-OPEN = "inconclusive"  # the verdict whose mark is hollow
+OPEN = ("inconclusive", "not significant")  # verdicts whose mark is hollow
 
 
 def drawable(view: View, rows: pd.DataFrame) -> bool:
@@ -56,6 +57,8 @@ def drawn(view: View, rows: pd.DataFrame) -> pd.DataFrame:
         known = list(dict.fromkeys(rows[view.across]))
         only = [name for name in only or known if name in known][:1]
     points = rows[rows[view.across].isin(only)] if only else rows
+    if where := getattr(view.chart, "where", ""):
+        points = points[points[where].astype(bool)]
     points = points[points["value"].notna()]
     texts = [view.field_of(column, str(row.get(view.across, "")), row).text(row) for row in points.to_dict("records")]
     return points.assign(text=texts)
@@ -120,6 +123,7 @@ FOREST_CSS = """
 .cb-forest .dot {position: absolute; width: 11px; height: 11px; margin: -5.5px 0 0 -5.5px; border-radius: 50%;
   border: 2px solid; box-sizing: border-box}
 .cb-forest .number {text-align: right; white-space: nowrap}
+.cb-forest.double .number {line-height: 1.4}
 .cb-forest .tail {opacity: .82; font-weight: 400}
 .cb-forest .foot, .cb-forest .foot .track {min-height: 18px; height: 18px; font-size: .8rem}
 .cb-forest .tick {position: absolute; transform: translateX(-50%); top: 0; opacity: .85}
@@ -209,6 +213,8 @@ def _tick(value: float) -> str:
 
 def _colours(chart: Forest, series: Sequence[str]) -> dict[str, str]:
     plain = [colour for colour in COLOURS if colour != ORANGE_MARK]  # orange is the first value's side alone
+    if len(series) == 2:  # the second is what the first is compared with
+        plain = [BLUE_MARK, GREY]
     return {name: plain[number % len(plain)] for number, name in enumerate(series)}
 
 
@@ -220,8 +226,8 @@ def _colour(chart: Forest, colours: Mapping[str, str], row: Mapping[str, Any], s
 
 def _is_open(row: Mapping[str, Any], reference: float) -> bool:
     """Whether a mark is hollow: the verdict is inconclusive, or without a verdict the interval holds the reference."""
-    if row.get("verdict"):
-        return row["verdict"] == OPEN
+    if row.get("verdict") in (*OPEN, *VERDICTS):
+        return row["verdict"] in OPEN
     return bool(pd.notna(row["low"]) and math.isfinite(reference) and row["low"] <= reference <= row["high"])
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from capbias_core.views.change import BEFORE_AND_AFTER
 from capbias_core.views.directions import DIRECTIONS
 from capbias_core.views.encoders import ENCODERS
 from capbias_core.views.table import TABLE
 from capbias_core.views.view import View
+from capbias_core.views.where import WHERE
 
-VIEWS: dict[str, View] = {"table": TABLE, "directions": DIRECTIONS, "encoders": ENCODERS}
+VIEWS: dict[str, View] = {
+    "table": TABLE,
+    "where": WHERE,
+    "change": BEFORE_AND_AFTER,
+    "directions": DIRECTIONS,
+    "encoders": ENCODERS,
+}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import streamlit as st
 
 from pages.ui.page import Page
 
 
-def panel(page: Page, word: str = "", captioner: str = "") -> None:
+def panel(page: Page, word: str = "", images: Collection[str] | None = None, captioner: str = "") -> None:
     st.subheader(f"Captions of {captioner or page.choice.captioner}", anchor=False)
