@@ -28,10 +28,12 @@ from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.runs.run import Stopped, add_later_metrics, compute_in_hand
 from capbias_core.typed import typed
 from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
+from capbias_core.views.captions import report_captions
 from capbias_core.views.results import attribute_of_run, object_rows, ranked
+from capbias_core.views.scored import caption_scores
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import PARTS, lettered, ordered, scores_table, to_text
-from capbias_core.views.word_comparison import words_of_set
+from capbias_core.views.words import words_of_set
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.spec import RunSpec
@@ -111,6 +113,7 @@ class Report:
     ranked_by: tuple[str, str] = ("", "")
     ranked_runs: tuple[str, ...] = ()
     compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
+    compute_captions: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
     answer: Callable[[], tuple[str, str]] = field(default=lambda: ("", ""), repr=False)
 
     @cached_property
@@ -139,6 +142,13 @@ class Report:
         (`significant`): yes, no, or not tested. Intervals are over seeds and images,
         and hold for all tested words together in 95% of cases (Bonferroni)."""
         return self.compute_words()
+
+    @cached_property
+    def captions(self) -> pd.DataFrame:
+        """Each caption with the guess of an attacker that did not train on its image, the guess's `probability`, that
+        of the label (`p_label`), and `words`: pairs of a word, as the attacker reads it, and what it adds to the logit;
+        of two values positive toward the second, of more toward the guess. Computed when it is first asked for."""
+        return self.compute_captions()
 
     @property
     def models(self) -> list[str]:
@@ -353,6 +363,7 @@ def score(
         raise nothing_measured(report)
     words_later = partial(words_of, inputs)
     report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
+    report = replace(report, compute_captions=partial(captions_of, inputs))
     return replace(report, compute_words=partial(pd.DataFrame, words_later())) if words else report
 
 
@@ -563,19 +574,27 @@ def leading(names: Sequence[str]) -> str:
     return next((name for name in names if METRICS[name].gap_of == first), first)
 
 
-def words_of(inputs: Inputs) -> pd.DataFrame:
-    """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
-    beside what it adds there."""
+def explained(inputs: Inputs, measures: Sequence[str]) -> dict[str, dict[str, RunRow]]:
+    """The runs of these measures, by captioner, that score each caption and what its words add."""
     question = inputs.question
-    specs = [
-        spec
-        for spec in inputs.plan(replace(question.to_plan(words=True), attacker=question.attacker[:1]), None)
-        if spec.measure == WORDS_COMPARED or (spec.measure == PER_CAPTION and spec.model in question.captions)
-    ]
+    planned = inputs.plan(replace(question.to_plan(words=True), attacker=question.attacker[:1]), None)
+    specs = [spec for spec in planned if spec.measure in measures and spec.model in question.captions]
     rows, _ = inputs.compute(specs, ())
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
-    by_measure = {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in OF_WORDS}
+    return {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in measures}
+
+
+def captions_of(inputs: Inputs) -> pd.DataFrame:
+    """A row for each caption of the captioners, as of `Report.captions`."""
+    runs = explained(inputs, (PER_CAPTION,))[PER_CAPTION]
+    return report_captions((caption_scores(run), inputs.data.captions[model].frame) for model, run in runs.items())
+
+
+def words_of(inputs: Inputs) -> pd.DataFrame:
+    """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
+    beside what it adds there."""
+    by_measure = explained(inputs, OF_WORDS)
     tables = []
     for model, run in by_measure[PER_CAPTION].items():
         values = attribute_of_run(run).values

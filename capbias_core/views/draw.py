@@ -78,10 +78,11 @@ def _reference(chart: Forest, points: pd.DataFrame, values: int = 2) -> float:
 
 def axis_title(chart: Forest, points: pd.DataFrame) -> str:
     """What the axis of a forest shows, and which end is better."""
+    title = points.attrs.get("title", chart.title)
     if chart.diverging and (ends := points.attrs.get("ends")):
-        return f"← {ends[0]} · {chart.title} · {ends[1]} →"
+        return f"← {ends[0]} · {title} · {ends[1]} →"
     names = list(dict.fromkeys(points["metric"])) if "metric" in points else []
-    title = chart.title or ", ".join(names)
+    title = title or ", ".join(names)
     return f"{title} ({better_text(names[0])})" if len(names) == 1 and names[0] in METRICS else title
 
 
@@ -212,6 +213,9 @@ def _tick(value: float) -> str:
 
 
 def _colours(chart: Forest, series: Sequence[str]) -> dict[str, str]:
+    if chart.diverging:  # the first series has the colours of both sides, the others are what it is compared with
+        both = f"linear-gradient(90deg, {ORANGE_MARK} 50%, {BLUE_MARK} 50%)"
+        return {name: GREY if number else both for number, name in enumerate(series)}
     plain = [colour for colour in COLOURS if colour != ORANGE_MARK]  # orange is the first value's side alone
     if len(series) == 2:  # the second is what the first is compared with
         plain = [BLUE_MARK, GREY]
@@ -219,9 +223,10 @@ def _colours(chart: Forest, series: Sequence[str]) -> dict[str, str]:
 
 
 def _colour(chart: Forest, colours: Mapping[str, str], row: Mapping[str, Any], series: str) -> str:
-    if chart.diverging:  # orange is the first value's side, and means nothing else
+    own = colours[row[series]] if series else BLUE_MARK
+    if chart.diverging and own != GREY:  # orange is the first value's side, and means nothing else
         return ORANGE_MARK if row["value"] < 0 else BLUE_MARK
-    return colours[row[series]] if series else BLUE_MARK
+    return own
 
 
 def _is_open(row: Mapping[str, Any], reference: float) -> bool:
@@ -285,7 +290,7 @@ def _forest(view: View, rows: pd.DataFrame, read: str) -> Any:
                     y=same[view.by].map(names.index) + shift,
                     mode="markers",
                     name=escape(str(name)),
-                    showlegend=bool(name) and number == 1,
+                    showlegend=bool(name) and number == 1 and one == colour[0],
                     customdata=[escape(str(line)) for line in same[view.by]],
                     text=[escape(text) for text in same["text"]],
                     hovertemplate="%{customdata}: %{text}<extra></extra>",

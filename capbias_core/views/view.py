@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from capbias_core.measures.registry import METRICS
 from capbias_core.views.choose import Choice
 from capbias_core.views.sentence import better_text, decimals, with_interval
+from capbias_core.workspace.spec import RunSpec
 
 # Columns of every view's rows that hold numbers of metrics; a view may add others.
 TIDY = ("captioner", "metric", "direction", "group", "encoder", "value", "low", "high", "n", "verdict", "letters")
@@ -119,7 +120,8 @@ class View:
     values are the columns of the table. options: what else can be chosen. notes: how to read it, and what is missing.
     gate: whether rows pass, as FAILED, UNDECIDED or PASSED of change.py with a sentence; for the option `fail_if`.
     of_files: from options to the metrics by which its command scores files first; None if it reads no files.
-    example: command lines.
+    needs: from a choice and options to the runs that the rows read beside those of the setting; a command computes them
+    first, a page offers them. example: command lines.
     """
 
     name: str
@@ -134,6 +136,7 @@ class View:
     notes: Callable[[Choice, pd.DataFrame], Sequence[str]] = lambda choice, rows: ()
     gate: Callable[[pd.DataFrame], tuple[str, str]] | None = None
     of_files: Callable[..., Sequence[str]] | None = None
+    needs: Callable[..., list[RunSpec]] = lambda choice, options: []
     example: str = ""
 
     def title(self, choice: Choice) -> str:
