@@ -75,7 +75,7 @@ def change_rows(choice: Choice, options: ChangeOptions = USUAL) -> pd.DataFrame:
         raise CapbiasError(f"Got fail_if {options.fail_if!r}, expected {WORSE!r}.", "", "fail_if")
     first, second = pair_of(choice)
     both = choice.of_captioners(first, second)
-    tested = chosen_metrics(options.metric) or _usual(both, bool(options.fail_if))
+    tested = chosen_metrics(options.metric) or usual_metrics(both, bool(options.fail_if))
     measured, lines, seen = both.measured([*tested, "error"]), [], set()
     for name in tested:
         found = False
@@ -108,7 +108,7 @@ def chosen_metrics(names: Collection[str]) -> list[str]:
     return list(dict.fromkeys(name for some in expanded for name in some))
 
 
-def _usual(both: Choice, gate: bool) -> list[str]:
+def usual_metrics(both: Choice, gate: bool = False) -> list[str]:
     """What is tested if nothing is asked for: LIC, or LIC_M without human captions; for no gate also what was measured
     of error, its gap and values by label, gaps of other metrics between groups, and CIDEr."""
     answering = "LIC" if both.settings[both.setting].references else "LIC_M"

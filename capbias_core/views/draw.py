@@ -217,6 +217,8 @@ def _colours(chart: Forest, series: Sequence[str]) -> dict[str, str]:
         both = f"linear-gradient(90deg, {ORANGE_MARK} 50%, {BLUE_MARK} 50%)"
         return {name: GREY if number else both for number, name in enumerate(series)}
     plain = [colour for colour in COLOURS if colour != ORANGE_MARK]  # orange is the first value's side alone
+    if len(series) == 2:  # the second is what the first is compared with
+        plain = [BLUE_MARK, GREY]
     return {name: plain[number % len(plain)] for number, name in enumerate(series)}
 
 
@@ -229,7 +231,7 @@ def _colour(chart: Forest, colours: Mapping[str, str], row: Mapping[str, Any], s
 
 def _is_open(row: Mapping[str, Any], reference: float) -> bool:
     """Whether a mark is hollow: the verdict is inconclusive, or without a verdict the interval holds the reference."""
-    if row.get("verdict") in (*VERDICTS, *OPEN):
+    if row.get("verdict") in (*OPEN, *VERDICTS):
         return row["verdict"] in OPEN
     return bool(pd.notna(row["low"]) and math.isfinite(reference) and row["low"] <= reference <= row["high"])
 

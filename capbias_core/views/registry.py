@@ -12,5 +12,11 @@ from capbias_core.views.where import WHERE
 from capbias_core.views.words import WORDS
 
 VIEWS: dict[str, View] = {
-    view.name: view for view in (TABLE, WORDS, CAPTIONS, WHERE, BEFORE_AND_AFTER, DIRECTIONS, ENCODERS)
+    "table": TABLE,
+    "words": WORDS,
+    "captions": CAPTIONS,
+    "where": WHERE,
+    "change": BEFORE_AND_AFTER,
+    "directions": DIRECTIONS,
+    "encoders": ENCODERS,
 }

@@ -118,11 +118,10 @@ class View:
     rows: from a choice and options to a tidy frame, a row for each number; the CSV is this frame. sentence: from the
     choice and its rows, what follows from them. by: the column that is a line of the table. across: the column whose
     values are the columns of the table. options: what else can be chosen. notes: how to read it, and what is missing.
-    needs: from a choice and options to the runs that the rows read beside those of the setting; a command computes them
-    first, a page offers them.
     gate: whether rows pass, as FAILED, UNDECIDED or PASSED of change.py with a sentence; for the option `fail_if`.
     of_files: from options to the metrics by which its command scores files first; None if it reads no files.
-    example: command lines.
+    needs: from a choice and options to the runs that the rows read beside those of the setting; a command computes them
+    first, a page offers them. example: command lines.
     """
 
     name: str
@@ -135,9 +134,9 @@ class View:
     chart: Chart | None = None
     options: type[ViewOptions] = ViewOptions
     notes: Callable[[Choice, pd.DataFrame], Sequence[str]] = lambda choice, rows: ()
-    needs: Callable[..., list[RunSpec]] = lambda choice, options: []
     gate: Callable[[pd.DataFrame], tuple[str, str]] | None = None
     of_files: Callable[..., Sequence[str]] | None = None
+    needs: Callable[..., list[RunSpec]] = lambda choice, options: []
     example: str = ""
 
     def title(self, choice: Choice) -> str:

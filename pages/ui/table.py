@@ -118,7 +118,7 @@ def _measure(page: Page) -> None:
         "Score every caption",
         key="words",
         default=entry.in_process,
-        help="Shows scores and words on Captions. Each caption is scored by an attacker that did not train on its image.",
+        help="Shows scores and words on Captions. Each caption is scored by an attacker that did not train on it.",
     )
     typed = controls.text(
         right,
