@@ -17,6 +17,7 @@ from capbias_core.views.encoders import RESULTS
 from capbias_core.views.files import FILES, content, format_of, printed
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.view import View
+from capbias_core.workspace.spec import RunSpec
 
 app = command(
     "view", "  capbias view table --collection coco\n  capbias view words --collection coco --output words.tex"
@@ -59,6 +60,16 @@ def choice_of(shown: Shown) -> Choice:
     return choose(workspace, measured_rows(workspace, collection), given, strict=True, captioners=shown.captioner)
 
 
+def compute(choice: Choice, runs: list[RunSpec]) -> int:
+    """Compute what a view reads besides, if it is not there yet. Returns the exit code."""
+    done = choice.workspace.runs_of([run.run_id for run in runs])
+    if all(run.run_id in done and done[run.run_id].status == "finished" for run in runs):
+        return DONE
+    from capbias_core.cli.run import outcome, run_all
+
+    return outcome(run_all(choice.workspace, runs, choice.collection))
+
+
 def write_view(view: View, choice: Choice | None, rows: pd.DataFrame, shown: Shown) -> None:
     """A view to stdout as text, or as a file."""
     if shown.output:
@@ -85,6 +96,8 @@ def view_command(name: str, view: View) -> App:
             write_view(RESULTS, None, RESULTS.rows(None, options), shown)
             return DONE
         choice = choice_of(shown)
+        if code := compute(choice, view.needs(choice, options)):
+            return code
         rows = view.rows(choice, options)
         write_view(view, choice, rows, shown)
         return DONE

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.errors import CapbiasError, need
 from capbias_core.measures.registry import METRICS
 from capbias_core.views.palette import BLUE_MARK, COLOURS, GREY, ORANGE_MARK
@@ -77,10 +78,11 @@ def _reference(chart: Forest, points: pd.DataFrame, values: int = 2) -> float:
 
 def axis_title(chart: Forest, points: pd.DataFrame) -> str:
     """What the axis of a forest shows, and which end is better."""
+    title = points.attrs.get("title", chart.title)
     if chart.diverging and (ends := points.attrs.get("ends")):
-        return f"← {ends[0]} · {chart.title} · {ends[1]} →"
+        return f"← {ends[0]} · {title} · {ends[1]} →"
     names = list(dict.fromkeys(points["metric"])) if "metric" in points else []
-    title = chart.title or ", ".join(names)
+    title = title or ", ".join(names)
     return f"{title} ({better_text(names[0])})" if len(names) == 1 and names[0] in METRICS else title
 
 
@@ -210,19 +212,23 @@ def _tick(value: float) -> str:
 
 
 def _colours(chart: Forest, series: Sequence[str]) -> dict[str, str]:
+    if chart.diverging:  # the first series has the colours of both sides, the others are what it is compared with
+        both = f"linear-gradient(90deg, {ORANGE_MARK} 50%, {BLUE_MARK} 50%)"
+        return {name: GREY if number else both for number, name in enumerate(series)}
     plain = [colour for colour in COLOURS if colour != ORANGE_MARK]  # orange is the first value's side alone
     return {name: plain[number % len(plain)] for number, name in enumerate(series)}
 
 
 def _colour(chart: Forest, colours: Mapping[str, str], row: Mapping[str, Any], series: str) -> str:
-    if chart.diverging:  # orange is the first value's side, and means nothing else
+    own = colours[row[series]] if series else BLUE_MARK
+    if chart.diverging and own != GREY:  # orange is the first value's side, and means nothing else
         return ORANGE_MARK if row["value"] < 0 else BLUE_MARK
-    return colours[row[series]] if series else BLUE_MARK
+    return own
 
 
 def _is_open(row: Mapping[str, Any], reference: float) -> bool:
     """Whether a mark is hollow: the verdict is inconclusive, or without a verdict the interval holds the reference."""
-    if row.get("verdict"):
+    if row.get("verdict") in VERDICTS:
         return row["verdict"] == OPEN
     return bool(pd.notna(row["low"]) and math.isfinite(reference) and row["low"] <= reference <= row["high"])
 
@@ -281,7 +287,7 @@ def _forest(view: View, rows: pd.DataFrame, read: str) -> Any:
                     y=same[view.by].map(names.index) + shift,
                     mode="markers",
                     name=escape(str(name)),
-                    showlegend=bool(name) and number == 1,
+                    showlegend=bool(name) and number == 1 and one == colour[0],
                     customdata=[escape(str(line)) for line in same[view.by]],
                     text=[escape(text) for text in same["text"]],
                     hovertemplate="%{customdata}: %{text}<extra></extra>",

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from capbias_core.measures.registry import METRICS
 from capbias_core.views.choose import Choice
 from capbias_core.views.sentence import better_text, decimals, with_interval
+from capbias_core.workspace.spec import RunSpec
 
 # Columns of every view's rows that hold numbers of metrics; a view may add others.
 TIDY = ("captioner", "metric", "direction", "group", "encoder", "value", "low", "high", "n", "verdict", "letters")
@@ -107,7 +108,8 @@ class View:
     rows: from a choice and options to a tidy frame, a row for each number; the CSV is this frame. sentence: from the
     choice and its rows, what follows from them. by: the column that is a line of the table. across: the column whose
     values are the columns of the table. options: what else can be chosen. notes: how to read it, and what is missing.
-    example: command lines.
+    needs: from a choice and options to the runs that the rows read beside those of the setting; a command computes them
+    first, a page offers them. example: command lines.
     """
 
     name: str
@@ -120,6 +122,7 @@ class View:
     chart: Chart | None = None
     options: type[ViewOptions] = ViewOptions
     notes: Callable[[Choice, pd.DataFrame], Sequence[str]] = lambda choice, rows: ()
+    needs: Callable[..., list[RunSpec]] = lambda choice, options: []
     example: str = ""
 
     def title(self, choice: Choice) -> str:
