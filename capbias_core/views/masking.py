@@ -215,18 +215,20 @@ def _on_shared(workspace: Workspace, unmasked: RunRow, run: RunRow, masked: Sequ
 
 
 def masking_sentence(choice: Choice, rows: pd.DataFrame) -> str:
-    """Whether the captioner that is read still reveals the attribute with most hidden, and more than people do."""
+    """Whether the captioner that is read still reveals the attribute with most hidden, and more than people do; of
+    another metric than LIC_M, how it changed."""
     captioner = rows["captioner"].iloc[0] if len(rows) else choice.captioner
     rows = rows[rows["captioner"] == captioner]
-    scores = rows[rows["metric"] == "LIC_M"].set_index("masked")
+    scores = rows[rows["column"] == rows["column"].iloc[0]].set_index("masked") if len(rows) else rows
     masked = [condition for condition in STRENGTHS if condition in scores.index]
     if not masked or ORIGINAL not in scores.index:
         return say("masking.not_measured", captioner=captioner)
     strongest, row = masked[-1], scores.loc[masked[-1]].to_dict()
-    digits = decimals("LIC_M", METRICS["LIC_M"].scale)
+    digits = decimals(row["metric"], METRICS[row["metric"]].scale)
     fields = {
         "what": f"{WHAT[strongest]} ({strongest})" if strongest == "person" else WHAT[strongest],
         "captioner": captioner,
+        "metric": row["column"],
         "attribute": choice.attribute,
         "value": number(row["value"], digits),
         "chance": number(row["neutral"], digits),
@@ -235,6 +237,9 @@ def masking_sentence(choice: Choice, rows: pd.DataFrame) -> str:
     if provisional(row) or pd.isna(row["low"]):
         why = say("masking.few_seeds" if provisional(row) else "masking.no_interval")
         return say("masking.no_claim", **fields, why=why)
+    if row["metric"] != "LIC_M":
+        change = {1: "higher", -1: "lower"}.get(interval_side(*(row[end] for end in CHANGE[1:3])), "same")
+        return say(f"masking.{change}", **fields, change=number(abs(row[CHANGE[0]]), digits))
     side = interval_side(row["low"] - row["neutral"], row["high"] - row["neutral"])
     text = say({1: "masking.above", -1: "masking.below"}.get(side, "masking.open"), **fields)
     lic = rows[(rows["metric"] == "LIC") & (rows["masked"] == strongest)]
