@@ -26,7 +26,9 @@ from capbias_core.views.scored import (
 )
 from capbias_core.views.sentence import listed, say
 from capbias_core.views.view import Field, View, ViewOptions
+from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import Workspace
 
 MOST = 6  # captioners side by side
 COLUMNS = ("image_id", "labelled", "disagreement", "captioner", "caption", "n", "guess", "probability", "value")
@@ -42,6 +44,7 @@ class CaptionsOptions(ViewOptions):
     labelled: str = Described("", description="images with this label")
     guess: str = Described("", description="images for which this value is guessed from the captioner that is read")
     differ: bool = Described(False, description="images for which the guesses differ")
+    pictured: bool = Described(False, description="images with a photograph first")
 
 
 USUAL = CaptionsOptions()
@@ -107,7 +110,17 @@ def listed_images(choice: Choice, options: CaptionsOptions = USUAL) -> tuple[lis
             written = choice.workspace.frame(sets.sets[name].hash)
             images |= set(written["image_id"][written["caption"].str.contains(query, case=False, regex=False)])
         rows = rows[rows["image_id"].isin(images)]
-    return names, sets, rows.sort_values("disagreement" if len(able) > 1 else "p0", ascending=False, kind="stable")
+    rows = rows.sort_values("disagreement" if len(able) > 1 else "p0", ascending=False, kind="stable")
+    if options.pictured:
+        have = photographed(choice.workspace, choice.collection)
+        rows = rows.iloc[np.argsort(~rows["image_id"].isin(have).to_numpy(), kind="stable")]
+    return names, sets, rows
+
+
+def photographed(workspace: Workspace, collection: str) -> set[str]:
+    """The images with a photograph."""
+    items = [item for item in photograph_sets(workspace, collection) if "condition" not in item.details]
+    return set().union(*(workspace.frame(item.hash)["image_id"] for item in items))
 
 
 def caption_rows(choice: Choice, options: CaptionsOptions = USUAL) -> pd.DataFrame:

@@ -124,6 +124,7 @@ FOREST_CSS = """
 .cb-forest .dot {position: absolute; width: 11px; height: 11px; margin: -5.5px 0 0 -5.5px; border-radius: 50%;
   border: 2px solid; box-sizing: border-box}
 .cb-forest .number {text-align: right; white-space: nowrap}
+.cb-forest.double .number {line-height: 1.4}
 .cb-forest .tail {opacity: .82; font-weight: 400}
 .cb-forest .foot, .cb-forest .foot .track {min-height: 18px; height: 18px; font-size: .8rem}
 .cb-forest .tick {position: absolute; transform: translateX(-50%); top: 0; opacity: .85}

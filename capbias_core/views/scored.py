@@ -92,6 +92,7 @@ class Scored:
     sets: Mapping[str, Item]
     runs: Mapping[str, RunRow]
     human: str = ""  # the name of the human captions
+    rescoring: RunRow | None = None  # scores of the captioner that is read by an attacker that scores edits at once
 
 
 def scored(choice: Choice) -> Scored:
@@ -112,7 +113,8 @@ def scored(choice: Choice) -> Scored:
     able = [name for name in runs if read in runs[name]]
     attacker = spec.attacker if spec.attacker in able else max(able, key=lambda name: len(runs[name]), default="")
     by_name = {name: runs[attacker][item.hash] for name, item in sets.items() if item.hash in runs.get(attacker, {})}
-    return Scored(attacker, attacker if attacker != spec.attacker else "", sets, by_name, human)
+    rescoring = next((runs[name][read] for name in able if attacker_entry(name).rescores), None)
+    return Scored(attacker, attacker if attacker != spec.attacker else "", sets, by_name, human, rescoring)
 
 
 def runs_to_score(choice: Choice, names: Collection[str], compared: bool = False) -> list[RunSpec]:

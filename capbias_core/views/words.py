@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.word_comparison import ENDS
 from capbias_core.prepare import tasks
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.plan import WORDS_COMPARED
 from capbias_core.types import Attribute, counted
 from capbias_core.views.choose import Choice
@@ -69,58 +70,55 @@ def word_rows(choice: Choice, options: WordsOptions = USUAL) -> pd.DataFrame:
     """
     if options.before:
         return change_rows(choice, options)
-    sets, attribute, empty = scored(choice), choice.defined, pd.DataFrame(columns=list(COLUMNS))
+    sets = scored(choice)
     if choice.captioner not in sets.runs:
-        return empty
+        return pd.DataFrame(columns=list(COLUMNS))
     run = sets.runs[choice.captioner]
     compared = comparison_of(choice.workspace, choice.collection, run, choice.run().spec.references)
     table = words_of_set(choice.workspace, run, compared)
-    table = table[table["strength"].notna() & (table.filter(["count", "human_count"]).max(axis=1) >= options.least)]
-    functional = function_words(choice.workspace, dict.fromkeys(table["word"]))
+    common = table["word"][table.filter(["count", "human_count"]).max(axis=1) >= options.least]
+    functional = function_words(choice.workspace, dict.fromkeys(common))
+    rows = rows_of_words(table, choice.defined, choice.captioner, options, functional)
+    rows = rows.assign(encoder=sets.attacker, setting_name=sets.attacker, other=sets.other)
+    rows = rows.assign(setting="" if sets.other else choice.setting)
+    rows.attrs["notes"] = compared.notes if compared else []
+    return rows
+
+
+def rows_of_words(
+    table: pd.DataFrame, attribute: Attribute, name: str, options: WordsOptions, functional: Collection[str]
+) -> pd.DataFrame:
+    """The rows of `word_rows`. table: of `word_table`, of the captioner `name`."""
     tested = _tested(table, functional)
-    if not options.function_words:
-        table = table[~table["word"].isin(functional)]
-    top = top_words(table, options.least, math.ceil(options.top / len(attribute.values)))
-    two, with_people = len(attribute.values) == 2, "human" in top
-    rows = []
+    listed_words = table if options.function_words else table[~table["word"].isin(functional)]
+    top = top_words(listed_words, options.least, math.ceil(options.top / len(attribute.values)))
+    two, rows = len(attribute.values) == 2, []
+    people = PEOPLE if name != PEOPLE else f"{PEOPLE} (human)"
+    sides = (("captioner", name, "count_compared"), ("human", people, "human_count"))
     for word in top.to_dict("records"):
         sign = -1 if two and word["toward"] == 0 else 1
         value = attribute.values[word["toward"]]
-        common = {
-            "line": word["word"] if two else f"{word['word']} ({value})",
-            "word": word["word"],
-            "toward": value,
-            "kind": FUNCTION if word["word"] in functional else "",
-        }
-        if not with_people:
-            rows.append(common | {"captioner": choice.captioner, "value": sign * word["mean"], "n": word["count"]})
+        shared = {"line": word["word"] if two else f"{word['word']} ({value})", "word": word["word"], "toward": value}
+        shared["kind"] = FUNCTION if word["word"] in functional else ""
+        if not tested:
+            rows.append(shared | {"captioner": name, "value": sign * word["mean"], "n": word["count"]})
             continue
-        own = {"tested": word["significant"] != UNTESTED}
-        low, high = ENDS["difference"]
-        own |= _signed(sign, word["difference"], word[low], word[high], ("difference", *ENDS_OF_DIFFERENCE))
+        own: dict[str, Any] = {"tested": word["significant"] != UNTESTED}
+        own |= _signed(sign, word, "difference", ("difference", *ENDS_OF_DIFFERENCE))
         if word["significant"] == YES:
             own["verdict"] = MORE if abs(word["captioner"]) > abs(word["human"]) else LESS
-        for side, name, count in (("captioner", choice.captioner, "count_compared"), ("human", PEOPLE, "human_count")):
-            low, high = ENDS[side]
-            number = _signed(sign, word[side], word[low], word[high], ("value", "low", "high"))
-            rows.append(common | number | {"captioner": name, "n": word[count]} | (own if side == "captioner" else {}))
-    frame = pd.DataFrame(rows, columns=list(COLUMNS)) if rows else empty
-    same = "" if sets.other else choice.setting
-    frame = frame.assign(encoder=sets.attacker, setting=same, setting_name=sets.attacker, other=sets.other)
-    frame = _sorted(frame.assign(metric="word"), choice.captioner)
-    frame.attrs = {
-        "title": say("words.axis"),
-        "ends": attribute.values if two else (),
-        "tested": tested,
-        "notes": compared.notes if compared else [],
-    }
+        for side, who, count in sides:
+            number = _signed(sign, word, side, ("value", "low", "high"))
+            rows.append(shared | number | {"captioner": who, "n": word[count]} | (own if who == name else {}))
+    frame = _sorted(pd.DataFrame(rows, columns=list(COLUMNS)).assign(metric="word"), name)
+    frame.attrs = {"title": say("words.axis"), "ends": attribute.values if two else (), "tested": tested}
     return frame
 
 
-def _signed(sign: int, value: float, low: float, high: float, names: Sequence[str]) -> dict[str, float]:
-    """A number and its ends, which trade places if the sign is turned."""
-    ends = (sign * low, sign * high) if sign > 0 else (sign * high, sign * low)
-    return dict(zip(names, (sign * value, *ends), strict=True))
+def _signed(sign: int, word: Mapping[str, Any], side: str, names: Sequence[str]) -> dict[str, float]:
+    """A number of ENDS with its ends, which trade places if the sign is turned."""
+    ends = [sign * word[end] for end in ENDS[side][::sign]]
+    return dict(zip(names, (sign * word[side], *ends), strict=True))
 
 
 def _sorted(rows: pd.DataFrame, captioner: str) -> pd.DataFrame:
@@ -231,51 +229,44 @@ def change_rows(choice: Choice, options: WordsOptions) -> pd.DataFrame:
     Holm over the tested words. n: captions that have it, mean of both captioners. Words for the attribute are masked.
     """
     first, second, attribute = options.before, choice.captioner, choice.defined
-    if first not in choice.options["captioner"]:
-        raise unknown_name("captioner", first, choice.options["captioner"])
+    items = {item.name: item.hash for item in choice.workspace.items("captions", choice.collection)}
+    if first not in items:
+        raise unknown_name("captioner", first, items)
     if first == second:
         raise CapbiasError(f"{first} is compared with itself.", "Name another captioner.")
     labels = labels_of(choice.workspace, attribute, choice.run().spec.labels)
-    items = [choice.workspace.item("captions", name, choice.collection) for name in (first, second)]
-    parts = [_by_image(choice.workspace, item.hash, attribute) for item in items]
-    images = sorted(set(parts[0][0]) & set(parts[1][0]) & set(labels.index))
-    words = sorted(set(parts[0][1]) | set(parts[1][1]))
-    before, after = (_aligned(part, images, words) for part in parts)
-    code = labels.loc[images].map({value: number for number, value in enumerate(attribute.values)}).to_numpy(dtype=int)
+    hashes = [items[first], items[second]]
+    frames = [choice.workspace.frame(digest)["image_id"] for digest in hashes]
+    images = pd.Index(sorted({*frames[0]} & {*frames[1]} & {*labels.index}))
+    tokens = Tokens.join([choice.workspace.tokens(digest) for digest in hashes]).masked(attribute)
+    matrix, size = tokens.matrix(), len(frames[0])
+    before, after = (
+        _by_image(rows, images.get_indexer(ids), len(images))
+        for rows, ids in zip((matrix[:size], matrix[size:]), frames, strict=True)
+    )
+    code = pd.Index(attribute.values).get_indexer(labels.loc[images])
     captions = np.asarray((before + after).sum(axis=0)).ravel() / 2
-    common = [word for word, number in zip(words, captions, strict=True) if number >= FEWEST]
-    functional = function_words(choice.workspace, common)
+    words = np.array(list(tokens.words), dtype=object)
+    functional = function_words(choice.workspace, sorted(words[captions >= FEWEST]))
     tested = np.flatnonzero((captions >= FEWEST) & ~np.isin(words, list(functional)))
     changes = lean_changes(before[:, tested], after[:, tested], code, attribute)
-    changes = changes.assign(
-        word=np.array(words, dtype=object)[tested][changes["word"]], n=captions[tested][changes["word"]]
-    )
-    changes = changes.assign(size=changes["change"].abs(), differs=changes["p"] < ALPHA)
-    changes = changes.sort_values(["differs", "size"], ascending=False, kind="stable", ignore_index=True)
-    two = len(attribute.values) == 2
-    top = changes.head(options.top)
-    common = {
-        "line": top["word"] if two else top["word"] + " (" + top["toward"] + ")",
-        "metric": "lean",
-        "setting": choice.setting,
-        "setting_name": choice.setting_name,
-    }
+    at = tested[changes["word"]]
+    changes = changes.assign(word=words[at], n=captions[at], size=changes["change"].abs(), differs=changes["p"] < ALPHA)
+    changes = changes.sort_values(["differs", "size", "word"], ascending=[False, False, True], ignore_index=True)
+    two, top = len(attribute.values) == 2, changes.head(options.top)
+    common = {"metric": "lean", "setting": choice.setting, "setting_name": choice.setting_name}
+    common["line"] = top["word"] if two else top["word"] + " (" + top["toward"] + ")"
     common |= {"toward": ""} if two else {}
-    shared = top.assign(**common).drop(columns=["change", "low", "high", "p"])
-    own = top.rename(columns=dict(zip(("change", "low", "high"), ("difference", *ENDS_OF_DIFFERENCE), strict=True)))
-    own = own.assign(**common, captioner=second, value=top["after"], verdict=np.where(top["differs"], CHANGED, ""))
-    rows = pd.concat([own.assign(tested=True), shared.assign(captioner=first, value=top["before"])])
-    rows = _sorted(rows.reindex(columns=list(COLUMNS)), second)
+    renamed = dict(zip(("change", "low", "high"), ("difference", *ENDS_OF_DIFFERENCE), strict=True))
+    own = top.rename(columns=renamed).assign(**common, captioner=second, value=top["after"], tested=True)
+    own["verdict"] = np.where(top["differs"], CHANGED, "")
+    shared = top.drop(columns=["change", "low", "high", "p"]).assign(**common, captioner=first, value=top["before"])
+    rows = _sorted(pd.concat([own, shared]).reindex(columns=list(COLUMNS)), second)
     ends = {"first": attribute.values[0], "second": attribute.values[-1]}
-    rows.attrs = {
-        "title": say("words.lean_axis"),
-        "ends": attribute.values if two else (),
-        "tested": {"words": len(tested), CHANGED: changes.loc[changes["differs"], "word"].drop_duplicates().tolist()},
-        "before": first,
-        "notes": [
-            say("words.lean_between" if two else "words.lean", images=len(images), attribute=attribute.name, **ends)
-        ],
-    }
+    how = say("words.lean_between" if two else "words.lean", images=len(images), attribute=attribute.name, **ends)
+    rows.attrs = {"title": say("words.lean_axis"), "ends": attribute.values if two else (), "before": first}
+    changed = changes.loc[changes["differs"], "word"].drop_duplicates().tolist()
+    rows.attrs |= {"tested": {"words": len(tested), CHANGED: changed}, "notes": [how]}
     return rows
 
 
@@ -312,33 +303,27 @@ def _variance(rows: csr_array) -> np.ndarray:
     return np.maximum(0, np.asarray(rows.multiply(rows).sum(axis=0)).ravel() / n - _mean(rows) ** 2) / (n - 1)
 
 
-def _by_image(workspace: Workspace, digest: str, attribute: Attribute) -> tuple[list[str], list[str], csr_array]:
-    """Images, words, and (n_images, V) the share of an image's captions with each word, words for the value masked."""
-    tokens = workspace.tokens(digest).masked(attribute)
-    image, images = pd.factorize(workspace.frame(digest)["image_id"])
-    sums = csr_array(tasks.rows_by_image(image, len(images)) @ tokens.matrix(), dtype=float)
-    sums.data /= np.repeat(np.bincount(image, minlength=len(images)), np.diff(sums.indptr))
-    return list(images), list(tokens.words), sums
-
-
-def _aligned(part: tuple[list[str], list[str], csr_array], images: list[str], words: list[str]) -> csr_array:
-    """The rows of these images in the columns of these words."""
-    own_images, own_words, shares = part
-    row = {image: number for number, image in enumerate(own_images)}
-    column = {word: number for number, word in enumerate(words)}
-    chosen = shares[[row[image] for image in images]].tocoo()
-    columns = np.array([column[word] for word in own_words], dtype=int)[chosen.coords[1]]
-    return csr_array((chosen.data, (chosen.coords[0], columns)), shape=(len(images), len(words)))
+def _by_image(matrix: csr_array, image: np.ndarray, images: int) -> csr_array:
+    """(images, V) the share of an image's captions with each word. image: of each row of the matrix, -1 for none."""
+    rows, of_image = np.flatnonzero(image >= 0), image[image >= 0]
+    sums = csr_array(tasks.rows_by_image(of_image, images) @ matrix[rows], dtype=float)
+    sums.data /= np.repeat(np.bincount(of_image, minlength=images), np.diff(sums.indptr))
+    return sums
 
 
 # the view
 
 
 def word_sentence(choice: Choice, rows: pd.DataFrame) -> str:
+    return sentence_of(rows, choice.captioner, choice.attribute)
+
+
+def sentence_of(rows: pd.DataFrame, captioner: str, attribute: str) -> str:
+    """Which words differ significantly; without a comparison those that weigh most."""
     if rows.empty:
-        return say("words.nothing", captioner=choice.captioner)
+        return say("words.nothing", captioner=captioner)
     tested: dict[str, Any] = rows.attrs["tested"]
-    about = {"captioner": choice.captioner, "attribute": choice.attribute}
+    about = {"captioner": captioner, "attribute": attribute}
     if CHANGED in tested:
         about |= {"before": rows.attrs["before"], "words": counted(tested["words"], "word")}
         words = tested[CHANGED]
@@ -348,17 +333,11 @@ def word_sentence(choice: Choice, rows: pd.DataFrame) -> str:
         sides = [(value, list(part["word"])) for value, part in weights.groupby("toward", sort=False)]
         named = "; ".join(say("words.toward", value=value, named=_named(words)) for value, words in sorted(sides))
         return say("words.alone", named=named, **about)
-    about["words"] = counted(tested["words"], "tested word")
-    ways = [way for way in (MORE, LESS) if tested[way]]
-    parts = [
-        say(
-            f"words.{'only_less' if ways == [LESS] else way}",
-            count=len(tested[way]),
-            named=_named(tested[way]),
-            **about,
-        )
-        for way in ways
-    ]
+    about["words"] = tested["words"]
+    parts: list[str] = []
+    for way in (way for way in (MORE, LESS) if tested[way]):
+        template = f"words.{'and_' if parts else ''}{way}"
+        parts.append(say(template, count=len(tested[way]), named=_named(tested[way]), **about))
     return say("words.compared", parts="; ".join(parts), **about) if parts else say("words.none", **about)
 
 
@@ -371,8 +350,7 @@ def word_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
         return ()
     if "before" in rows.attrs:
         return (*rows.attrs["notes"], say("words.lean_tested", alpha=ALPHA, fewest=FEWEST), choice.defined.note)
-    compared = (rows["captioner"] == PEOPLE).any()
-    lines = [say("words.meaning"), say("words.intervals") if compared else say("words.one_training")]
+    lines = [say("words.meaning"), say("words.intervals") if rows.attrs["tested"] else say("words.one_training")]
     lines += rows.attrs["notes"]
     if other := rows["other"].iloc[0]:
         lines.append(say("captions.other", other=other, setting=choice.setting_name))
