@@ -34,7 +34,7 @@ WHAT = {
     "part": "a part of the person",
     "segment": "the person's outline",
     "box": "the person's box",
-    "person": "the person, by a mask from elsewhere",
+    "person": "the person (mask from elsewhere)",
     "object": "an object",
     "both": "person and object",
 }
@@ -142,6 +142,7 @@ def masking_rows(choice: Choice, options: MaskingOptions = USUAL) -> pd.DataFram
         what=rows["masked"].map(WHAT),
         column=[measure(*key) for key in zip(rows["metric"], rows["direction"], strict=True)],
         neutral=rows["metric"].map(neutral),
+        letters="",  # of captioners, not of conditions
     )
     if len(captioners) > 1:
         rows["line"] = rows["captioner"] + ", " + rows["masked"]
@@ -226,7 +227,7 @@ def masking_sentence(choice: Choice, rows: pd.DataFrame) -> str:
     strongest, row = masked[-1], scores.loc[masked[-1]].to_dict()
     digits = decimals(row["metric"], METRICS[row["metric"]].scale)
     fields = {
-        "what": f"{WHAT[strongest]} ({strongest})" if strongest == "person" else WHAT[strongest],
+        "what": WHAT[strongest],
         "captioner": captioner,
         "metric": row["column"],
         "attribute": choice.attribute,
