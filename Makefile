@@ -57,7 +57,7 @@ slow: $(VENV)/installed-dev
 # Memory is limited, so that a file that takes more than 1.5 GB fails too; pyarrow's allocator must not reserve most of it.
 fuzz: $(VENV)/installed-dev
 	@ulimit -d 1500000; export MIMALLOC_ARENA_EAGER_COMMIT=0; end=$$(( $$(date +%s) + 60 * $(MINUTES) )); while [ $$(date +%s) -lt $$end ]; do \
-	  $(BIN)/python -m pytest tests/load/test_properties.py --hypothesis-profile=many || exit 1; done
+	  $(BIN)/python -m pytest tests/load/test_properties.py --hypothesis-profile=many --timeout 600 || exit 1; done
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check -q --fix --exit-zero .

@@ -5,6 +5,7 @@
     report = capbias.score(captions="sat.json", labels="attributes.csv", attribute="gender", metrics=["lic"])
     capbias.compare({"sat": "sat.json", "updn": "updn.json"}, labels="attributes.csv", attribute="gender")
     capbias.metrics.lic(probabilities, labels)
+    capbias.register(MEASURE)
 
 An input that cannot be scored raises `capbias.CapbiasError`: what was got, what was expected, and what to do.
 These names are imported when they are first used, so that `import capbias_core` itself is quick.
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from capbias_core import metrics
     from capbias_core.api import compare, score
     from capbias_core.errors import CapbiasError
+    from capbias_core.extensions import register
 
 __version__ = "0.1.0"
-__all__ = ["CapbiasError", "__version__", "compare", "metrics", "score"]
+__all__ = ["CapbiasError", "__version__", "compare", "metrics", "register", "score"]
 
 
 def __getattr__(name: str):
@@ -29,6 +31,8 @@ def __getattr__(name: str):
         return getattr(import_module("capbias_core.api"), name)
     if name == "CapbiasError":
         return import_module("capbias_core.errors").CapbiasError
+    if name == "register":
+        return import_module("capbias_core.extensions").register
     if name == "metrics":
         return import_module("capbias_core.metrics")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,33 +14,33 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import attribute_folder
+from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.registry import METRICS, alike_with_references, is_metric, measure_of, protocol_notes
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.measures.word_comparison import ENDS
 from capbias_core.question import Question, Source
-from capbias_core.runs.engine import Engine
-from capbias_core.runs.inputs import Tell, resolve
-from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, forget_without, plan, useful
+from capbias_core.runs.engine import Watching, run_all, unwatched
+from capbias_core.runs.inputs import Tell, read, resolve
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, forget_without, load_asked, plan, runs_for, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
-from capbias_core.runs.run import add_later_metrics, run_in_memory
+from capbias_core.runs.run import Stopped, add_later_metrics, compute_in_hand
 from capbias_core.typed import typed
-from capbias_core.types import counted, left_out_lines
-from capbias_core.views.results import attribute_of_run, object_rows, ranking
+from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
+from capbias_core.views.captions import report_captions
+from capbias_core.views.results import attribute_of_run, object_rows, ranked
+from capbias_core.views.scored import caption_scores
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import PARTS, lettered, ordered, scores_table, to_text
-from capbias_core.views.word_comparison import words_of_set
+from capbias_core.views.words import words_of_set
 from capbias_core.whole_files import typed_path
-from capbias_core.worker import execute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
-from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
+from capbias_core.workspace.store import RunRow, Workspace, results_frame
 from capbias_core.workspace.vectors import CONSTANT
 
 FINISHED = "finished"
-WAIT_SECONDS = 0.1  # between two looks at runs of other processes
 FEW = 20  # captions: words of fewer stand last
 COMPARED = (
     *(name for side, ends in ENDS.items() for name in (side, *ends)),
@@ -51,7 +50,7 @@ COMPARED = (
 OF_WORDS = (PER_CAPTION, WORDS_COMPARED)
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
-Compute = Callable[[Any, Sequence[RunSpec], str], list[RunRow]]
+Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
 
 # what comes back
@@ -96,9 +95,9 @@ class Report:
 
     table: a row per number, in the columns of the results table. left_out: why a metric that was asked for has no
     value, by metric. refused: what was asked for and cannot be had, such as an attacker, and why. failed: what went
-    wrong with single runs. notes: what the numbers depend on. sentence: the answer in words; about: the captioner
-    that it speaks of. ranking: the captioners in pairs by `ranked_by`, a metric and its direction, of the runs
-    `ranked_runs`; None for a single captioner.
+    wrong with single runs. notes: what the numbers depend on. ranking: the captioners in pairs by `ranked_by`, a metric
+    and its direction, of the runs `ranked_runs`; None for a single captioner. `sentence`, the answer in words, is made
+    when it is first asked for, as by `print(report)`; `about` is the captioner that it speaks of.
 
     `report["LIC"]` is one number, with its `value`, `interval`, `n`, `method` and more (`Value`). With several
     captioners name one too: `report["LIC", "sat"]` or `report["sat"]["LIC"]`. Further parts of the key choose among
@@ -110,12 +109,26 @@ class Report:
     refused: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    sentence: str = ""
-    about: str = ""
     ranking: Ranking | None = None
     ranked_by: tuple[str, str] = ("", "")
     ranked_runs: tuple[str, ...] = ()
     compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
+    compute_captions: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
+    answer: Callable[[], tuple[str, str]] = field(default=lambda: ("", ""), repr=False)
+
+    @cached_property
+    def _answered(self) -> tuple[str, str]:
+        return self.answer()
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        return self._answered[1]
+
+    @property
+    def about(self) -> str:
+        """The captioner that the sentence speaks of."""
+        return self._answered[0]
 
     @cached_property
     def words(self) -> pd.DataFrame:
@@ -129,6 +142,13 @@ class Report:
         (`significant`): yes, no, or not tested. Intervals are over seeds and images,
         and hold for all tested words together in 95% of cases (Bonferroni)."""
         return self.compute_words()
+
+    @cached_property
+    def captions(self) -> pd.DataFrame:
+        """Each caption with the guess of an attacker that did not train on its image, the guess's `probability`, that
+        of the label (`p_label`), and `words`: pairs of a word, as the attacker reads it, and what it adds to the logit;
+        of two values positive toward the second, of more toward the guess. Computed when it is first asked for."""
+        return self.compute_captions()
 
     @property
     def models(self) -> list[str]:
@@ -157,8 +177,8 @@ class Report:
         rows = self.table
         for part in parts:
             rows = self._having(rows, part)
-        if rows["metric"].nunique() > 1:
-            return replace(self, table=rows, sentence="", ranking=None)
+        if rows["metric"].nunique() > 1 or not any(is_metric(part) or part in set(rows["metric"]) for part in parts):
+            return replace(self, table=rows, answer=lambda: ("", ""), ranking=None)
         for column in ("coverage", "group", "object"):  # of several rows, that of all images, groups and objects
             if len(rows) > 1 and (rows[column] == "").any():
                 rows = rows[rows[column] == ""]
@@ -239,8 +259,8 @@ def score(
     vectors: str | os.PathLike | None = None,
     delta: float | None = None,
     attribute_column: str = "",
-    values: Sequence[str] = (),
-    mapping: Mapping[str, str | None] | None = None,
+    values: Sequence[str | float] = (),
+    mapping: Mapping[Any, str | None] | None = None,
     several: str = "",
     image_id_column: str = "",
     caption_column: str | Sequence[str] = (),
@@ -331,16 +351,19 @@ def score(
         rows=rows,
         sets=sets,
     )
-    store: Workspace = Workspace(workspace) if workspace else MemoryWorkspace()
-    compute = run_on_workers if workers else run_here if workspace else run_in_memory
     lines: list[str] = []
-    folder = attribute_folder(typed_path(workspace)) if workspace else None
-    question = resolve(store, question, lines.append, own_attributes=folder)
-    report = measured(store, question, compute)
+    if workspace:
+        store = Workspace(workspace)
+        question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
+        inputs = stored(store, question, partial(run_all, workers=workers))
+    else:
+        inputs = in_hand(*read(question, lines.append))
+    report = measured(inputs)
     if report.table.empty:
         raise nothing_measured(report)
-    words_later = partial(words_of, store, question, compute)
+    words_later = partial(words_of, inputs)
     report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
+    report = replace(report, compute_captions=partial(captions_of, inputs))
     return replace(report, compute_words=partial(pd.DataFrame, words_later())) if words else report
 
 
@@ -370,7 +393,8 @@ def compare(
             missing or "Give several captioners by name.",
         )
     metric, direction = report.ranked_by
-    rows = _ranked_rows(report.table, metric, direction)
+    rows = report.table[report.table["run_id"].isin(report.ranked_runs)]  # the attacker whose pairs are tested
+    rows = _ranked_rows(rows, metric, direction)
     table = pd.DataFrame(
         {
             "captioner": rows["model"],
@@ -387,24 +411,57 @@ def compare(
 # how it is measured; the command line comes here too
 
 
-def measured(workspace: Workspace, question: Question, compute: Compute, tell: Tell = lambda line: None) -> Report:
-    """Plan a question about stored items, compute it, and report on it. tell: gets a line on each thing that cannot be
-    had."""
-    request = question.to_plan()
+@dataclass(frozen=True)
+class Inputs:
+    """What is measured, and how: in hand, or in a workspace."""
+
+    data: Data
+    question: Question  # by names
+    # A question to its runs; the dictionary gets why attackers cannot be planned.
+    plan: Callable[[Question, dict[str, CapbiasError] | None], list[RunSpec]]
+    # Planned runs, of metrics by name: the runs as they ended, and their rows.
+    compute: Callable[[Sequence[RunSpec], Sequence[str]], tuple[list[RunRow], pd.DataFrame]]
+
+
+def in_hand(data: Data, question: Question, watching: Watching = unwatched, stopped: Stopped = None) -> Inputs:
+    """Data in hand, measured in this process. watching: runs to a block in which somebody watches them. stopped: as of
+    `compute_in_hand`."""
+
+    def compute(specs: Sequence[RunSpec], _metrics: Sequence[str]) -> tuple[list[RunRow], pd.DataFrame]:
+        with watching(specs) as watch:
+            runs = compute_in_hand(data, specs, watch, stopped)
+        results = [(run.run_id, row) for run in runs if run.status == FINISHED for row in run.evidence.results]
+        rows = [{**row.row(), "run_id": run_id} for run_id, row in results]
+        return runs, results_frame([tuple(row[column] for column in RESULT_COLUMNS) for row in rows])
+
+    return Inputs(data, question, partial(runs_for, data), compute)
+
+
+def stored(workspace: Workspace, question: Question, run: Compute) -> Inputs:
+    """Items of a workspace. run: computes what it does not have."""
+
+    def compute(specs: Sequence[RunSpec], metrics: Sequence[str]) -> tuple[list[RunRow], pd.DataFrame]:
+        run_ids = [spec.run_id for spec in specs]
+        add_later_metrics(workspace, workspace.runs_of(run_ids).values())
+        forget_without(workspace, specs, metrics)
+        return run(workspace, specs, question.collection), workspace.results(run_ids)
+
+    return Inputs(load_asked(workspace, question), question, partial(plan, workspace), compute)
+
+
+def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
+    """Plan a question, compute it, and report on it. tell: gets a line on each thing that cannot be had."""
+    question, request = inputs.question, inputs.question.to_plan()
     errors: dict[str, CapbiasError] = {}
-    planned = plan(workspace, request, errors)
+    planned = inputs.plan(request, errors)
     refused = [f"{name} left out: {error}" for name, error in errors.items()]
     specs, reasons = useful(planned, request)
     left_out = {name: lack.text for lack, names in reasons.items() for name in names}
     for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
-    run_ids = [spec.run_id for spec in specs]
-    add_later_metrics(workspace, workspace.runs_of(run_ids).values())
-    forget_without(workspace, specs, request.metrics)
-    rows = compute(workspace, specs, question.collection)
+    rows, frame = inputs.compute(specs, request.metrics)
     finished = [row for row in rows if row.status == FINISHED]
-    frame = workspace.results(run_ids)
-    by_object = [object_rows(workspace, row) for row in finished] if question.per_object else []
+    by_object = [object_rows(row) for row in finished] if question.per_object else []
     whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
     encoders = list(dict.fromkeys(spec.attacker for spec in planned))
     table = ordered(whole, request.captions, request.metrics, encoders)
@@ -413,7 +470,7 @@ def measured(workspace: Workspace, question: Question, compute: Compute, tell: T
         if name not in left_out and name not in set(table["metric"]):
             of_measure = [row for row in rows if row.spec.measure == measure_of(name).name]
             why = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
-            lost[name] = " ".join(dict.fromkeys(filter(None, why))) or _uncounted(workspace, name, of_measure)
+            lost[name] = " ".join(dict.fromkeys(filter(None, why))) or _uncounted(name, of_measure)
     failed = failures(rows)
     asked_for = {name.casefold() for name in question.metrics}
     told = {  # LIC at equal length, which lic stands for too, needs no warning where lengths are equal
@@ -435,28 +492,33 @@ def measured(workspace: Workspace, question: Question, compute: Compute, tell: T
     )
     if table.empty:
         return report
-    about, sentence = _sentence(workspace, frame, table, question.collection, first)
-    report = replace(report, sentence=sentence, about=about)
+    report = replace(report, answer=partial(_sentence, inputs.data, finished, frame, table, first))
     metrics = list(dict.fromkeys(table["metric"]))
     name, direction = (
         metric_named(question.rank_by[0]).name if question.rank_by[0] else leading(metrics),
         question.rank_by[1],
     )
-    ranked = _ranked_rows(table, name, direction, first)
-    if direction and ranked.empty and name in metrics:
+    compared = _ranked_rows(table, name, direction, first)
+    if direction and compared.empty and name in metrics:
         return replace(report, refused=(*report.refused, f"Not ranked: {name} has no direction {direction} here."))
-    if len(ranked) < 2:
+    if len(compared) < 2:
         return report
-    direction, run_ids = ranked["direction"].iloc[0], tuple(ranked["run_id"])
-    pairs = ranking(workspace, list(workspace.runs_of(list(run_ids)).values()), name, direction)
+    direction, run_ids = compared["direction"].iloc[0], tuple(compared["run_id"])
+    by_id = {row.run_id: row for row in finished}
+    captions, remember = inputs.data.captions, inputs.data.sources.remember
+
+    def words_a_caption(run: RunRow) -> float:
+        return float(captions[run.spec.model].tokens.lengths.mean())
+
+    pairs = ranked(remember, words_a_caption, [by_id[run_id] for run_id in run_ids], name, direction)
     if len(pairs.letters) < 2:
         return report
     return replace(report, ranking=pairs, ranked_by=(name, direction), ranked_runs=run_ids)
 
 
-def _uncounted(workspace: Workspace, name: str, rows: Sequence[RunRow]) -> str:
+def _uncounted(name: str, rows: Sequence[RunRow]) -> str:
     """Why finished runs have no value of a metric: columns that it reads and they did not count."""
-    known = [counts for row in rows if row.status == FINISHED for counts in workspace.counts(row.run_id).values()]
+    known = [counts for row in rows if row.status == FINISHED for counts in row.counts().values()]
     columns = {column for counts in known for column in counts.columns}
     lacking = [repr(column) for column in metric_named(name).reads if column not in columns]
     return f"its runs did not count {', '.join(lacking)}" if columns and lacking else "its runs gave no value"
@@ -483,10 +545,11 @@ def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str =
 
 
 def _sentence(
-    workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, collection: str, encoder: str
+    data: Data, runs: Sequence[RunRow], frame: pd.DataFrame, table: pd.DataFrame, encoder: str
 ) -> tuple[str, str]:
     """The captioner that answers first by this encoder (views/sentence.py) and its answer; else its first number."""
-    answer = headline(workspace, collection, frame[frame["encoder"] == encoder])
+    trained = {name: captions.details.get("trained_on_references") for name, captions in data.captions.items()}
+    answer = headline(frame[frame["encoder"] == encoder], runs, trained)
     if answer:
         # What further attackers say of it: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`
         metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
@@ -511,22 +574,31 @@ def leading(names: Sequence[str]) -> str:
     return next((name for name in names if METRICS[name].gap_of == first), first)
 
 
-def words_of(workspace: Workspace, question: Question, compute: Compute) -> pd.DataFrame:
-    """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
-    beside what it adds there."""
-    specs = [
-        spec
-        for spec in plan(workspace, replace(question.to_plan(words=True), attacker=question.attacker[:1]))
-        if spec.measure == WORDS_COMPARED or (spec.measure == PER_CAPTION and spec.model in question.captions)
-    ]
-    rows = compute(workspace, specs, question.collection)
+def explained(inputs: Inputs, measures: Sequence[str]) -> dict[str, dict[str, RunRow]]:
+    """The runs of these measures, by captioner, that score each caption and what its words add."""
+    question = inputs.question
+    planned = inputs.plan(replace(question.to_plan(words=True), attacker=question.attacker[:1]), None)
+    specs = [spec for spec in planned if spec.measure in measures and spec.model in question.captions]
+    rows, _ = inputs.compute(specs, ())
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
-    by_measure = {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in OF_WORDS}
+    return {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in measures}
+
+
+def captions_of(inputs: Inputs) -> pd.DataFrame:
+    """A row for each caption of the captioners, as of `Report.captions`."""
+    runs = explained(inputs, (PER_CAPTION,))[PER_CAPTION]
+    return report_captions((caption_scores(run), inputs.data.captions[model].frame) for model, run in runs.items())
+
+
+def words_of(inputs: Inputs) -> pd.DataFrame:
+    """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
+    beside what it adds there."""
+    by_measure = explained(inputs, OF_WORDS)
     tables = []
     for model, run in by_measure[PER_CAPTION].items():
         values = attribute_of_run(run).values
-        table = words_of_set(workspace, run, by_measure[WORDS_COMPARED].get(model))
+        table = words_of_set(run, by_measure[WORDS_COMPARED].get(model))
         table = table.sort_values("mean", ascending=False).drop_duplicates("word")
         words = pd.DataFrame(
             {
@@ -541,37 +613,6 @@ def words_of(workspace: Workspace, question: Question, compute: Compute) -> pd.D
         )
         tables.append(words.iloc[np.lexsort((-words["mean"], words["count"] < FEW))])
     return pd.concat(tables, ignore_index=True)
-
-
-# where it is measured
-
-
-def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
-    """Compute runs one after another in this process, those with torch too. What another process computes meanwhile is
-    waited for, and computed here if that process ends first."""
-    ours, run_ids = set[str](), [spec.run_id for spec in specs]
-    workspace.note_asked(run_ids, collection)
-    while True:
-        # Finished runs can be read where nothing can be written.
-        finished = {run_id for run_id, run in workspace.runs_of(run_ids).items() if run.status == FINISHED}
-        for spec in specs:
-            if spec.run_id not in ours | finished and workspace.enqueue(spec, collection):
-                ours.add(spec.run_id)
-                execute(str(workspace.folder), spec.run_id)
-        rows = list(workspace.runs_of(run_ids).values())
-        if all(row.status == FINISHED or (row.run_id in ours and row.status not in ACTIVE) for row in rows):
-            return rows
-        time.sleep(WAIT_SECONDS)
-
-
-def run_on_workers(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
-    """Compute runs with the engine of the dashboard: those that need torch in worker processes."""
-    engine = Engine(workspace.folder)
-    try:
-        engine.submit(list(specs), collection)
-        return engine.wait([spec.run_id for spec in specs])
-    finally:
-        engine.close()
 
 
 def nothing_measured(report: Report) -> CapbiasError:

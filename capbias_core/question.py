@@ -1,4 +1,4 @@
-"""What is asked: one typed model, from which Python arguments, flags, plan files and page controls are all made."""
+"""What is asked: one typed model, which Python arguments, flags and page controls make."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.attributes import known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.parsed import cell_text
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import check_one_table
-from capbias_core.measures.options import Described, Option, Seeded, option
+from capbias_core.measures.options import Checked, Option, Seeded, option
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import check_choices, expand_metrics, needs_references
 from capbias_core.measures.registry import metric as metric_named
@@ -43,7 +44,7 @@ OF_FILES = (*COLUMNS, "rows", "sets", "several", "attribute_column", "values", "
 
 
 @dataclass(frozen=True)
-class Question(Described):
+class Question(Checked):
     """What is asked. With `files`, these are read first (`resolve`); without, every source is the name of a stored
     item."""
 
@@ -101,14 +102,12 @@ class Question(Described):
         references: Any = None,
         objects: Any = None,
         protocol: str = "",
-        usual_metrics: tuple[str, ...] = DEFAULT_METRICS,
         **given: Any,
     ) -> Question:
         """A checked question, in which the protocol sets what is not given (None or empty).
 
-        stored: sources are names of stored items. files: paths whose kind is detected. usual_metrics: if neither
-        metrics nor a protocol are given. given: columns, rows, `sets` and `several` as `capbias.score` takes them, and
-        other fields.
+        stored: sources are names of stored items. files: paths whose kind is detected. given: columns, rows, `sets`
+        and `several` as `capbias.score` takes them, and other fields.
         """
         given = {
             name: value
@@ -119,6 +118,10 @@ class Question(Described):
             raise CapbiasError(
                 "A stored item is as it was read.", "Leave this out, or import the file with it.", *unread
             )
+        if isinstance(labels_read := given.get("mapping"), Mapping):  # numbers and true or false, as files hold them
+            given["mapping"] = {_raw_label(raw): value for raw, value in labels_read.items()}
+        if isinstance(chosen := given.get("values"), list | tuple):
+            given["values"] = tuple(map(_raw_label, chosen))
         about: dict[str, Any] = {
             "columns": named_columns(**{name: given.pop(name, None) for name in (*COLUMNS, "rows")})
         }
@@ -126,7 +129,7 @@ class Question(Described):
         if not given.get("attribute"):
             raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
         settings = protocol_settings(typed("protocol", protocol, str, "", "protocol"))
-        given.setdefault("metrics", protocol_metrics(protocol, usual_metrics))
+        given.setdefault("metrics", protocol_metrics(protocol, DEFAULT_METRICS))
         given.setdefault("attacker", settings.get("attacker", DEFAULT_ATTACKER))
         given.setdefault("seeds", settings.get("seeds"))
         own = {name: value for name, value in settings.items() if name not in ("attacker", "seeds")}
@@ -187,6 +190,10 @@ class Question(Described):
         names = expand_metrics(self.metrics)
         needed = words or any(map(needs_references, names))
         return replace(self, metrics=names, words=words, references=self.references if needed else "")
+
+
+def _raw_label(raw: Any) -> str:
+    return raw if isinstance(raw, str) else cell_text(raw)
 
 
 def several_names(given: str | os.PathLike | Iterable) -> tuple:

@@ -1,23 +1,34 @@
-"""Files written whole or not at all, files and folders that only their owner can read, and checks of paths."""
+"""Files written whole or not at all, files and folders that only their owner can read, and checks of paths and of the
+folders of workspaces."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 
 PRIVATE, USUAL = 0o600, 0o666
+HEX = "[0-9a-f]"  # in the patterns of names that this program made, and may remove
+MARK = "user.capbias"  # extended attribute of a file that a command wrote: the digest of its content
+CATALOGUE = "capbias.sqlite"
+FOLDERS = ("attributes", "data", "embeddings", "models", "pictures", "unfinished", "uploads", "weights")
 SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+LINK = {stat.S_IFLNK: "a symbolic link"}
 
 
 def check_file(path: str | os.PathLike) -> None:
-    """Raises CapbiasError for a pipe, socket or device, whose reading may never end; OSError from the system."""
-    if what := SPECIAL.get(stat.S_IFMT(os.stat(path).st_mode)):
+    """Raises CapbiasError for a pipe, socket, device or file of the system, whose reading may never end; OSError from
+    the system."""
+    what = SPECIAL.get(stat.S_IFMT(os.stat(path).st_mode))
+    if what or Path(path).resolve().is_relative_to("/proc"):  # where some files never end
+        what = what or "a file of the system"
         raise CapbiasError(
             f"{Path(path).name} is {what}, not a file.", "Write its content to a file first, or leave it out."
         )
@@ -35,14 +46,47 @@ def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
             check_file(path)
         else:
             path.stat()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):  # opening it raises a clearer error
+    except (FileNotFoundError, NotADirectoryError):  # opening it raises a clearer error
         return Path(given).expanduser()
+    except PermissionError:
+        raise CapbiasError(f"{given} is in a folder that may not be read.", "Check its permissions.") from None
     except (OSError, ValueError, RuntimeError) as error:
         shown = "".join(letter if letter.isprintable() else "?" for letter in os.fspath(given))
         shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
         reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         raise CapbiasError(f"{shown!r} is no path that this system takes ({reason}).", "Check its spelling.") from None
     return path
+
+
+def workspace_parts(folder: Path) -> list[Path]:
+    """The files and folders of a workspace that this program reads and writes; a folder may hold others too."""
+    return [*folder.glob(f"{CATALOGUE}*"), *folder.glob("cache.sqlite*"), *(folder / name for name in FOLDERS)]
+
+
+def check_contained(workspace: Path) -> None:
+    """Raises CapbiasError if something in a workspace is neither a file nor a folder: in a stranger's, a link makes
+    this program read or delete files elsewhere, and a pipe would block it."""
+    for part in workspace_parts(workspace):
+        with suppress(OSError):  # one that does not exist, or that nothing can be read from
+            if strange := _strange(str(part), part.lstat().st_mtime_ns):
+                what = (SPECIAL | LINK)[stat.S_IFMT(os.lstat(strange).st_mode)]
+                raise CapbiasError(
+                    f"{strange} is {what}, and a workspace has only files and folders.",
+                    "Remove it if you do not know it. The folder of the whole workspace may be a link.",
+                )
+
+
+@lru_cache(maxsize=256)
+def _strange(path: str, _changed: int) -> str:
+    """The first path here or below that is neither a file nor a folder, '' if there is none."""
+    mode = os.lstat(path).st_mode
+    if not stat.S_ISDIR(mode):
+        return "" if stat.S_ISREG(mode) else path
+    with os.scandir(path) as entries:
+        below = [entry for entry in entries if not entry.is_file(follow_symlinks=False)]
+    return next(
+        filter(None, (_strange(entry.path, entry.stat(follow_symlinks=False).st_mtime_ns) for entry in below)), ""
+    )
 
 
 def private_folder(path: Path) -> Path:
@@ -79,3 +123,18 @@ def write_whole(path: Path, data: bytes, mode: int = PRIVATE) -> None:
     """Write a file at once, as `whole_file` does. Raises OSError."""
     with whole_file(path, mode) as temporary:
         temporary.write_bytes(data)
+
+
+def write_output_file(path: Path, data: bytes) -> None:
+    """Write a file that a person asked for, and mark it as written here. Raises OSError."""
+    write_whole(path, data, USUAL)
+    with suppress(OSError, AttributeError):  # some file systems have no extended attributes
+        os.setxattr(path, MARK, hashlib.sha256(data).digest())
+
+
+def written_here(path: Path) -> bool:
+    """Whether a command wrote this file, and nothing has changed it since."""
+    try:
+        return os.getxattr(path, MARK) == hashlib.sha256(path.read_bytes()).digest()
+    except (OSError, AttributeError):
+        return False

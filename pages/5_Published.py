@@ -46,7 +46,7 @@ def main() -> None:
 
 def _measured(bar: Bar) -> pd.DataFrame:
     """Results of the collection; none if nothing is loaded."""
-    names = attribute_names(bar.items("attributes")) if bar.collection else []
+    names = attribute_names(bar.items("labels")) if bar.collection else []
     labels, references = {}, {}
     if names:  # what is chosen for the first attribute, for each other one that has it, else the default
         table, usual = bar.labels(names[0]), cached.tables_read(bar.workspace, bar.collection)

@@ -11,7 +11,7 @@ from capbias_core.aggregate import Metric, Needs
 from capbias_core.measures.base import Measure
 from capbias_core.measures.protocols import PROTOCOLS
 from capbias_core.measures.registry import GROUPS, MEASURES, NAME_RULE
-from capbias_core.views.sentence import say
+from capbias_core.views.sentence import best_text
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEAD = f"""# Metrics
@@ -36,7 +36,7 @@ This page is generated from `capbias_core/measures/` by `make docs`.
 """
 PROTOCOL_HEAD = """## Protocols
 
-`--protocol NAME` (also `protocol=`, a plan's `protocol`, and Protocol on Scores) sets what a paper fixes, unless you
+`--protocol NAME` (also `protocol=`, and Protocol on Scores) sets what a paper fixes, unless you
 set it. Without it, each measure follows its paper with the fast attacker `ngram`. The method of each result names the
 protocol and each deviation. A measure that the chosen paper does not have follows its own. `custom` sets nothing, and
 no protocol is named. Of several values the first is set; the others are the paper's too.
@@ -156,11 +156,9 @@ def _range(metric: Metric) -> str:
 
 def _facts(metric: Metric) -> str:
     """Range, direction and neutral point."""
-    neutral, better = metric.neutral(2), say(f"comparison.{metric.better}")
-    if math.isnan(neutral):
-        return f"Range {_range(metric)}, {better}."
-    point = "" if metric.better == "neutral" else f", {metric.reference_line} {neutral:g}"
-    return f"Range {_range(metric)}, {better.replace('neutral', f'{neutral:g}')}{point}."
+    neutral, better = metric.neutral(2), best_text(metric.name)
+    point = "" if metric.better == "neutral" or math.isnan(neutral) else f", {metric.reference_line} {neutral:g}"
+    return f"Range {_range(metric)}, {better}{point}."
 
 
 if __name__ == "__main__":

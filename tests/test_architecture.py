@@ -23,9 +23,9 @@ ROWS = (
         "types",
         "errors",
         "kinds",
-        "toml",
         "attributes",
         "databases",
+        "entry_points",
         "processes",
         "resources",
         "spreadsheets",
@@ -34,7 +34,7 @@ ROWS = (
     ),
     ("load", "prepare"),
     ("attackers", "language", "vision"),
-    ("metrics",),
+    ("data", "metrics"),
     ("aggregate",),
     ("workspace",),
     ("measures",),
@@ -42,7 +42,7 @@ ROWS = (
     ("runs", "worker"),
     ("views",),
     ("bundle",),
-    ("cli", "api", "__main__", "__init__"),
+    ("cli", "api", "extensions", "__main__", "__init__"),
 )
 ORDER = {name: place for place, row in enumerate(ROWS) for name in row}
 # Names at the top level of modules that their package finds by itself.
@@ -223,3 +223,37 @@ def test_only_the_view_touches_the_address():
     address = re.compile(r"bind=|query_params|switch_page|page_link")
     users = {path.name for path in (ROOT / "pages").rglob("*.py") if address.search(path.read_text())}
     assert users == {"view.py"}
+
+
+# What Streamlit draws its first argument of as Markdown, beside the controls of the view, which escape their labels.
+MARKDOWN = {"markdown", "caption", "header", "subheader", "title", "info", "warning", "error", "success", "toast"}
+MARKDOWN |= {"button", "download_button", "expander", "popover", "spinner", "checkbox", "radio", "selectbox", "pills"}
+MARKDOWN |= {"multiselect", "text_input", "number_input", "slider", "segmented_control"}
+
+
+def raw_markdown(source: str) -> list[int]:
+    """The lines where a text that is not all written there is drawn as Markdown, and not by `plain`."""
+
+    def is_raw(node: ast.AST) -> bool:
+        if isinstance(node, ast.JoinedStr):
+            return any(isinstance(part, ast.FormattedValue) and is_unsafe(part) for part in node.values)
+        return isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and called(node) != "plain")
+
+    def is_unsafe(part: ast.FormattedValue) -> bool:
+        is_constant = isinstance(part.value, ast.Name) and part.value.id.isupper()
+        return not (part.format_spec or is_constant or called(part.value) in ("plain", "counted"))
+
+    def drawn(call: ast.Call) -> list[ast.expr]:
+        by_view = ast.unparse(call.func).startswith("view.")
+        first = call.args[:1] if called(call) in MARKDOWN and not by_view else []
+        return [*first, *(word.value for word in call.keywords if word.arg == "help")]
+
+    return [node.lineno for call in nodes(source) if isinstance(call, ast.Call) for node in drawn(call) if is_raw(node)]
+
+
+def test_pages_draw_texts_of_files_as_text():
+    pages = {path.name: raw_markdown(path.read_text()) for path in (ROOT / "pages").rglob("*.py")}
+    assert {name: lines for name, lines in pages.items() if lines} == {}
+    raw = "st.markdown(shown.sentence)\nst.header(f'{name}')\nbox.button(title(x))\nview.text(st, 'a', help=f'{name}')"
+    assert raw_markdown(raw) == [1, 2, 3, 4]
+    assert not raw_markdown("st.header(plain(a.b))\nst.header(f'{plain(name)} {n:,} {LEAST}')\nview.text(st, a.b)")

@@ -15,7 +15,7 @@ from capbias_core import processes
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from tests.browser import ROOT, free_port, wait_until_healthy
-from tests.plans import PLAN, write_files
+from tests.random_captions import write_files
 
 pytestmark = pytest.mark.long
 
@@ -40,17 +40,19 @@ FILES = ["a.csv", "labels.csv", "--attribute", "gender"]
 COMMANDS = {
     "import": ["import", "a.csv", "labels.csv", "--collection", "c"],
     "score": ["score", *FILES, "--metric", "lic_m", "--seeds", "2"],
-    "run": ["run", "plan.toml"],
-    "export": ["export", "--collection", "mine", "--format", "bundle", "--output", "bundle.zip"],
+    "stored": ["score", "--collection", "c", "--attribute", "gender", "--metric", "lic_m", "--seeds", "2"],
+    "export": ["export", "--collection", "c", "--format", "bundle", "--output", "bundle.zip"],
     "reproduce": ["reproduce", "bundle.zip"],
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Captions, labels and a plan among files that are named like modules, and say when they run."""
-    folder = write_files(tmp_path_factory.mktemp("here"), 100, {"plan": PLAN.format(attacker="ngram", seeds=2)})
-    for name in NAMES:
+    """Captions and labels among files that are named like modules, and say when they run."""
+    folder = write_files(tmp_path_factory.mktemp("here"), 100)
+    (folder / "own-1.dist-info").mkdir()  # as of an installed package that adds to capbias
+    (folder / "own-1.dist-info" / "entry_points.txt").write_text("[capbias]\nown = own\n")
+    for name in (*NAMES, "own"):
         (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'a').write('{name} ')\n")
     return folder
 
@@ -109,7 +111,7 @@ def test_the_temporary_folder_of_a_killed_process_is_removed_by_the_next_one(tmp
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["list", "import a.csv", "app"])
+@pytest.mark.parametrize("command", ["", "list", "import a.csv", "app"])
 def test_a_current_folder_that_was_deleted_is_one_sentence(tmp_path, command):
     folder = tmp_path / "gone"
     folder.mkdir()

@@ -122,8 +122,8 @@ def signs(sets: int, images: int, data: Path, captioners: Sequence[str]) -> None
 
 def _estimates(metric: str, human: csr_array, model: csr_array) -> dict[str, Estimate]:
     """The paper's value and the cross-fitted one of these images."""
-    columns, constants = of_tables(metric, human, model, len(GENDER.values))
     images = tuple(map(str, range(human.shape[0])))
+    columns, constants = of_tables(metric, images, human, model, len(GENDER.values))
     counts = Counts.by_image(images, np.zeros(len(images), dtype=int), columns, constants=constants)
     return {name: own for (name, _), own in estimates_of(METRICS.values(), counts, GENDER.values).items()}
 

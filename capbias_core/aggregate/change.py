@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from capbias_core.aggregate.estimate import Estimate, interval_side
+from capbias_core.aggregate.estimate import Estimate
 from capbias_core.aggregate.metric import Metric
 from capbias_core.aggregate.ranking import ALIKE, ALPHA, LEAST_SHARED, Pair, holm, rank
 from capbias_core.aggregate.resampling import NO_WIDTH
@@ -21,7 +21,8 @@ class Change:
 
     difference: after minus before, with its 95% interval. worse: how much worse it became, with its interval: the
     difference, its opposite, or how much further from the neutral value; nan where neither end is better. p: two-sided,
-    of `worse` (else of the difference), not corrected. undecided: why nothing can be said of it.
+    of `worse` (else of the difference), not corrected. undecided: why nothing can be said of it. neutral: the value
+    whose distance counts, nan if none does.
     """
 
     before: float
@@ -35,26 +36,27 @@ class Change:
     p: float
     images: int
     undecided: str = ""
+    neutral: float = math.nan
 
     def claim(self, p: float) -> str:
-        """WORSE or IMPROVED, if significant by this corrected p and by the interval; else ''."""
-        low, high = self.worse_low, self.worse_high
-        clear = low is None or high is None or interval_side(low, high) != 0
-        if self.undecided or not math.isfinite(self.worse) or p >= ALPHA or not clear:
+        """WORSE or IMPROVED, if significant by this corrected p; else ''."""
+        if self.undecided or not math.isfinite(self.worse) or p >= ALPHA:
             return ""
         return WORSE if self.worse > 0 else IMPROVED
 
 
-def change_of(before: Estimate, after: Estimate, metric: Metric, values: int) -> Change:
-    """The change of a metric. values: how many the attribute has."""
+def change_of(before: Estimate, after: Estimate, metric: Metric, values: int, neutral: float | None = None) -> Change:
+    """The change of a metric. values: how many the attribute has. neutral: value (default: the metric's)."""
     shared = len(set(before.images) & set(after.images))
     pair, provisional = _compared(before, after)
     if pair is None:
         few = f"they share {shared:,} images, fewer than {LEAST_SHARED}"
         why = few if shared < LEAST_SHARED else f"one attacker trained on less than {ALIKE:.0%} as many images"
         return Change(before.value, after.value, math.nan, None, None, math.nan, None, None, 1.0, shared, why)
-    neutral, worse = metric.neutral(values), pair
-    if metric.better == "neutral" and math.isfinite(neutral):
+    neutral, worse = metric.neutral(values) if neutral is None else neutral, pair
+    if metric.better != "neutral":
+        neutral = math.nan
+    elif math.isfinite(neutral):
         worse, _ = _compared(_distance(before, neutral), _distance(after, neutral))
         assert worse is not None
     sign = {"lower": 1, "neutral": 1 if math.isfinite(neutral) else math.nan, "higher": -1}.get(metric.better, math.nan)
@@ -72,6 +74,7 @@ def change_of(before: Estimate, after: Estimate, metric: Metric, values: int) ->
         p=worse.p,
         images=shared,
         undecided=undecided,
+        neutral=neutral,
     )
 
 

@@ -72,6 +72,7 @@ class Metric:
     source: str
     explanation: str
     guessed: bool = False  # whether the neutral value is what guessing gives: chance
+    of_labels: bool = False  # whether `neutral` holds for balanced labels alone: it is the same quotient of the labels
     digits: int | None = None  # shown after the point, None for the usual
     side: Literal["", "model", "human"] = ""  # whose captions alone it depends on, '' for both
     needs: Needs = NOTHING_MORE  # what it reads besides its measure

@@ -11,16 +11,16 @@ from string import ascii_lowercase, ascii_uppercase
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, issparse
 from scipy.sparse.csgraph import connected_components
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 from capbias_core.aggregate.estimate import REFITS, Estimate
 from capbias_core.aggregate.resampling import (
     BOOTSTRAP_SEED,
     LEAST_SEEDS,
+    LEVEL,
     NO_WIDTH,
     OF_DIFFERENCE,
     OF_LEVEL,
-    percentiles,
     refit_interval,
     refit_p,
     resampled_sums,
@@ -87,9 +87,9 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     """Captioners compared in pairs, each on the images that both have; p values are Holm-corrected (Holm 1979).
 
     With attackers of several seeds each pair's difference is taken within each seed, on the images that both hold out,
-    and tested by the corrected resampled variance (resampling.py). Otherwise it is bootstrapped over images, with p
-    values as in `_p_value`. Two that share fewer than LEAST_SHARED images are not compared, nor two whose attackers
-    learned from much different numbers of images (ALIKE): that by itself makes them differ.
+    and tested by the corrected resampled variance (resampling.py). Otherwise it is bootstrapped over images, with
+    interval and p as in `_t_test`. Two that share fewer than LEAST_SHARED images are not compared, nor two whose
+    attackers learned from much different numbers of images (ALIKE): that by itself makes them differ.
     """
     names, captioners = list(estimates), list(estimates.values())
     refitted = all(item.interval_over == REFITS for item in captioners)
@@ -185,14 +185,13 @@ def _by_bootstrap(captioners: list[Estimate]):
     values = np.array([float(item.shown(part.sum(axis=0))) for item, part in zip(captioners, sums, strict=True)])
 
     def compare(i: int, j: int) -> tuple[float | None, float | None, float]:
-        with np.errstate(invalid="ignore"):  # of two infinite values; percentiles() then gives none
+        with np.errstate(invalid="ignore"):  # of two infinite values; there is then no interval
             difference = draws[:, i] - draws[:, j]
-        low, high = percentiles(difference)
         # Sums whose columns are a captioner's words cannot be subtracted: then these are all images that have any.
         alike = sums[i].shape == sums[j].shape
         parts = [abs(part).sum(axis=1) for part in ([sums[i] - sums[j]] if alike else [sums[i], sums[j]])]
         differing = int(np.count_nonzero(np.asarray(sum(parts)) > NO_WIDTH))
-        return low, high, _p_value(values[i] - values[j], difference, differing)
+        return _t_test(values[i] - values[j], difference, differing)
 
     return values, compare
 
@@ -204,19 +203,22 @@ def _shared_images(captioners: list[Estimate]) -> list[list[int]]:
     return [[position[image] for image in shared] for position in positions]
 
 
-def _p_value(value: float, draws: np.ndarray, images: int) -> float:
-    """Two-sided p value of a difference with the bootstrap's standard error, by Student's t.
+def _t_test(value: float, draws: np.ndarray, images: int) -> tuple[float | None, float | None, float]:
+    """The 95% interval and the two-sided p value of a difference with the bootstrap's standard error, by Student's t.
 
     images: on which the two differ; one less are the degrees of freedom, since the others say nothing of the spread. If
     no draw differs from another, all of these differ alike: p is that of the sign test. 1 if the difference is not
-    defined.
+    defined. Both are of one method, so that p is below 0.05 where the interval excludes 0.
     """
-    if not np.isfinite(draws).all() or not np.isfinite(value) or abs(value) <= NO_WIDTH:
-        return 1.0
+    if not np.isfinite(draws).all() or not np.isfinite(value):
+        return None, None, 1.0
     error = float(np.std(draws))
     if error <= NO_WIDTH:
-        return min(1.0, 2 * 0.5**images)
-    return float(2 * stdtr(images - 1, -abs(value) / error)) if images > 1 else 1.0
+        return None, None, min(1.0, 2 * 0.5**images) if abs(value) > NO_WIDTH else 1.0
+    if images < 2:
+        return None, None, 1.0
+    half = float(stdtrit(images - 1, (1 + LEVEL) / 2)) * error
+    return float(value) - half, float(value) + half, float(2 * stdtr(images - 1, -abs(value) / error))
 
 
 def _letters(names: list[str], pairs: Sequence[Pair], images: Mapping[str, int]) -> dict[str, str]:

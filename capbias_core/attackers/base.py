@@ -15,7 +15,7 @@ from capbias_core.types import Progress
 
 
 class Seconds(NamedTuple):
-    """Rough seconds for 1,000 captions on two free cores."""
+    """Rough seconds for 1,000 captions that are read, on two free cores."""
 
     to_train: float  # one seed
     to_explain: float  # all captions, with an attacker for each fold

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +15,22 @@ import pandas as pd
 from pyarrow.parquet import read_metadata
 
 from capbias_core.aggregate.variants import ORIGINS
-from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_fault, table_fault
+from capbias_core.attackers import attacker_entry
+from capbias_core.bundle.manifest import FORMAT, MANIFEST, ROWS, manifest_fault, table_fault
 from capbias_core.bundle.manifest import MOST_BYTES as MOST_OF_FILE
 from capbias_core.bundle.write import versions
-from capbias_core.errors import CapbiasError
-from capbias_core.kinds import SLICES, SOURCES, kind_name
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import SOURCES, kind_name
 from capbias_core.load.files import unpacked_tree
 from capbias_core.load.parsed import MOST_COLUMNS, MOST_ROWS
+from capbias_core.measures.registry import MEASURES
 from capbias_core.prepare import derive_labels
-from capbias_core.resources import EXTENSIONS, extensions
 from capbias_core.runs.inputs import Tell
-from capbias_core.runs.plan import plan
-from capbias_core.runs.plan_file import PlanFile, parse_plan
 from capbias_core.types import RESULT_COLUMNS, Derivation
-from capbias_core.views.slices import saved_slice_rows
 from capbias_core.workspace.ingest import File, Held, preview
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.slices import RULE, Slice, keep_slice
+from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
 
@@ -49,10 +49,11 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle that was read. items: as of the manifest. frames: of those that it holds, by content."""
+    """A bundle that was read. specs: its runs, of this version of their measures. items: as of the manifest. frames:
+    of those that it holds, by content."""
 
     manifest: dict[str, Any]
-    plan: PlanFile
+    specs: list[RunSpec]
     rows: pd.DataFrame
     items: list[dict[str, Any]]
     frames: dict[str, pd.DataFrame]
@@ -81,7 +82,7 @@ def read_bundle(path: Path, folder: Path) -> Bundle:
 
 def _read_bundle(path: Path, folder: Path) -> Bundle:
     files = unpacked_tree(path, folder)
-    if missing := [name for name in (MANIFEST, PLAN, ROWS) if name not in files]:
+    if missing := [name for name in (MANIFEST, ROWS) if name not in files]:
         raise _no_bundle(path, f"it lacks {', '.join(missing)}")
     for name, most in MOST_OF_FILE.items():
         if (size := files[name].stat().st_size) > most:
@@ -98,18 +99,26 @@ def _read_bundle(path: Path, folder: Path) -> Bundle:
         other = f" The bundle has format {form}, and this capbias reads {FORMAT}." if form != FORMAT else ""
         raise _no_bundle(path, f"{fault} is missing or wrong", other)
     try:
-        plan_file = parse_plan(files[PLAN].read_text(encoding="utf-8", errors="replace"), PLAN)
+        specs = [_current(run) for run in manifest["runs"]]
     except CapbiasError as error:
-        others = [name for name in manifest.get("versions", {}) if "/" in name and name not in extensions()]
+        others = manifest.get("versions", {}).keys() - versions(networks=True).keys()
         if not others:
             raise
-        hint = f"The bundle was made with {', '.join(others)}. Name their folder in {EXTENSIONS}."
+        hint = f"The bundle was made with {', '.join(sorted(others))}. Install what is missing."
         raise CapbiasError(error.message, hint) from None
-    if plan_file.collection != manifest["collection"]:
-        raise _no_bundle(path, f"{PLAN} names another collection than {MANIFEST}")
     items = manifest["items"]
     frames = {item["content"]: _table(path, item, files.get(item["file"])) for item in items if item["file"]}
-    return Bundle(manifest, plan_file, pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), items, frames)
+    return Bundle(manifest, specs, pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), items, frames)
+
+
+def _current(run: dict[str, Any]) -> RunSpec:
+    """A run of a bundle, of this version of its measure. Raises CapbiasError for an unknown measure, or an option that
+    is not allowed."""
+    if run["measure"] not in MEASURES:
+        raise unknown_name("measure", run["measure"], MEASURES)
+    measure = MEASURES[run["measure"]]
+    options = measure.options.read(run["options"]).to_dict()
+    return RunSpec(**run | {"version": measure.version_with(options.get("attacker", "")), "options": options})
 
 
 def _no_bundle(path: Path, why: str, more: str = "") -> CapbiasError:
@@ -139,18 +148,23 @@ def _table(path: Path, item: dict[str, Any], file: Path | None) -> pd.DataFrame:
     return frame
 
 
+def _files_in(folder: Path) -> list[Path]:
+    """The files below a folder that may be read, one more than are searched at most."""
+    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    return sorted(map(Path, islice(filter(os.path.isfile, paths), MOST_CANDIDATES + 1)))
+
+
 def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd.DataFrame]:
     """The tables that a bundle leaves out, by content: from files, or all files in folders, whatever their names."""
     files: list[Path] = []
     for path in paths:
         if not path.exists():
             raise CapbiasError(f"{path} does not exist.", "Check the path.")
-        files += sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
-    if len(files) > MOST_CANDIDATES:
-        raise CapbiasError(
-            f"There are {len(files):,} files to search, more than {MOST_CANDIDATES:,}.",
-            "Name the files, or a smaller folder.",
-        )
+        files += _files_in(path) if path.is_dir() else [path]
+        if len(files) > MOST_CANDIDATES:
+            raise CapbiasError(
+                f"There are more than {MOST_CANDIDATES:,} files to search.", "Name the files, or a smaller folder."
+            )
     wanted = {item["content"]: item for item in bundle.items if item["content"]}
     wanted = {content: item for content, item in wanted.items() if content not in bundle.frames}
     frames: dict[str, pd.DataFrame] = {}
@@ -196,10 +210,10 @@ def reproduce(
     compute: Compute,
     tolerance: float = TOLERANCE,
 ) -> Reproduction:
-    """Run the plan of a bundle in an empty workspace, and compare the numbers.
+    """Repeat the runs of a bundle in an empty workspace, and compare the numbers.
 
-    frames: tables that the bundle leaves out, by content. compute: runs what is planned. tolerance: the allowed
-    difference of a number. Raises CapbiasError for missing data.
+    frames: tables that the bundle leaves out, by content. compute: computes runs. tolerance: the allowed difference of
+    a number. Raises CapbiasError for missing data.
     """
     if workspace.items() or workspace.runs():
         raise CapbiasError(f"The workspace {workspace.folder} is not empty.", "Name another folder.")
@@ -220,25 +234,21 @@ def reproduce(
     for item in stored:
         frame, digest = frames[item["content"]], item["hash"] if item["hash"] != item["content"] else ""
         workspace.keep(item["kind"], item["name"], frame, collection, "bundle", item["details"], digest)
-    for item in bundle.items:
-        if item["kind"] == SLICES:
-            keep_slice(workspace, collection, Slice.parse(item["details"][RULE]), item["name"])
-    specs: dict[str, RunSpec] = {}
-    reasons: list[str] = []
-    for request in bundle.plan.questions:
+    specs, reasons = [], []
+    for spec in bundle.specs:
         try:
-            specs |= {spec.run_id: spec for spec in plan(workspace, request)}
+            if not spec.inputs() <= {item["hash"] for item in stored}:
+                raise CapbiasError("The bundle lacks what it read.")
+            if spec.options.get("encoder"):  # as it is on this machine
+                encoder = encoder_option(workspace, attacker_entry(spec.attacker))
+                spec = replace(spec, options=spec.options | {"encoder": encoder})
+            specs.append(spec)
         except CapbiasError as error:
-            reasons.append(f"{', '.join(request.metrics)}: {error}")
-    wanted = set(bundle.rows["run_id"])
-    # Runs with another id are of a changed version, model or input; they are compared all the same.
-    all_known = bool(wanted) and wanted <= specs.keys()
-    chosen = [spec for run_id, spec in specs.items() if not all_known or run_id in wanted]
-    rows = compute(workspace, chosen, collection)
+            reasons.append(f"{spec.measure} of {spec.model}: {error}")
+    rows = compute(workspace, specs, collection)
     reasons += [f"{row.spec.measure} of {row.spec.model}: {row.message}" for row in rows if row.status != "finished"]
-    ids = [spec.run_id for spec in chosen]
-    of_slices = saved_slice_rows(workspace, collection, ids, set(bundle.rows["metric"]))
-    made = pd.concat([workspace.results(ids), of_slices])
+    ids = [spec.run_id for spec in specs]
+    made = workspace.results(ids)
     recorded, here = bundle.manifest.get("versions", {}), versions(networks=True)
     changed = {name: (number, here.get(name, "none")) for name, number in recorded.items() if number != here.get(name)}
     return compared(bundle.rows, made, tolerance, tuple(dict.fromkeys(reasons)), changed)

@@ -20,9 +20,9 @@ from typing import Any
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from capbias_core import __version__
-from capbias_core.cli.terminal import BAD_INPUT, DONE, STOPPED, TERMINATED, UNEXPECTED, Terminated, error_text, say
+from capbias_core.cli.terminal import BAD_INPUT, DONE, UNEXPECTED, WORDS, error_text, say
 from capbias_core.errors import CapbiasError, nearest
-from capbias_core.processes import current_folder
+from capbias_core.processes import STOPPED, TERMINATED, Terminated, current_folder, terminate
 
 ABOUT = """Societal bias in image captions, from a terminal.
 
@@ -40,9 +40,8 @@ COMMANDS = {
     "explain": ("explain", "Show the words that carry the bias, and the effect of edits"),
     "metrics": ("metrics", "List the metrics, their meaning and their inputs"),
     "import": ("importing", "Read files, report on them, and store them in the workspace"),
-    "list": ("run:list_app", "List the stored files and the runs of the workspace"),
+    "list": ("run:list_app", "List the stored files and the runs of the workspace; cancel or repeat runs"),
     "export": ("export", "Write the results of a collection as CSV, LaTeX, JSON or a bundle"),
-    "run": ("run", "Run a plan, a TOML file; list, cancel and resume runs"),
     "reproduce": ("export:reproduce_app", "Recompute the numbers of a bundle, and list the differences"),
     "labels": ("labels", "Derive, cross, compare and check labels"),
     "images": ("images", "Detect, mask and caption photographs"),
@@ -87,6 +86,7 @@ def _app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    WORDS.set(given)
     try:
         current_folder()
         _check_command(given)
@@ -105,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {see} --help.")
         return BAD_INPUT
     except CapbiasError as error:
-        say(f"error: {error_text(error, given[0])}")
+        say(f"error: {error_text(error, *given[:1])}")
         return BAD_INPUT
     except KeyboardInterrupt as stop:
         say("cancelled")
@@ -121,10 +121,7 @@ def command() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
-    def terminated(*_signal: object) -> None:
-        raise Terminated
-
-    signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGTERM, terminate)
     try:
         code = main()
     except Exception:  # Python would exit with 1, which a gate reads as "worse"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import tomllib
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,20 +13,23 @@ from urllib.parse import urlsplit
 
 from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, flag
 from capbias_core.cli.inputs import command as command_of
-from capbias_core.cli.terminal import STOPPED
 from capbias_core.errors import CapbiasError, need
-from capbias_core.processes import python
+from capbias_core.processes import STOPPED, python
 from capbias_core.resources import APP
-from capbias_core.toml import read_toml, start_of
 from capbias_core.whole_files import typed_path
+from capbias_core.workspace.store import shared_folder
 
 LOOPBACK, PORT = "127.0.0.1", 8501
 LAST_PORT = 65_535
 HOSTS = "STREAMLIT_SERVER_ALLOWED_HOSTS"
 EVERYWHERE = ("0.0.0.0", "::", "")
 # Streamlit's own command ends with 1 if it is stopped with Ctrl-C.
+# It obeys a config.toml of the current folder, such as a stranger's that allows the origin of their site.
 SERVE = f"""
 import sys, click, streamlit.web.cli
+from streamlit import file_util
+project = file_util.get_project_streamlit_file_path
+file_util.get_project_streamlit_file_path = lambda *name: project(*name) if name != ("config.toml",) else {os.devnull!r}
 try:
     streamlit.web.cli.main(standalone_mode=False)
 except (click.Abort, KeyboardInterrupt):
@@ -69,6 +73,7 @@ def start(
             "Leave --address out; set up sign-in (docs/deploying.md); or add --insecure if everybody who can "
             "reach it may read and delete everything.",
         )
+    shared_folder()
     check_free(address, port)
     if not APP.is_file():
         raise CapbiasError(f"There is no dashboard at {APP}.", "Install capbias again.")
@@ -104,7 +109,7 @@ def sign_in() -> dict[str, Any]:
     auth: dict[str, Any] = {}
     for file in (Path.home() / SECRETS, SECRETS, APP.parent / SECRETS):  # as Streamlit reads them; the last one wins
         try:
-            auth |= read_toml(start_of(file)).get("auth", {}) if file.is_file() else {}
+            auth |= tomllib.loads(file.read_text(encoding="utf-8")).get("auth", {}) if file.is_file() else {}
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise CapbiasError(f"{file} cannot be read ({error}).", "Correct the file.") from None
     providers = [table for table in auth.values() if isinstance(table, dict)] or [auth]
@@ -114,8 +119,9 @@ def sign_in() -> dict[str, Any]:
         raise CapbiasError(
             f"[auth] in {SECRETS} lacks {', '.join(lacking)}.", "Add what is missing; docs/deploying.md has an example."
         )
-    secret = str(auth.get("cookie_secret", ""))
-    if auth and (secret == SAMPLE or len(secret) < LEAST_SECRET or len(set(secret)) < LEAST_DIFFERENT):
+    secret, sample = ("".join(str(text).lower().split()) for text in (auth.get("cookie_secret", ""), SAMPLE))
+    repeats = any(secret[size:] == secret[:-size] for size in range(1, len(secret) // 2 + 1))
+    if auth and (sample in secret or repeats or len(secret) < LEAST_SECRET or len(set(secret)) < LEAST_DIFFERENT):
         raise CapbiasError(
             f"The cookie_secret in {SECRETS} can be guessed, so anybody could sign in as anybody.",
             f"Use {LEAST_SECRET} random characters or more, such as from: openssl rand -hex 32",

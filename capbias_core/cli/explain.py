@@ -26,6 +26,7 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
+from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
@@ -36,7 +37,7 @@ from capbias_core.views import scored as scored_views
 from capbias_core.views import words as word_views
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace, images_in
+from capbias_core.workspace.store import RunRow, Workspace
 
 FORMATS = ("table", "json")
 
@@ -177,11 +178,11 @@ def _answer(
     compared: RunRow | None = None,
 ) -> tuple[dict, str]:
     """The answer with all digits, and as text. compared: the run that compared its words with human captions."""
-    view = scored_views.encoder_view(workspace, run) if question.attention else None
-    scores = view.scores if view else scored_views.caption_scores(workspace, run)
+    view = scored_views.encoder_view(run) if question.attention else None
+    scores = view.scores if view else scored_views.caption_scores(run)
     head = {"captioner": run.spec.model, "attribute": scores.attribute.name, "attacker": run.spec.attacker}
     if question.text is not None:
-        scored = explained.scored_text(scores, scored_views.stored_attackers(workspace, run), question.text)
+        scored = explained.scored_text(scores, scored_views.stored_attackers(run), question.text)
         return head | scored, explained.caption_text(scored)
     written = scored_views.written_captions(scores.table, workspace.frame(run.spec.captions))
     if image is not None:
@@ -196,10 +197,10 @@ def _answer(
             ]
         return head | {"captions": captions}, "\n".join(texts)
     if edits:
-        attackers = scored_views.stored_attackers(workspace, run)
+        attackers = scored_views.stored_attackers(run)
         effects = [explained.edit_effect(scores, written, attackers, *edit) for edit in edits]
         return head | {"edits": effects}, "\n".join(map(explained.edit_text, effects))
-    table = word_views.words_of_set(workspace, run, compared)
+    table = word_views.words_of_set(run, compared)
     options = word_views.WordsOptions(top=question.top * len(scores.attribute.values), least=question.min_count)
     words, text = explained.words_of_set(scores, table, options)
     return head | words, text

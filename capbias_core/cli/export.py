@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import pandas as pd
-
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle, write_report
 from capbias_core.cli.inputs import (
@@ -14,6 +12,7 @@ from capbias_core.cli.inputs import (
     INPUTS,
     WHAT,
     CollectionFlag,
+    ForceFlag,
     WorkspaceFlag,
     command,
     flag,
@@ -29,12 +28,12 @@ from capbias_core.processes import temporary_folder
 from capbias_core.types import counted
 from capbias_core.views import results
 from capbias_core.views.latex import to_latex
-from capbias_core.views.slices import saved_slice_rows
 from capbias_core.views.tables import ordered, to_csv, to_json
 from capbias_core.workspace.store import Workspace
 
 FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
 BUNDLE, REPORT = "bundle", "report"
+ENDINGS = {"csv": "csv", "latex": "tex", "json": "json", REPORT: "html", BUNDLE: "zip"}
 
 app = command(
     "export",
@@ -43,9 +42,8 @@ app = command(
   capbias export --collection coco --format bundle --output bundle.zip
   capbias export --collection coco --format report --output report.html
 
-Rows of saved slices name the slice as group and its rule as method (CSV, JSON and bundle). A report is one HTML file to
-send: answer, tables, where it amplifies, charts, caveats and methods. A bundle is a zip with the report, the rows, the
-data and the plan; `capbias reproduce bundle.zip` recomputes the numbers on another machine.""",
+A report is one HTML file to send: answer, tables, where it amplifies, charts, caveats and methods. A bundle is a zip
+with the report, the rows and the data; `capbias reproduce bundle.zip` recomputes the numbers on another machine.""",
 )
 reproduce_app = command(
     "reproduce",
@@ -53,8 +51,8 @@ reproduce_app = command(
   capbias reproduce bundle.zip
   capbias reproduce bundle.zip --data results/ annotations/
 
-Checks the content of the data, runs the plan in an empty workspace without a network, and compares each number. On the
-same machine and versions all digits are equal. Other processors sum in another order: numbers are equal within
+Checks the content of the data, repeats the runs in an empty workspace without a network, and compares each number. On
+the same machine and versions all digits are equal. Other processors sum in another order: numbers are equal within
 {TOLERANCE:g}, and the largest difference is printed. The exit code is 1 if any row differs.""",
 )
 
@@ -68,6 +66,7 @@ def export(
     format: Annotated[str, flag("what to write (default: csv)", "|".join((*FORMATS, REPORT, BUNDLE)), ANSWER)] = "csv",
     without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
     output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
+    force: ForceFlag = False,
 ) -> int:
     """Write the results of a collection's finished runs as CSV, LaTeX, JSON, a report or a bundle."""
     if format not in (known := (*FORMATS, REPORT, BUNDLE)):
@@ -76,7 +75,7 @@ def export(
         raise CapbiasError(
             f"--without-data fits --format bundle only, not {format}.", "Leave it out: rows hold no captions."
         )
-    wanted, path = expand_metrics(metric or METRICS), checked_output(output)
+    wanted, path = expand_metrics(metric or METRICS), checked_output(output, force, [ENDINGS[format]])
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     store = opened(workspace)
@@ -95,9 +94,6 @@ def export(
     ids = [run.run_id for run in runs]
     frame = results.with_inputs(store, collection, store.results(ids), runs)
     frame = results.with_letters(store, frame, results.comparisons(store, collection), ids)
-    if format != "latex":
-        of_slices = saved_slice_rows(store, collection, ids, wanted)
-        frame = pd.concat([frame, results.with_inputs(store, collection, of_slices, runs)])
     frame = ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(

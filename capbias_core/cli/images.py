@@ -18,6 +18,7 @@ from capbias_core.cli.inputs import (
     HOW,
     INPUTS,
     Flags,
+    ForceFlag,
     WorkspaceFlag,
     choices_of,
     command,
@@ -28,7 +29,7 @@ from capbias_core.cli.inputs import (
     own_folder,
 )
 from capbias_core.cli.run import outcome, run_all
-from capbias_core.cli.terminal import DONE, checked_output, say, ticking, write_output
+from capbias_core.cli.terminal import DONE, SHIPPED, checked_output, say, ticking, write_output
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.kinds import BOXES, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.files import readable
@@ -53,9 +54,9 @@ from capbias_core.vision.masking import OF_OBJECTS
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.masked_photographs import made_here, masked_names
-from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option
 from capbias_core.workspace.photographs import ORIGINALS, frozen_photographs, masked_so, photograph_files
+from capbias_core.workspace.sources import scratch_workspace
 from capbias_core.workspace.store import Item, Workspace
 
 LABELLED = "labelled"  # the name of the boxes of labelled people in a workspace of files
@@ -94,6 +95,7 @@ class ImageFlags:
         str, flag("with --collection: name of the results (default: by what made them)", "NAME", ANSWER)
     ] = ""
     output: Annotated[str | None, flag("where to write the results (default: stdout)", "FILE", ANSWER)] = None
+    force: ForceFlag = False
 
 
 def named_files(paths: Iterable[str]) -> dict[str, Path]:
@@ -185,7 +187,7 @@ def detect(
     options = DetectOptions.read(given(choices, DetectOptions))
     if not options.weights:
         raise CapbiasError("images detect needs --weights.", "Name a detector: a file, or a name such as yolov8n.")
-    output = checked_output(flags.output)
+    output = checked_output(flags.output, flags.force, ["csv"])
     workspace = opened(flags.workspace, make=True)
     weights = weights_option(workspace, options.weights)
     if not flags.collection:
@@ -268,8 +270,8 @@ def caption(
     if flags.photographs and flags.condition:
         raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
     options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": flags.name})
-    output = checked_output(flags.output)
-    workspace = opened(flags.workspace) if flags.collection else MemoryWorkspace()
+    output = checked_output(flags.output, flags.force, ["json"])
+    workspace = opened(flags.workspace) if flags.collection else scratch_workspace()
     if flags.collection:
         collection = known_collection(workspace, flags.collection)
         folder = flags.photographs or masked_so(workspace, collection, flags.condition)
@@ -363,7 +365,7 @@ def mask(
         for item in items:
             say(f"stored: photographs {item.name} in the collection {collection}")
         return code
-    workspace = MemoryWorkspace()
+    workspace = scratch_workspace()
     _check_output(_store_photographs(workspace, images), workspace, flags)
     kind, name = (BOXES, "boxes") if flags.boxes else (SEGMENTS, "segments")
     files = [(options.labelled, BOXES, LABELLED), (flags.instances or flags.boxes, kind, name)]
@@ -416,11 +418,12 @@ def _check_output(originals: Item, workspace: Workspace, flags: MaskFlags) -> No
         raise CapbiasError(f"--output {output} holds originals, which are never overwritten.", "Choose another folder.")
     names = masked_names(photograph_files(workspace, frozen_photographs(workspace, FILES))).values()
     targets = [flags.folder(condition) / name for condition in flags.condition for name in names]
-    if strange := [file for file in targets if file.exists() and not made_here(file)]:
+    force = flags.force and not any(output.resolve().is_relative_to(folder) for folder in SHIPPED)
+    if strange := [file for file in targets if file.exists() and not (force or made_here(file))]:
         raise CapbiasError(
             f"{counted(len(strange), 'file')} in --output {output} would be overwritten, and mask did not write them. "
             f"The first is {strange[0]}.",
-            "Choose another folder, or move the files.",
+            "Choose another folder, or add --force.",
         )
 
 

@@ -21,14 +21,13 @@ from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.account import SAMPLES, SETS, WHOLE
 from capbias_core.load.labels import RULES
 from capbias_core.measures.base import Measure
-from capbias_core.measures.options import Attacked, Described, Option, Options
-from capbias_core.question import OF_FILES, Question
+from capbias_core.measures.options import Attacked, Checked, Option, Options, hints_of
+from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
-from capbias_core.typed import fields_of
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.labels import mapping_overrides
-from capbias_core.workspace.memory import MemoryWorkspace
+from capbias_core.workspace.sources import scratch_workspace
 from capbias_core.workspace.store import Workspace, default_folder
 
 INPUTS = Group("Inputs", sort_key=1)
@@ -61,13 +60,13 @@ Flags = Parameter(name="*")
 
 WorkspaceFlag = Annotated[str | None, flag("the workspace (default: CAPBIAS_HOME, or ./workspace)", "FOLDER", INPUTS)]
 CollectionFlag = Annotated[str, flag("the collection", "NAME", INPUTS)]
-OutputFlag = Annotated[str | None, flag("where to write the CSV (default: stdout)", "FILE", ANSWER)]
+ForceFlag = Annotated[bool, flag("replace an --output file that capbias did not write", group=ANSWER)]
 
 
 # flags of measures
 
 
-def option_flag(name: str, options: type[Described], group: Group | None = None) -> Parameter:
+def option_flag(name: str, options: type[Checked], group: Group | None = None) -> Parameter:
     """The flag for a field."""
     about, kind = options.about()[name], _kind(name, options)
     kind = next(iter(get_args(kind)), kind)
@@ -76,9 +75,9 @@ def option_flag(name: str, options: type[Described], group: Group | None = None)
     return flag(text, None if kind is bool else metavar, group, name=about.flag or flag_name(name))
 
 
-def _kind(name: str, options: type[Described]) -> Any:
+def _kind(name: str, options: type[Checked]) -> Any:
     """The type of what a user gives for a choice; a choice that may name a stored item takes its name."""
-    hint = fields_of(options)[name]
+    hint = hints_of(options)[name]
     if get_origin(hint) is tuple:
         return list[item if (item := get_args(hint)[0]) in (int, float) else str]
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
@@ -100,10 +99,10 @@ def _help(about: Option, default: Any) -> str:
     return about.help + (f" ({'; '.join(notes)})" if notes else "")
 
 
-Choice = tuple[str, type[Described], Group | None]  # a field, its class, and the group that its flag is listed in
+Choice = tuple[str, type[Checked], Group | None]  # a field, its class, and the group that its flag is listed in
 
 
-def choices_of(options: type[Described], *names: str, group: Group | None = None) -> type:
+def choices_of(options: type[Checked], *names: str, group: Group | None = None) -> type:
     """A class whose fields are the flags of these fields, None if they are not given."""
     return flags_class([(name, options, group) for name in names])
 
@@ -192,10 +191,9 @@ RowsFlag = Annotated[Columns, flag("read only the rows with this value, such as 
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", "values", group=INPUTS)):
-    """The flags of commands that read captions with labels."""
+class FileFlags(choices_of(Question, "captions", "labels", "attribute_column", "values", group=INPUTS)):
+    """How files of captions and labels are read."""
 
-    attribute: Annotated[str, option_flag("attribute", Question, INPUTS)]
     map: Annotated[list[str] | None, MAP_FLAG] = None
     several: Annotated[str, SEVERAL_FLAG] = ""
     image_id_column: ImageIdFlag = ""
@@ -203,6 +201,13 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
     reference_column: ReferenceFlag = None
     captioner_column: CaptionerFlag = ""
     rows: RowsFlag = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputFlags(FileFlags):
+    """The flags of commands that read captions with labels."""
+
+    attribute: Annotated[str, option_flag("attribute", Question, INPUTS)]
     collection: Annotated[str | None, flag("use a workspace's collection, and names for files", "NAME", INPUTS)] = None
     workspace: WorkspaceFlag = None
 
@@ -247,33 +252,28 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairFlags(InputFlags):
-    """The flags of a command that reads two captioners of a collection, or scores those of files."""
+class ScoredFiles(FileFlags):
+    """The flags of a command that scores files before it shows them; of a collection they do not apply."""
 
-    attribute: Annotated[str, flag("the attribute (files need it; default: as the page Answer)", "NAME", INPUTS)] = ""
-    references: Annotated[
-        str, flag("human captions (default: of the best answer; files: detected)", "NAME", INPUTS)
-    ] = ""
-    attacker: Annotated[str, flag("the attacker (default: of the best answer; files: ngram)", "NAME", HOW)] = ""
-    seeds: Annotated[int | None, flag("its seeds (default: of the best answer; files: the usual)", "N", HOW)] = None
+    attacker: Annotated[str, flag("the attacker (default: ngram)", "NAME", HOW)] = ""
+    seeds: Annotated[int | None, flag("its seeds (default: the usual)", "N", HOW)] = None
 
     def check(self) -> None:
-        """Raises CapbiasError for flags of files beside a collection."""
-        of_files = {"captions", "labels", "map", *OF_FILES} & vars(self).keys()
-        if stray := sorted(name for name in of_files if getattr(self, name)):
+        """Raises CapbiasError if any is given."""
+        if stray := sorted(name for name, value in vars(self).items() if value):
             raise CapbiasError(f"{', '.join(map(flag_name, stray))} only applies to files.", "Leave it out.")
 
 
 def opened(folder: str | None, make: bool = False) -> Workspace:
     """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
     path = typed_path(folder) if folder else default_folder()
-    return Workspace(path) if make or path.exists() else MemoryWorkspace()
+    return Workspace(path) if make or path.exists() else scratch_workspace()
 
 
 def inputs(flags: InputFlags, question: Question, tell=say) -> tuple[Workspace, Question]:
-    """A workspace and the question with the names of its inputs: of a collection, or of files, which are kept in
-    memory. tell: receives each line for the user."""
-    workspace = MemoryWorkspace() if question.files else opened(flags.workspace)
+    """A workspace and the question with the names of its inputs: of a collection, or of files, which leave
+    nothing behind. tell: receives each line for the user."""
+    workspace = scratch_workspace() if question.files else opened(flags.workspace)
     folder = own_folder(flags.workspace, of_files=bool(question.files))
     with ticking() as tick:
         return workspace, resolve(workspace, question, tell, tick, folder)

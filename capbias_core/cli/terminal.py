@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError, flag_name
-from capbias_core.whole_files import USUAL, typed_path, write_whole
+from capbias_core.resources import ASSETS, PACKAGE
+from capbias_core.whole_files import CATALOGUE, typed_path, workspace_parts, write_output_file, written_here
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from capbias_core.types import Progress
 
-DONE, RUN_FAILED, BAD_INPUT, UNEXPECTED, STOPPED, TERMINATED = 0, 1, 2, 70, 130, 143
-
-
-class Terminated(KeyboardInterrupt):
-    """The process was asked to end (SIGTERM); it cleans up as after Ctrl-C."""
+DONE, RUN_FAILED, BAD_INPUT, UNEXPECTED = 0, 1, 2, 70
+SHIPPED = (PACKAGE, ASSETS)  # folders of files that come with capbias, which no command replaces
+WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())  # of the present command line
 
 
 def say(line: str) -> None:
@@ -62,8 +62,13 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def checked_output(name: str | None) -> Path | None:
-    """Where to write, before anything is computed. Raises CapbiasError where that cannot be."""
+def checked_output(name: str | None, force: bool, endings: Iterable[str], reads: Sequence[Path] = ()) -> Path | None:
+    """Where to write, before anything is computed.
+
+    endings: of the formats that may be written. reads: inputs that the command line does not name. Raises CapbiasError
+    where it cannot be, for another ending, for a file that the command reads, and without force for a file that no
+    command wrote.
+    """
     if not name:
         return None
     path = typed_path(name, to_read=False)
@@ -71,7 +76,32 @@ def checked_output(name: str | None) -> Path | None:
         raise CapbiasError(f"--output {name} is a folder.", "Add a file name.")
     if not os.access(path.resolve().parent, os.W_OK):
         raise CapbiasError(f"--output {name} cannot be written: its folder does not exist or is read-only.")
+    if path.suffix and path.suffix[1:].lower() not in endings:
+        raise CapbiasError(
+            f"--output {name} must end in {' or '.join(f'.{ending}' for ending in endings)}.",
+            "Change its ending, or the format.",
+        )
+    if path.is_file():  # a device or pipe is written as it is
+        _check_replaced(path, force, reads)
     return path
+
+
+def _check_replaced(path: Path, force: bool, reads: Sequence[Path]) -> None:
+    from capbias_core.workspace.store import default_folder
+
+    words = (os.path.expanduser(part) for word in WORDS.get() for part in (word, word.partition("=")[2]))
+    named = [Path(word) for word in words if os.path.exists(word)]
+    same = [file for file in named if file.samefile(path)]  # one of them is --output itself
+    read = [*SHIPPED, *(folder for folder in named if folder.is_dir() and not (folder / CATALOGUE).exists())]
+    for workspace in {*named, default_folder()} - {*read}:
+        read += workspace_parts(workspace)
+    within, ours = any(path.resolve().is_relative_to(part.resolve()) for part in read), written_here(path)
+    if len(same) > 1 or path.resolve() in reads or (within and not ours):
+        raise CapbiasError(f"{path} is an input of this command or part of capbias.", "Choose another name.")
+    if not (ours or force):
+        raise CapbiasError(
+            f"{path} exists, and capbias did not write what it holds now.", "Choose another name, or add --force."
+        )
 
 
 def write_output(text: str, path: Path | None) -> None:
@@ -109,7 +139,7 @@ def write_file(data: bytes, path: Path) -> None:
         if target.exists() and not target.is_file():
             target.write_bytes(data)
             return
-        write_whole(target, data, USUAL)
+        write_output_file(target, data)
     except OSError as error:
         raise CapbiasError(f"--output {path} cannot be written ({error.strerror}).", "Choose another file.") from None
     say(f"written: {target}")

@@ -27,6 +27,7 @@ from capbias_core.load.parsed import (
     MOST_CHARACTERS,
     Parsed,
     RowErrors,
+    cell_text,
     listed,
     literal,
     plain_name,
@@ -144,7 +145,7 @@ class Choices:
                 columns |= dict.fromkeys([name] if name in names else texts)
             return tuple(columns)
 
-        rows = {name: str(value) for name, value in (given.get("rows") or {}).items() if name in names}
+        rows = {name: cell_text(value) for name, value in (given.get("rows") or {}).items() if name in names}
         one = {role: name for role in ("image_id", "captioner") if (name := given.get(role)) in names}
         return cls(
             captions=several("caption"), references=several("reference"), rows=rows, sets=given.get("sets") or "", **one
@@ -454,7 +455,7 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, kind_given: bool) -> 
     open what they are."""
     keep: list[int] | None = None
     if chosen.rows:
-        fits = [[str(value) == text for value in parsed.columns[name]] for name, text in chosen.rows.items()]
+        fits = [[cell_text(value) == text for value in parsed.columns[name]] for name, text in chosen.rows.items()]
         keep = [index for index, row in enumerate(zip(*fits, strict=True)) if all(row)]
         if not keep:
             text = _wanted_rows(chosen)
@@ -462,7 +463,8 @@ def rows_of(parsed: Parsed, roles: Roles, chosen: Choices, kind_given: bool) -> 
 
     def cells(name: str) -> list[str]:
         values = parsed.columns[name]
-        return list(map(str, values if keep is None else [values[index] for index in keep]))
+        kept = values if keep is None else [values[index] for index in keep]
+        return ["" if value is None else str(value) for value in kept]
 
     images = cells(roles.image_id)
     groups: Sequence = list(zip(images, cells(chosen.captioner), strict=True)) if chosen.captioner else images
@@ -630,7 +632,10 @@ def captions_table(parsed: Parsed, roles: Roles, rows: Rows, chosen: Choices, hu
         except ValueError as error:
             faults.add(parsed.numbers[index], str(error))
             continue
-        of_row = str(captioners[index]) if captioners else ""
+        of_row = cell_text(captioners[index]) if captioners else ""
+        if captioners and not of_row:
+            faults.add(parsed.numbers[index], "no captioner is named")
+            continue
         for name, (holds, separator) in columns.items():
             value = texts_of(parsed.columns[name][index], holds, separator)
             whole = isinstance(value, list) and (holds in (TEXTS, SHORT) or separator)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -11,8 +10,8 @@ import pandas as pd
 from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, is_unknown, meaning
 from capbias_core.errors import CapbiasError
 from capbias_core.load.account import account_lines
-from capbias_core.load.ids import UNSTORABLE, described, normalise_image_id
-from capbias_core.load.parsed import IMAGE_IDS, MOST_COLUMNS, Parsed, chosen_column, listed, usual_column
+from capbias_core.load.ids import normalise_image_id
+from capbias_core.load.parsed import IMAGE_IDS, MOST_COLUMNS, Parsed, chosen_column, label_text, listed, usual_column
 from capbias_core.types import Table, counted
 
 # Rules for the label of an image that has several rows.
@@ -193,21 +192,3 @@ COMBINE: dict[str, Callable[[Sequence[str]], str]] = {
     MAJORITY: _most_frequent,
     FIRST: lambda given: given[0],
 }
-
-
-def label_text(value: object) -> str:
-    """A raw label as stripped text: '' if empty, lists joined with `|`, objects and bytes only named.
-
-    ValueError for text that cannot be stored.
-
-    >>> [label_text(value) for value in (" Male ", 3, None, ["person", "dog"], {"a": 1}, [[1], "x"])]
-    ['Male', '3', '', 'person|dog', '(an object)', '(a list)|x']
-    """
-    texts = []
-    for item in value if isinstance(value, list | tuple) else (value,):
-        if item is None or (isinstance(item, float) and math.isnan(item)):
-            item = ""
-        texts.append(f"({described(item)})" if isinstance(item, list | tuple | dict | bytes) else str(item).strip())
-        if UNSTORABLE.search(texts[-1]):
-            raise ValueError("a label holds a NUL character or half a surrogate pair")
-    return "|".join(texts)

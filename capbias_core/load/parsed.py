@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import math
+import re
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +23,7 @@ KEPT_PROBLEMS = 20
 # Limits, so that a small file that unpacks to much does not fill the memory.
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
 SHORT = 5_000  # characters of a caption that may be a literal of Python
+WHOLE_NUMBER = re.compile(r"^([+-]?\d+)\.0+$")
 # Names of the column of image IDs, the surest first.
 SURE_IDS = """
     image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath
@@ -215,3 +218,27 @@ def literal(text: str, most: int = MOST_CHARACTERS) -> Any:
     with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return ast.literal_eval(text) if len(text) <= most else None
     return None
+
+
+def cell_text(value: object) -> str:
+    """A cell as stripped text: '' if empty, whole numbers without decimals (one empty cell makes all integers of a
+    column floats), lists joined with `|`, objects and bytes only named.
+
+    >>> [cell_text(value) for value in (" Male ", 3, 3.0, None, ["person", "dog"], {"a": 1}, [[1], "x"])]
+    ['Male', '3', '3', '', 'person|dog', '(an object)', '(a list)|x']
+    """
+    texts = []
+    for item in value if isinstance(value, list | tuple) else (value,):
+        if item is None or (isinstance(item, float) and math.isnan(item)):
+            item = ""
+        text = f"({described(item)})" if isinstance(item, list | tuple | dict | bytes) else str(item).strip()
+        texts.append(WHOLE_NUMBER.sub(r"\1", text))
+    return "|".join(texts)
+
+
+def label_text(value: object) -> str:
+    """A raw label as `cell_text` gives it. ValueError for text that cannot be stored."""
+    text = cell_text(value)
+    if UNSTORABLE.search(text):
+        raise ValueError("a label holds a NUL character or half a surrogate pair")
+    return text

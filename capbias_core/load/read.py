@@ -1,4 +1,4 @@
-"""A file read as whatever it holds: what pages, commands, the API, plans and bundles read tables with.
+"""A file read as whatever it holds: what pages, commands, the API and bundles read tables with.
 
 A path goes to the reader of its format (`parse`), then to plain columns (`refined`), then to a table of a kind
 (`readings`). Nothing in a file is ever run.
@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 import capbias_core.load as package
+from capbias_core.entry_points import load_entry_points
 from capbias_core.errors import CapbiasError, taken_twice
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
 from capbias_core.load.account import (
@@ -37,7 +38,7 @@ from capbias_core.load.account import (
 from capbias_core.load.files import ARCHIVES, HEAD, is_workbook, read_head, readable, unpacked, whole_text
 from capbias_core.load.ids import short
 from capbias_core.load.json_files import document
-from capbias_core.load.labels import label_text, labels
+from capbias_core.load.labels import labels
 from capbias_core.load.parsed import (
     Head,
     Parsed,
@@ -46,6 +47,7 @@ from capbias_core.load.parsed import (
     check_rows,
     checked_names,
     chosen_column,
+    label_text,
     listed,
     usual_column,
 )
@@ -62,11 +64,25 @@ BOX_COLUMNS = {"area", "iscrowd", *OF_BOXES.split(), *" ".join(BOX_NAMES.values(
 # a file to columns
 
 
+_ADDED: list[Reader] = []
+
+
+def add(reader: Reader) -> None:
+    """Make a format known. Raises CapbiasError if its name is taken."""
+    if reader.name in readers():
+        raise taken_twice("reader", reader.name, ["load/"])
+    _ADDED.append(reader)
+    readers.cache_clear()
+
+
 @cache
 def readers() -> dict[str, Reader]:
-    """The readers by name, in the order in which they are asked, from each module of this package with `READERS`."""
+    """The readers by name, in the order in which they are asked, from each module of this package with `READERS`, and
+    those that were added."""
+    load_entry_points()
     modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
     known = [reader for name in modules for reader in getattr(import_module(f"{__package__}.{name}"), "READERS", ())]
+    known += _ADDED
     if twice := [name for name, count in Counter(reader.name for reader in known).items() if count > 1]:
         raise taken_twice("reader", twice[0], ["load/"])
     return {reader.name: reader for reader in sorted(known, key=lambda reader: (reader.order, reader.name))}
@@ -142,6 +158,15 @@ MEDIA = ("Image", "Audio", "Video")  # what columns of a Dataset may hold beside
 def parse_table(table: Any, name: str) -> Parsed:
     """The content of a DataFrame, a Dataset of Hugging Face, a table of another library, a list of dicts, or a dict in
     any shape of JSON files. name: for messages. Raises CapbiasError for anything else."""
+    try:
+        return _parse_table(table, name)
+    except RecursionError:
+        raise CapbiasError(
+            f"{name} is nested too deeply, or holds itself.", "Give a path, a DataFrame or a list of dicts."
+        ) from None
+
+
+def _parse_table(table: Any, name: str) -> Parsed:
     if hasattr(table, "to_pandas"):
         table = as_frame(table)
     if isinstance(table, pd.DataFrame):
@@ -156,13 +181,13 @@ def parse_table(table: Any, name: str) -> Parsed:
     return refined(document(Path(name), _plain(table if isinstance(table, Mapping) else list(table))))
 
 
-def as_frame(table: Any) -> pd.DataFrame:
+def as_frame(table: Any) -> pd.DataFrame | pd.Series:
     """A table of polars, Arrow or Hugging Face's `datasets` as a DataFrame: classes by their names, and without columns
-    of pictures, sound and films, which would be decoded."""
+    of pictures, sound and films, which would be decoded. A single column, such as Arrow's arrays, as a Series."""
     features = getattr(table, "features", None) or {}
     media = [column for column, feature in features.items() if getattr(feature, "_type", "") in MEDIA]
     frame = (table.remove_columns(media) if media else table).to_pandas()
-    for column in frame.columns:
+    for column in frame.columns if isinstance(frame, pd.DataFrame) else ():
         if names := getattr(features.get(column), "names", None):
             frame[column] = [names[value] if value >= 0 else None for value in frame[column].fillna(-1).astype(int)]
     return frame
@@ -306,6 +331,8 @@ def read_texts(
         parsed = parse(path)
         names = tuple(parsed.columns)
         of_texts = [name for name, values in parsed.columns.items() if content(values) in TEXTUAL]
+        if not names:
+            raise CapbiasError(f"{path.name} has no columns.", "Write one text per line, or a column of texts.")
         usual = of_texts or list(filter(None, [usual_column(names, CAPTION_NAMES)]))
         if not column and len(usual) != 1 and len(names) > 1:
             what = f"{len(usual)} columns" if usual else "No column"

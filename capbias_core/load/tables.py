@@ -18,14 +18,22 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError, need
 from capbias_core.load.ids import described, normalise_image_id, short
-from capbias_core.load.labels import label_text
-from capbias_core.load.parsed import IMAGE_IDS, Parsed, RowErrors, chosen_column, listed, literal, usual_column
+from capbias_core.load.parsed import (
+    IMAGE_IDS,
+    Parsed,
+    RowErrors,
+    chosen_column,
+    label_text,
+    listed,
+    literal,
+    usual_column,
+)
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
 
 BETWEEN = "|"  # between the names of objects
 # How sure a detector is of an object, behind its name: `cat:0.93`.
-SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)$"
+SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+|\d(?:\.\d*)?[eE]-\d+)$"
 OBJECT_COLUMNS = "objects object categories category"
 # Roles of the columns of a table of boxes -> their usual names.
 SIDES = ("x1", "y1", "x2", "y2")

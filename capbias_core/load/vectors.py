@@ -6,17 +6,18 @@ A file of several gigabytes streams through; only the rows of the requested word
 from __future__ import annotations
 
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import numpy as np
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.files import readable
+from capbias_core.load.files import SMALL, readable
 from capbias_core.load.ids import short
 from capbias_core.types import Vectors
 
@@ -25,6 +26,8 @@ CHUNK = 1 << 20
 HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*")
 NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 MOST_NUMBERS = 20_000
+MOST_TIMES = 20  # numbers shrink to a third, not to a thousandth
+MOST_EMPTY = 1_000  # lines
 DAMAGED = "Check how the file was written, or download it again."
 
 
@@ -86,17 +89,39 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         with readable(path), path.open("rb") as raw:
             packed = raw.read(2) == GZIP
             raw.seek(0)
-            yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+            yield io.BufferedReader(_Unpacked(raw, path), CHUNK) if packed else raw
     except (EOFError, zlib.error):
         raise CapbiasError(f"{path.name} is a gzip archive that is cut off or damaged.", "Download it again.") from None
 
 
+class _Unpacked(io.RawIOBase):
+    """What a gzip archive unpacks to. Reading raises CapbiasError if it is more than vectors shrink."""
+
+    def __init__(self, packed: BinaryIO, path: Path):
+        self.source, self.name = gzip.GzipFile(fileobj=packed), path.name
+        self.left = max(SMALL, MOST_TIMES * path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        data = self.source.read(len(buffer))
+        self.left -= len(data)
+        if self.left < 0:
+            raise CapbiasError(f"{self.name} unpacks to more than {MOST_TIMES} times its size.", "Unpack it first.")
+        buffer[: len(data)] = data
+        return len(data)
+
+
 def _text_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> Iterator[tuple[int, bytes, bytes]]:
     """(line, word, its row as written) of all rows. A word with spaces in it, which no caption has, is skipped."""
-    rows, line = 0, 0
+    rows, line, empty = 0, 0, 0
     while text := handle.readline(CHUNK):
         line += 1
         text = text.rstrip()
+        empty += not text
+        if empty > MOST_EMPTY:
+            raise CapbiasError(f"{file} has more than {MOST_EMPTY:,} empty lines.", DAMAGED)
         if (line == 1 and expected is not None) or not text:
             continue
         rows += 1

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack, triu
 
 from capbias_core.aggregate import DIFFERENCE, MISTAKES, NOTHING_MORE, Counts, Metric, Needs, by_name, zero
-from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.attributes import need_words
+from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
+from capbias_core.measures.base import Group, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST,
     OF_CAPTIONS,
@@ -37,8 +38,9 @@ from capbias_core.metrics.cooccurrence import (
     word_to_value,
 )
 from capbias_core.metrics.share import share
+from capbias_core.prepare.split import FOLDS, child_seed, random_order
 from capbias_core.prepare.tasks import content_words, object_names
-from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
+from capbias_core.types import A_TO_T, T_TO_A, Progress, left_out_lines
 
 HALVINGS = 10  # of the images, for signs of other images
 OTHER_SIGNS = f"signs of other images, {HALVINGS} random halvings"
@@ -123,7 +125,8 @@ MULTI = (
         *MISTAKES,
         "Zhao et al., ICML 2023 (Multi->), Eq. 3-4",
         "Mean size of the change from the human captions, over values and objects or pairs of objects. It does not "
-        "tell more bias from less, and chance alone keeps it above 0.",
+        "tell more bias from less, and chance alone keeps it above 0. A combination counts from "
+        f"{FEWEST} human captions on, also where there are few: images that come twice change which count.",
         digits=2,
         **comparing("human", "model", mean_change, directed=True),
     ),
@@ -143,20 +146,20 @@ MULTI = (
 )
 
 
-def count(job: Job) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """Counts of both sides on the images that both have."""
-    sides = both_sides(job)[::-1]
-    counts, notes, lacking = counts_of_sides(sides, job.objects())
+    sides = both_sides(data)[::-1]
+    counts, notes, lacking = counts_of_sides(sides, data.objects)
     of_words, of_objects = least_captions(sides[0]), least_object_captions(sides[0])
     objects = [f"objects in {of_objects} human captions or more (paper: no minimum)"]
     words = [f"words with each value in {of_words} human captions or more (paper: {LEAST})"]
     least = {"BA": words if of_words != LEAST else [], "DBA_G": objects, "DBA_O": objects}
-    further = {}
+    own_columns = {}
     for name in (name for name in SIGNS if f"{name} model" in counts.columns):
         known = {"n": int(counts.columns[f"{name} model"][:, 0].sum()), "differs": least[name]}
         for metric, how in ((name, f"see {name}_crossfit"), (f"{name}_crossfit", OTHER_SIGNS)):
-            further[metric] = known | {"method": f"captions of the images that both sides have; {how}"}
-    return Outcome(counts, notes=notes, lacking=lacking, further=further)
+            own_columns[metric] = known | {"method": f"captions of the images that both sides have; {how}"}
+    return Outcome(counts, notes=notes, lacking=lacking, own_columns=own_columns)
 
 
 def counts_of_sides(
@@ -173,27 +176,35 @@ def counts_of_sides(
     tables, notes, lacking = run_available(ways)
     columns, constants = {}, {}
     for name, (human, model) in tables.items():
-        of_metric, known = of_tables(name, human, model, side.k)
+        of_metric, known = of_tables(name, side.images, human, model, side.k)
         columns, constants = columns | of_metric, constants | known
     return Counts.by_image(side.images, side.y, columns, constants=constants), notes, lacking
 
 
-def of_tables(name: str, human: csr_array, model: csr_array, k: int) -> tuple[dict[str, csr_array], dict[str, float]]:
+def of_tables(
+    name: str, images: Sequence[str], human: csr_array, model: csr_array, k: int
+) -> tuple[dict[str, csr_array], dict[str, float]]:
     """The columns and constants that a metric and its cross-fitted one read. human, model: (n_images, ...) tables."""
-    signed, pairs, off = cross_fitted(human, model, k, *SIGNS[name])
+    signed, pairs, off = cross_fitted(images, human, model, k, *SIGNS[name])
     columns = {f"{name} human": human, f"{name} model": model, f"{name} signed": signed}
     return columns, {f"{name} pairs": pairs, f"{name}_crossfit unsure": METRICS[name].scale * off}
 
 
 def cross_fitted(
-    human: csr_array, model: csr_array, k: int, sign: Callable[[Table], np.ndarray], given_value: bool
+    images: Sequence[str],
+    human: csr_array,
+    model: csr_array,
+    k: int,
+    sign: Callable[[Table], np.ndarray],
+    given_value: bool,
 ) -> tuple[csr_array, int, float]:
     """(n_images, 4 * W) columns that `signed_change` takes: the model's captions with signs, those of each condition,
     and the same of the human ones; over how many pairs the value is a mean; and how far it may be off, unscaled.
 
     BA and DBA add up changes of pairs (a value and a word), each with the sign of the pair on the human side. A sign
     from the same captions as the change follows the noise of that change, which lowers the value. So the images are
-    halved at random, several times, and the changes of each half count with the signs of the other (cross-fitting).
+    halved at random, several times, by `random_order`, and the changes of each half count with the signs of the other
+    (cross-fitting).
 
         value = mean over pairs of sum over images i of s_i * m_i / sum of M - the same of the humans
 
@@ -212,9 +223,9 @@ def cross_fitted(
     sides = [csr_array(side, dtype=float) for side in (model, human)]
     pairs = [side[:, 1 + k + n_tasks :] for side in sides]
     signed, signs = [csr_array((n_images, width)) for _ in sides], []
-    rng = np.random.default_rng(BOOTSTRAP_SEED)
-    for _ in range(HALVINGS):
-        first = rng.permutation(n_images) < n_images // 2
+    for halving in range(HALVINGS):
+        first = np.zeros(n_images, dtype=bool)
+        first[random_order(images, child_seed(halving, FOLDS))[: n_images // 2]] = True
         for half in (first, ~first):
             pair_signs = sign(Table.of(np.asarray(human[np.flatnonzero(~half)].sum(axis=0), dtype=float), k)).ravel()
             weights = csr_array(
@@ -299,9 +310,9 @@ def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
     return kept, least
 
 
-def count_multi(job: Job) -> Outcome:
+def count_multi(data: Data, options: Any, progress: Progress) -> Outcome:
     """Objects and pairs of objects beside values, in each direction that the inputs allow."""
-    sides = both_sides(job)[::-1]
+    sides = both_sides(data)[::-1]
 
     def named() -> tuple[list[csr_array], str]:
         """Labelled values, and objects that captions name."""
@@ -310,8 +321,8 @@ def count_multi(job: Job) -> Outcome:
 
     def annotated_on_images() -> tuple[list[csr_array], str]:
         """Objects on images, and values that captions name."""
-        need_words(job.attribute)
-        if (objects := job.objects()) is None:
+        need_words(data.attribute)
+        if (objects := data.objects) is None:
             raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
         _, on_image = objects_of(sides[0].images, objects)
         combined, note = combinations([on_image[side.image] for side in sides], sides[0])
@@ -328,7 +339,7 @@ def count_multi(job: Job) -> Outcome:
     }
     method = "objects and pairs of objects; captions of the images that both sides have"
     sizes = {direction: {"n": int(one.columns["model"][:, 0].sum())} for direction, one in counts.items()}
-    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
+    return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], own_columns=sizes)
 
 
 def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:
@@ -361,7 +372,7 @@ MEASURES = (
             Group("dba", "DBA_G and DBA_O", ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
         ),
         needs=Needs(references="required", objects="optional"),
-        version=5,
+        version=6,
         count=count,
     ),
     Measure(

@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import WITHOUT_LIMIT, Counts, Metric, Needs, by_name, no_neutral, zero
+from capbias_core.aggregate import OVER_SEEDS, WITHOUT_LIMIT, Counts, Metric, Needs, by_name, no_neutral, zero
 from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
+from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
+from capbias_core.measures.base import Group, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
     CaptionSide,
@@ -44,7 +45,7 @@ from capbias_core.prepare.tasks import (
     rows_by_image,
 )
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
+from capbias_core.types import A_TO_T, T_TO_A, Progress, left_out_lines
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.vectors import aligner, alignment_method
 
@@ -227,8 +228,9 @@ class Objects:
             origin = "that the human captions of an image name"
         kept = common_objects(on_image)
         which = f"{len(kept)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more"
-        # Captions may keep no name that the annotation gives an object: the attacker is to guess it.
-        table = object_names() | phrases(names)
+        # Captions may keep no name of an object, since the attacker is to guess it: neither COCO's and its synonyms nor
+        # the annotation's. COCO's come last, so that their synonyms stay where both have the name.
+        table = phrases(names) | object_names()
         return csr_array(on_image[:, kept]), lambda captions: mask_objects(captions, table), which
 
 
@@ -285,13 +287,14 @@ def on_images(side: CaptionSide, named: csr_array) -> csr_array:
     return on_image
 
 
-def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
-    sides, options, attacker = both_sides(job), job.options, attacker_of(job)
+def _count_both(data: Data, options: Any, progress: Progress, title: str, words: Objects | Verbs) -> Outcome:
+    sides, attacker = both_sides(data), attacker_of(data, options)
     images = sides[0].images
     known = words.known(images)
     sides_of = {A_TO_T: sides, T_TO_A: sides if known is images else [side.on(known) for side in sides]}
     counts, notes, reasons = run_available(
-        {way: partial(_count, job, attacker, words, sides_of[way], way) for way in sides_of}, f"{title} "
+        {way: partial(_count, data, options, progress, attacker, words, sides_of[way], way) for way in sides_of},
+        f"{title} ",
     )
     if not attacker_entry(options.attacker).in_process and len(images) < ENOUGH:
         notes.append(
@@ -299,7 +302,7 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
             "closer to 0. The paper has 10,780; compare with ngram."
         )
 
-    further: dict[str, dict[str, Any]] = {
+    own_columns: dict[str, dict[str, Any]] = {
         metric: {"differs": next(texts for variant, texts in DIFFERS.items() if metric.startswith(variant))}
         for metric in (METRICS | VERB_METRICS)
     }
@@ -307,13 +310,13 @@ def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
         n = held_out_count(len(one.images), options.test_share)
         training = len(one.images) - n
         method = (
-            f"{training}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
-            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
+            f"{training}/{n} images, not balanced; {alignment_method(options.alignment)}; {OVER_SEEDS}"
+            f"{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
             f"{encoded_by(options.encoder)}"
         )
-        further[direction] = {"method": method, "n": n}
+        own_columns[direction] = {"method": method, "n": n}
     device = {"device": device_of(attacker)}
-    return Outcome(counts, device, [*notes, *left_out_lines(reasons)], further=further)
+    return Outcome(counts, device, [*notes, *left_out_lines(reasons)], own_columns=own_columns)
 
 
 def small_batches(attacker: Attacker, training: int) -> tuple[Attacker, str]:
@@ -341,7 +344,13 @@ def named_most(side: CaptionSide) -> np.ndarray:
 
 
 def _count(
-    job: Job, attacker: Attacker, words: Objects | Verbs, sides: Sequence[CaptionSide], direction: str
+    data: Data,
+    options: Any,
+    progress: Progress,
+    attacker: Attacker,
+    words: Objects | Verbs,
+    sides: Sequence[CaptionSide],
+    direction: str,
 ) -> tuple[Counts, str]:
     """Held-out guesses of attackers on both sides, and what all captions have; and a note.
 
@@ -351,26 +360,26 @@ def _count(
     """
     y, k, images = sides[0].y, sides[0].k, sides[0].images
     if direction == A_TO_T:
-        tasks, patterned, which = words.of_captions(sides, job.spec.model)
-        truth, mask, groups = y, job.masked, [side.labelled for side in sides]
+        tasks, patterned, which = words.of_captions(sides, data.captioner)
+        truth, mask, groups = y, partial(data.masked, merge=options.merge_masks), [side.labelled for side in sides]
     else:
         on_image, mask, which = words.of_images(sides[1])
         truth = on_image.toarray().astype(bool)
         tasks = patterned = [on_image[side.image] for side in sides]
         groups = [csr_array(different_rows(csr_array(named_most(side))).T) for side in sides]
     lists = [side.lists(mask) for side in sides]
-    splits = [image_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
+    splits = [image_split(y, k, seed, options.test_share, images) for seed in options.seed_numbers]
     training, test_size = len(images) - len(splits[0].test), len(splits[0].test)
     trainer = AttackerTrainer(
         small_batches(attacker, training)[0],
         k,
         truth,
         tuple(images),
-        lambda share, text: job.progress(((direction == T_TO_A) + share) / 2, text),
+        lambda share, text: progress(((direction == T_TO_A) + share) / 2, text),
         len(splits) * sum(map(len, lists)),
         balanced=False,
-        align=aligner(job.table, job.options.alignment),
-        kept=job.kept,
+        align=aligner(data.sources.frame, options.alignment),
+        kept=data.resume,
     )
     parts, all_seeds = [], np.full(len(images), EVERY_SEED)
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))
@@ -442,9 +451,9 @@ MEASURES = (
         ),
         options=DBACOptions,
         needs=Needs(references="required", objects="optional"),
-        version=8,
+        version=9,
         seconds=0.8,
-        count=lambda job: _count_both(job, "DBAC", Objects(job.objects())),
+        count=lambda data, options, progress: _count_both(data, options, progress, "DBAC", Objects(data.objects)),
     ),
     Measure(
         name="dbac_verbs",
@@ -456,6 +465,8 @@ MEASURES = (
         needs=Needs(references="required"),
         version=5,
         seconds=2.0,
-        count=lambda job: _count_both(job, VERBS, Verbs(job.attribute.masked_words)),
+        count=lambda data, options, progress: _count_both(
+            data, options, progress, VERBS, Verbs(data.attribute.masked_words)
+        ),
     ),
 )

@@ -21,6 +21,7 @@ NOUN, VERB, MODIFIER = ("NN", "NP"), ("VV",), ("AJ", "AV0")
 # Tags of function words: articles, conjunctions, numerals, pronouns, prepositions, `to`, auxiliaries and `not`.
 FUNCTION = ("AT", "AVQ", "CJ", "CRD", "DPS", "DT", "EX", "ORD", "PN", "PR", "TO", "VB", "VD", "VH", "VM", "XX")
 COMMON_WORDS = 1000
+LONGEST_WORD = 45  # letters; no English word has more, and HanTa's time grows with their square
 OBJECT_TOKEN, VERB_TOKEN = "<object>", "<verb>"
 # Further forms of COCO's names of one word.
 IRREGULAR = {"bus": ("busses",), "knife": ("knives",), "mouse": ("mice",), "skis": ("ski",)}
@@ -34,7 +35,7 @@ def content_words(tokens: Tokens, left_out: Collection[str] = (), among: int | N
     """
     counts = np.bincount(tokens.matrix().indices, minlength=len(tokens.words))
     common = [tokens.words[code] for code in np.argsort(-counts, kind="stable")[:among]]
-    return [word for word in common if word.isalpha() and word not in left_out and _tag(word).startswith(CONTENT)]
+    return [word for word in common if _is_word(word) and word not in left_out and _tag(word).startswith(CONTENT)]
 
 
 def function_words(words: Iterable[str]) -> set[str]:
@@ -43,7 +44,7 @@ def function_words(words: Iterable[str]) -> set[str]:
     >>> sorted(function_words(["to", "held", "with", "fire", "giraffe", "her", "<unk>"]))
     ['her', 'to', 'with']
     """
-    return {word for word in words if word.isalpha() and _tag(word).startswith(FUNCTION)}
+    return {word for word in words if _is_word(word) and _tag(word).startswith(FUNCTION)}
 
 
 def lemmas(words: Iterable[str]) -> list[tuple[str, str]]:
@@ -52,7 +53,7 @@ def lemmas(words: Iterable[str]) -> list[tuple[str, str]]:
     >>> lemmas(["women", "riding", "<unk>"])
     [('woman', 'NN2'), ('ride', 'VVG'), ('', '')]
     """
-    return [_tagger().analyze(word) if word.isalpha() else ("", "") for word in words]
+    return [_tagger().analyze(word) if _is_word(word) else ("", "") for word in words]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -65,8 +66,9 @@ def verbs_in(caption: str) -> tuple[str, ...]:
     >>> verbs_in("a man is riding past the rides")
     ('', '', '', 'ride', '', '', '')
     """
-    tagged = _tagger().tag_sent(caption.split())
-    return tuple(lemma if tag.startswith(VERB) and word.isalpha() else "" for word, lemma, tag in tagged)
+    words = [word[: LONGEST_WORD + 1] for word in caption.split()]
+    tagged = _tagger().tag_sent(words)
+    return tuple(lemma if tag.startswith(VERB) and _is_word(word) else "" for word, lemma, tag in tagged)
 
 
 def mask_verbs(captions: Iterable[str], left_out: Collection[str] = ()) -> list[str]:
@@ -93,6 +95,10 @@ def named_verbs(captions: Sequence[str], left_out: Collection[str] = ()) -> tupl
         named += verbs
     names, column = np.unique(np.array(named, dtype=object), return_inverse=True) if named else ([], ())
     return list(names), cell_counts(np.array(rows, dtype=int), np.array(column, dtype=int), len(captions), len(names))
+
+
+def _is_word(token: str) -> bool:
+    return token.isalpha() and len(token) <= LONGEST_WORD
 
 
 @lru_cache(maxsize=1 << 16)

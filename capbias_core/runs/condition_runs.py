@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from capbias_core.attackers import DEFAULT_ATTACKER
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.data import images_in
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
@@ -21,7 +22,7 @@ from capbias_core.workspace.conditions import ORIGINAL, sets_of
 from capbias_core.workspace.labels import attribute_of, labels_of, table_with
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, Workspace, human_sets, images_in
+from capbias_core.workspace.store import Item, Workspace, human_sets
 
 # All but LIC_M compare with human captions.
 AGAINST_CONDITION = ("lic", "dbac", "dpa", "dba")
@@ -62,12 +63,10 @@ def plan_conditions(
             "Name the condition of a set on Images, or with import --captioner NAME --condition NAME.",
         )
     human = references or next((item.name for item in human_sets(workspace, collection)), "")
-    table = table or table_with(workspace.items("attributes", collection), attribute)
+    table = table or table_with(workspace.items("labels", collection), attribute)
     names_values = attribute_of(table, attribute)[0].names_values
     wanted, lacking = [], []
     for name in map(str.lower, metrics):
-        if name not in AGAINST_CONDITION:
-            raise unknown_name("metric", name, AGAINST_CONDITION)
         if name != "lic" and not human:
             lacking.append(f"{name.upper()} needs human captions of the same photographs.")
         elif name in OBJECT_TO_VALUE and not names_values:

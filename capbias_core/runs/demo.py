@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 
-from capbias_core.measures.registry import DEFAULT_GROUPS
+from capbias_core.measures.registry import default_groups
 from capbias_core.question import Question
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.engine import Engine
@@ -14,7 +14,7 @@ from capbias_core.runs.run import is_current
 from capbias_core.types import Result
 from capbias_core.workspace.conditions import ORIGINAL, suggested_condition
 from capbias_core.workspace.ingest import DEMO, DEMO_FOLDER, load_demo
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import RunSpec, Setting
 from capbias_core.workspace.store import Workspace
 
 # Slow results: other encoders, both directions, captions scored by a network (made by scripts/demo_scores.py).
@@ -29,7 +29,7 @@ def demo_request() -> Question:
         captions=tuple(name for name in names if suggested_condition(name)[1] == ORIGINAL),
         labels="labels",
         attribute="gender",
-        metrics=DEFAULT_GROUPS,
+        metrics=default_groups(),
         references="human",
         words=True,
     )
@@ -55,7 +55,9 @@ def add_finished(workspace: Workspace) -> list[str]:
             if spec.run_id == folder and is_current(spec) and spec.inputs() <= held:
                 members = [member for member in archive.namelist() if member.startswith(f"{folder}/")]
                 arrays = {member.removeprefix(f"{folder}/"): archive.read(member) for member in members}
-                results = [Result(**row) for row in stored["results"]]
+                setting = Setting.of(spec)
+                named = {"setting": setting.key, "setting_name": setting.name}
+                results = [Result(**row | named) for row in stored["results"]]
                 if workspace.enqueue(spec, DEMO):
                     notes, metrics, lacking = stored["notes"], stored["metrics"], stored["lacking"]
                     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ def listed_images(choice: Choice, options: CaptionsOptions = USUAL) -> tuple[lis
     if choice.captioner not in sets.runs:
         return names, sets, pd.DataFrame(columns=["image_id"])
     able = [name for name in names if name in sets.runs]
-    scores = {name: caption_scores(choice.workspace, sets.runs[name]) for name in able}
+    scores = {name: caption_scores(sets.runs[name]) for name in able}
     rows = disagreements(list(scores.values()))
     guesses = rows[[f"guess{index}" for index in range(len(able))]]
     differ = guesses.ne(guesses["guess0"], axis=0).any(axis=1)
@@ -133,7 +133,7 @@ def caption_rows(choice: Choice, options: CaptionsOptions = USUAL) -> pd.DataFra
     for name in names if chosen else ():
         written = choice.workspace.frame(sets.sets[name].hash)
         if name in sets.runs:
-            scores = caption_scores(choice.workspace, sets.runs[name])
+            scores = caption_scores(sets.runs[name])
             rows = scores.table[scores.table["image_id"].isin(chosen)]
             part = caption_table(scores, written, rows.index.tolist())
             part["value"] = part.groupby("image_id")["p_label"].transform("mean")
@@ -201,11 +201,11 @@ def caption_table(
     ).reset_index(drop=True)
 
 
-def report_captions(scored_sets: Sequence[tuple[CaptionScores, pd.DataFrame]]) -> pd.DataFrame:
-    """`report.captions`: `caption_table` of each captioner by image. scored_sets: scores with the captions as read."""
+def report_captions(scored_sets: Iterable[tuple[CaptionScores, pd.DataFrame]]) -> pd.DataFrame:
+    """`report.captions`: `caption_table` of each captioner, called `model` as in its other tables. scored_sets: scores with the captions as read."""
     tables = [caption_table(scores, written) for scores, written in scored_sets]
-    rows = pd.concat(tables, ignore_index=True)
-    return rows.sort_values(["captioner", "image_id", "caption_index"], kind="stable", ignore_index=True)
+    rows = pd.concat(tables, ignore_index=True).rename(columns={"captioner": "model"})
+    return rows.sort_values(["model", "image_id", "caption_index"], kind="stable", ignore_index=True)
 
 
 # captions to read beside a chart

@@ -1,108 +1,96 @@
-"""What is shown: one collection, attribute, setting and captioner, chosen alike for pages, commands and Python.
-
-Two numbers are comparable if their settings are equal: the labels, human captions, attacker, seeds, alignment, coverage
-and objects that their runs read. A setting has a readable name, such as `ngram, 30 seeds`.
-"""
+"""What is shown: one collection, attribute, setting and captioner, chosen alike for pages, commands and Python."""
 
 from __future__ import annotations
 
-import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pandas as pd
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import CAPTIONS, LABELS
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare.labels import parts_of
-from capbias_core.types import Attribute, counted
+from capbias_core.types import Attribute
 from capbias_core.views.results import attribute_of_run, current_runs, ranking
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import is_derived
+from capbias_core.workspace.spec import Setting
 from capbias_core.workspace.store import RunRow, Workspace
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 ANSWERING = ("LIC", "LIC_M")  # the metrics that answer; the first that was measured does
 PAPER_SEEDS = 10  # that the LIC paper uses
-# Options that are other parts of a setting, that change no number, or that a row names in a column.
-SHOWN_ELSEWHERE = ("attacker", "seeds", "alignment", "encoder", "device", "protocol", "photographs", "people")
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What two numbers must share to be comparable; '' and 0 where a run reads no such thing, and so fits any.
+class MeasuredWith:
+    """A setting (workspace/spec.py) with the names of what its runs read; '' and 0 where they read no such thing."""
 
-    labels, references, objects: names of stored items. others: further options that differ from their defaults.
-    """
-
+    setting: Setting
     labels: str
     references: str
     attacker: str
     seeds: int
     alignment: str
-    coverage: str
     objects: str
-    others: str = ""
 
-    @cached_property
+    @property
     def key(self) -> str:
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:8]
+        return self.setting.key
 
-    def fits(self, other: Setting) -> bool:
+    @property
+    def name(self) -> str:
+        """`ngram, 30 seeds`, for people."""
+        return self.setting.name or "counted"
+
+    def fits(self, other: MeasuredWith) -> bool:
         """Whether numbers of both may stand beside each other without a remark."""
-        pairs = ((getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
-        return all(mine == theirs or not mine or not theirs for mine, theirs in pairs)
-
-    def name(self, several: frozenset[str] = frozenset()) -> str:
-        """`ngram, 30 seeds`, and what differs from the usual. several: the parts of which the collection has more than
-        one, which are named too."""
-        parts = [self.attacker or "counted", counted(self.seeds, "seed") if self.seeds else ""]
-        parts += [self.alignment.replace("_", " ") if self.alignment not in ("", CONSTANT) else ""]
-        parts += ["" if self.references or not self.attacker else "without human captions"]
-        named = {"references": "human captions", "labels": "labels", "objects": "objects"}
-        parts += [f"{title} {getattr(self, part)}" for part, title in named.items() if part in several]
-        parts += [self.others]
-        return ", ".join(filter(None, parts))
+        return self.setting.fits(other.key)
 
 
-def setting_of(run: RunRow, names: Mapping[str, str]) -> Setting:
+def measured_with(run: RunRow, names: Mapping[str, str]) -> MeasuredWith:
     """The setting of a run. names: of stored items by content hash."""
     spec = run.spec
-    seeds = spec.options.get("seeds", 0)
-    return Setting(
+    return MeasuredWith(
+        setting=Setting.of(spec),
         labels=names.get(spec.labels.get("table", ""), ""),
         references=names.get(spec.references, ""),
         attacker=spec.attacker,
-        seeds=int(seeds) if spec.attacker else 0,
+        seeds=len(spec.seeds) if spec.attacker else 0,
         alignment=alignment_name(spec.options.get("alignment")) if spec.references and spec.attacker else "",
-        coverage="" if spec.references else spec.coverage,
         objects=names.get(spec.objects.get("table", ""), ""),
-        others=", ".join(
-            f"{name.replace('_', ' ')} {value}" for name, value in spec.options.items() if name not in SHOWN_ELSEWHERE
-        ),
     )
+
+
+def _told_by_inputs(settings: Mapping[str, MeasuredWith]) -> dict[str, MeasuredWith]:
+    """Settings of which no two have one name: those that would also name their human captions and labels."""
+    repeated = {name for name, count in Counter(each.name for each in settings.values()).items() if count > 1}
+    named = {}
+    for key, each in settings.items():
+        inputs = [f"human captions {each.references}" if each.references else "", f"labels {each.labels}"]
+        name = ", ".join(filter(None, (each.name, *inputs))) if each.name in repeated else each.name
+        named[key] = replace(each, setting=Setting(each.key, name))
+    return named
 
 
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
     """Every finished row of a collection's caption sets, in the columns of the results table with `captioner`, `low`
-    and `high` for `model`, `ci_low` and `ci_high`, and setting (its key), setting_name, letters (of captioners by LIC
-    or LIC_M within a setting), original (whether the photographs were unmasked)."""
+    and `high` for `model`, `ci_low` and `ci_high`, and letters (of captioners by LIC or LIC_M within a setting),
+    original (whether the photographs were unmasked)."""
     runs = {run.run_id: run for run in current_runs(workspace, collection)}
     rows = workspace.results(list(runs)).rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
     rows = rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
     items = workspace.items(collection=collection)
     names = {item.hash: item.name for item in items}
-    settings = {run_id: setting_of(run, names) for run_id, run in runs.items()}
-    several = frozenset(
-        part
-        for part in ("labels", "references", "objects")
-        if len({getattr(setting, part) for setting in settings.values()} - {""}) > 1
-    )
-    unmasked = set(originals([item for item in items if item.kind == "captions"]))
-    rows["setting"] = [settings[run_id].key for run_id in rows["run_id"]]
-    rows["setting_name"] = [settings[run_id].name(several) for run_id in rows["run_id"]]
+    of_runs = {run_id: measured_with(run, names) for run_id, run in runs.items()}
+    settings = _told_by_inputs({each.key: each for each in of_runs.values()})
+    unmasked = set(originals([item for item in items if item.kind == CAPTIONS]))
+    rows["setting"] = [of_runs[run_id].key for run_id in rows["run_id"]]
+    rows["setting_name"] = [settings[key].name for key in rows["setting"]]
     rows["original"] = rows["captioner"].isin(unmasked)
     rows["letters"] = ""
     answering = rows[rows["metric"].isin(ANSWERING) & rows["original"] & (rows["group"] == "")]
@@ -111,7 +99,7 @@ def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
         if len(chosen) > 1:
             letters = ranking(workspace, chosen, str(metric)).letters
             rows.loc[alike.index, "letters"] = alike["captioner"].map(letters).fillna("")
-    rows.attrs["settings"] = {setting.key: setting for setting in settings.values()}
+    rows.attrs["settings"] = settings
     return rows
 
 
@@ -135,7 +123,7 @@ class Choice:
         return self.captioners[0]
 
     @property
-    def settings(self) -> dict[str, Setting]:
+    def settings(self) -> dict[str, MeasuredWith]:
         return self.rows.attrs["settings"]
 
     @property
@@ -155,7 +143,8 @@ class Choice:
     @cached_property
     def defined(self) -> Attribute:
         """The attribute with its values and words."""
-        return attribute_of_run(self.run())
+        rows = self.rows[self.rows["setting"] == self.setting]
+        return attribute_of_run(self.workspace.get_run(rows["run_id"].iloc[0]))
 
     def run(self, captioner: str = "", metrics: Sequence[str] = ANSWERING) -> RunRow:
         """The run of the chosen setting by which a captioner (default: the one that is read) was measured."""
@@ -194,6 +183,10 @@ class Choice:
         fits = best == self.setting or (chosen is not None and self.settings[best].fits(chosen))
         part = groups.get_group(best)
         return part.assign(other="" if fits else part["setting_name"])
+
+    def of_captioners(self, *names: str) -> Choice:
+        """The same of these captioners alone, the first of which is read."""
+        return replace(self, captioners=names, rows=self.rows[self.rows["captioner"].isin(names)])
 
     def of_attribute(self, attribute: str) -> Choice:
         """The same for another attribute of the collection, by the setting that answers it best."""
@@ -234,6 +227,8 @@ def choose(
         return wanted if wanted in names else names[0]
 
     answering = rows[rows["metric"].isin(ANSWERING) & rows["original"]]
+    if answering.empty:  # other metrics have no verdict, and can be shown
+        answering = rows[rows["original"]]
     if answering.empty:
         raise CapbiasError(
             f"Nothing is scored in {collection!r} yet.", f'Run: capbias score --collection "{collection}"', "collection"
@@ -249,12 +244,16 @@ def choose(
         settings = [key for key in settings if answering.attrs["settings"][key].references == human]
     elif strict and human:
         raise unknown_name("references", human, options["references"])
+    measured_by = answering.groupby("setting")["captioner"].agg(set)
+    settings.sort(key=lambda key: not set(captioners) <= measured_by[key])  # first those that have all that are named
     titles = dict(zip(answering["setting"], answering["setting_name"], strict=True))
     setting = pick("setting", settings, titles)
     best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
-    best = best[best["metric"] == next(name for name in ANSWERING if name in set(best["metric"]))]
+    best = best[best["metric"] == next(name for name in (*ANSWERING, *best["metric"]) if name in set(best["metric"]))]
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
+        if unknown[0] in set(rows["captioner"]):
+            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}, as others are.", "Score it so.")
         raise unknown_name("captioner", unknown[0], order)
     if captioners:
         order = list(captioners)
@@ -290,7 +289,7 @@ def _attributes(rows: pd.DataFrame, answering: pd.DataFrame, precedence: Sequenc
 def _precedence(workspace: Workspace, collection: str, answering: pd.DataFrame) -> list[str]:
     """Settings, the one that answers best first: with human captions, as many seeds as the papers, an encoder of the
     LIC paper, labels that people gave, most captioners, most seeds, constant alignment."""
-    settings, tables = answering.attrs["settings"], workspace.items("attributes", collection)
+    settings, tables = answering.attrs["settings"], workspace.items(LABELS, collection)
     derived = {table.name for table in tables if is_derived(table)}
     captioners = answering.groupby("setting")["captioner"].nunique()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from html import escape
+from itertools import islice
 
 import numpy as np
 
@@ -34,6 +35,8 @@ CSS = """
 .cb-people li {margin: 0; padding: 0; font-size: .88rem}
 """
 
+MOST_DRAWN = 1_000  # words of a caption; a longer one would send megabytes to the browser
+
 
 def coloured_words(
     tokens: Sequence[str],
@@ -55,7 +58,8 @@ def coloured_words(
     """
     largest = largest or max((abs(float(value)) for value in values), default=0.0)
     parts = []
-    for token, value, original in zip(tokens, map(float, values), originals or tokens, strict=True):
+    words = zip(tokens, map(float, values), originals or tokens, strict=True)
+    for token, value, original in islice(words, MOST_DRAWN):
         kind = " cb-alone" if original in alone else ""
         title = escape(say("captions.adds", value=signed(value, 3), toward=ends.values[int(value >= 0)]))
         number = f"<small>{signed(value, 2)}</small>"
@@ -72,6 +76,8 @@ def coloured_words(
             side = "cb-first" if value < 0 else "cb-second"
             style = f'style="background:{ramp(value, largest)}"'
             parts.append(f'<span class="cb-w {side}{kind}" {style} title="{title}">{escape(original)}{number}</span>')
+    if len(tokens) > MOST_DRAWN:
+        parts.append(say("captions.more_words", count=len(tokens) - MOST_DRAWN))
     return f'<div class="cb-words">{" ".join(parts)}</div>'
 
 

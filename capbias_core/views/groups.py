@@ -38,7 +38,8 @@ def of_gaps(rows: pd.DataFrame) -> pd.Series:
 
 
 def gap_table(rows: pd.DataFrame, cell: Callable[[dict], Any] = value_text) -> pd.DataFrame:
-    """A row per metric and captioner, largest difference first: the difference and the value in each group.
+    """A row per metric and captioner, largest difference first: the difference and the value in each group. If the
+    differences of several attributes are not alike, a column says what each is.
 
     rows: results that hold rows of groups and of gaps; empty if they hold none. cell: what a result row becomes.
     """
@@ -46,23 +47,30 @@ def gap_table(rows: pd.DataFrame, cell: Callable[[dict], Any] = value_text) -> p
     gaps = rows[of_gaps(rows)]
     gaps = gaps.assign(order=gaps["metric"].map(order), size=-gaps["value"].abs())
     groups = rows[of_groups(rows)]
-    # A run gives its groups in the order of the attribute, without those that have no image.
-    named = [list(dict.fromkeys(of_run["group"])) for _, of_run in groups.groupby("run_id", sort=False)]
-    most, difference = max(named, key=len, default=[]), "difference"
-    if len(most) == 2:
-        difference = f"difference ({most[1]} minus {most[0]})"
-    elif len(most) > 2:
-        difference = "difference (largest minus smallest value of a group)"
+    compared = {name: _compared(of_attribute) for name, of_attribute in groups.groupby("attribute", sort=False)}
+    kinds = [kind for kind in dict.fromkeys(compared.values()) if kind]
+    difference = f"difference ({kinds[0]})" if len(kinds) == 1 else "difference"
     values: dict[tuple[str, str], dict[str, Any]] = {}
     for group in groups.to_dict("records"):
         values.setdefault((group["run_id"], group["metric"]), {})[group["group"]] = cell(group)
     table = []
-    for row in gaps.sort_values(["order", "size"]).to_dict("records"):
+    for row in gaps.sort_values(["attribute", "order", "size"]).to_dict("records"):
         metric = METRICS[GAPS[row["metric"]]]
         arrow = {"higher": " ↑", "lower": " ↓"}.get(metric.better, "")
         what = {"metric": f"{metric.title.partition(',')[0]}{arrow}", "captioner": row["model"]}
+        what |= {"attribute": row["attribute"]} if len(compared) > 1 else {}
+        what |= {"compared": compared.get(row["attribute"], "")} if len(kinds) > 1 else {}
         table.append(what | {difference: cell(row)} | values.get((row["run_id"], metric.name), {}))
     return pd.DataFrame(table).fillna("")
+
+
+def _compared(groups: pd.DataFrame) -> str:
+    """What a difference between the groups of an attribute is: `Male minus Female`. groups: their rows."""
+    # A run gives its groups in the order of the attribute, without those that have no image.
+    most = max((list(dict.fromkeys(of_run["group"])) for _, of_run in groups.groupby("run_id", sort=False)), key=len)
+    if len(most) < 2:
+        return ""
+    return f"{most[1]} minus {most[0]}" if len(most) == 2 else "largest minus smallest value of a group"
 
 
 def score_tables(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

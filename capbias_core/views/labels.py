@@ -19,7 +19,7 @@ from capbias_core.workspace.store import Item, Workspace
 def tables_of(workspace: Workspace, collection: str) -> dict[str, list[Item]]:
     """Attributes that several tables of a collection hold, each with these tables, oldest first."""
     shared: dict[str, list[Item]] = {}
-    for item in workspace.items("attributes", collection):
+    for item in workspace.items("labels", collection):
         for name in item.details.get("attributes", {}):
             shared.setdefault(name, []).append(item)
     return {name: tables for name, tables in shared.items() if len(tables) > 1}

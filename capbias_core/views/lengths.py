@@ -53,7 +53,7 @@ def lengths(
         sets += [item.name for item in shortened]
         if missing := [text for text in map(cut_text, cuts) if text not in map(cut_of, shortened)]:
             notes.append(f"{name}: {', '.join(missing)} cut no caption and have no rows.")
-    table = table_with(workspace.items("attributes", collection), attribute)
+    table = table_with(workspace.items("labels", collection), attribute)
     asked = (collection, (*captioners, *sets), table.name, attribute, ("lic",), references, (attacker,), seeds)
     specs = plan(workspace, Question(*asked))
     run(specs, collection)

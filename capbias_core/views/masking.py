@@ -13,6 +13,7 @@ from pydantic import Field as Described
 from capbias_core.aggregate import provisional
 from capbias_core.aggregate.estimate import interval_side
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import CAPTIONS, LABELS
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, masked_sets, on_shared_images, plan_conditions
 from capbias_core.types import CONDITIONS, T_TO_A
@@ -38,6 +39,8 @@ WHAT = {
     "object": "an object",
     "both": "person and object",
 }
+# Where a condition is chosen: `segment (the person's outline)`.
+TITLES = {name: f"{name} ({what})" for name, what in WHAT.items()}
 STRENGTHS = ("object", "part", "person", "segment", "box", "both")  # the strongest last: the sentence is about it
 
 
@@ -77,7 +80,7 @@ def masked_captioners(choice: Choice, chosen: Sequence[str] = ()) -> dict[str, d
 
 
 def _sets(choice: Choice, names: Sequence[str]) -> list[Item]:
-    items = {item.name: item for item in choice.workspace.items("captions", choice.collection)}
+    items = {item.name: item for item in choice.workspace.items(CAPTIONS, choice.collection)}
     return [items[name] for name in names if name in items]
 
 
@@ -87,7 +90,7 @@ def masking_runs(choice: Choice, options: MaskingOptions = USUAL) -> list[RunSpe
         return []
     setting, wanted = choice.settings[choice.setting], asked_metrics(options.metric)
     groups = [name for name in AGAINST_CONDITION if set(expand_metrics([name])) & {key[0] for key in wanted}]
-    table = choice.workspace.item("attributes", setting.labels, choice.collection)
+    table = choice.workspace.item(LABELS, setting.labels, choice.collection)
     specs: dict[str, RunSpec] = {}
     for captioner in masked_captioners(choice, options.sets):
         for group in groups:

@@ -288,7 +288,7 @@ def measured_rows(
     all_runs = results.runs_against(results.runs_with(results.current_runs(workspace, collection), read), human)
     runs = [run for run in all_runs if not run.spec.merge_masks]
     rows = results.known_results(workspace, [run.run_id for run in runs])
-    of_objects = [results.object_rows(workspace, run) for run in runs]
+    of_objects = [results.object_rows(run) for run in runs]
     of_objects = [frame[frame["object"].isin(printed_objects())] for frame in of_objects if len(frame)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)
     unsure = [run.run_id for run in runs if {*map(str.lower, run.spec.attribute["values"])} == UNSURE_VALUES]
@@ -313,7 +313,7 @@ def measured_of(
     """`measured_rows` of the unmasked captioners and one attribute, its name, and how many values it has. attribute:
     its name (default: as on the page Answer). each_seeds: as there."""
     attribute = attribute or results.first_attribute(workspace, collection)
-    details = attribute_of(table_with(workspace.items("attributes", collection), attribute), attribute)[0]
+    details = attribute_of(table_with(workspace.items("labels", collection), attribute), attribute)[0]
     rows, names = (
         measured_rows(workspace, collection, each_seeds=each_seeds),
         originals(workspace.items("captions", collection)),

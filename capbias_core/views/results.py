@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from capbias_core.aggregate import Pair, Ranking, estimates_of, rank
 from capbias_core.aggregate.ranking import ALIKE
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.base import BY_OBJECT
-from capbias_core.measures.registry import DEFAULT_GROUPS, METRICS
+from capbias_core.measures.registry import METRICS, default_groups
 from capbias_core.prepare.labels import parts_of
 from capbias_core.question import Question
 from capbias_core.runs.run import add_later_metrics, estimates, is_current
@@ -21,7 +21,7 @@ from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attributes_in, is_derived, reads, table_of, table_with, tables_with
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
-from capbias_core.workspace.spec import attribute_from
+from capbias_core.workspace.spec import Setting, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
@@ -37,7 +37,7 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
     sets = {(item.name, item.hash) for item in items}
     held = {item.hash for item in items}
     references, objects = ({item.hash for item in items if item.kind == kind} for kind in ("references", OBJECTS))
-    tables = [item for item in items if item.kind == "attributes"]
+    tables = [item for item in items if item.kind == "labels"]
     # Once a file of objects is there, the column of a table counts only where it is still what runs read.
     columns = {table.hash for table in tables if not objects or reads_its_column(workspace, collection, table)}
     labels = [
@@ -70,11 +70,11 @@ def known_results(workspace: Workspace, run_ids: Iterable[str]) -> pd.DataFrame:
     return rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
 
 
-def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+def object_rows(run: RunRow) -> pd.DataFrame:
     """What a finished run measured for each object, in RESULT_COLUMNS; empty for runs of other measures."""
-    if BY_OBJECT not in workspace.arrays(run.run_id):
+    if (data := run.array(BY_OBJECT)) is None:
         return pd.DataFrame(columns=list(RESULT_COLUMNS))
-    rows = bytes_frame(workspace.array(run.run_id, BY_OBJECT)).assign(run_id=run.run_id)
+    rows = bytes_frame(data).assign(run_id=run.run_id)
     return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
@@ -84,19 +84,28 @@ def attribute_of_run(run: RunRow) -> Attribute:
 
 
 def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: str = "") -> Ranking:
-    """The captioners of these runs in pairs by one metric.
+    """The captioners of these runs of a workspace in pairs by one metric. Computed once for these runs."""
+    return ranked(workspace.derived, lambda run: average_words(workspace, run.spec.captions), runs, metric, direction)
 
-    Computed once for these runs, then kept in the workspace.
-    """
+
+def ranked(
+    remember: Callable[[str, Callable[[], dict]], Any],
+    words_of: Callable[[RunRow], float],
+    runs: Sequence[RunRow],
+    metric: str,
+    direction: str = "",
+) -> Ranking:
+    """The captioners of these runs in pairs by one metric. remember: a slow value by its key. words_of: the average
+    length of the captions of a run."""
 
     def compute() -> dict:
-        by_model = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
+        by_model = {run.spec.model: estimates(run).get((metric, direction)) for run in runs}
         pairs = asdict(rank({model: estimate for model, estimate in by_model.items() if estimate is not None}))
-        words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
+        words = {run.spec.model: words_of(run) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = workspace.derived(f"pairs of captioners {metric} {direction} {named}", compute)
+    data = remember(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
     return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
 
 
@@ -155,7 +164,7 @@ PAPER_SEEDS = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """Captioners measured alike: one attribute, attacker, number of seeds, coverage, references, masking, alignment.
+    """Captioners measured alike: the finished runs of LIC with one setting.
 
     coverage: '' with references, which name the images. alignment: as results name it. runs: one a captioner.
     metric: the one that answers: LIC with references, else LIC_M.
@@ -168,6 +177,10 @@ class Comparison:
     references: str
     alignment: str
     runs: tuple[RunRow, ...]
+
+    @property
+    def setting(self) -> Setting:
+        return Setting.of(self.runs[0].spec)
 
     @property
     def metric(self) -> str:
@@ -185,17 +198,13 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     the papers, then by an encoder of the LIC paper, then by any but the preview, then of an attribute that is no
     crossing, then by labels that people gave, then most captioners, most seeds, constant alignment, newest.
     """
-    groups: dict[str, list[RunRow]] = {}
-    tables = workspace.items("attributes", collection)
+    groups: dict[str, dict[str, RunRow]] = {}
+    tables = workspace.items("labels", collection)
     for run in current_runs(workspace, collection, "lic"):
-        spec = run.spec
-        if sets is None or spec.model in sets:
-            # With references LIC depends on the images that have some, be they all or a part of a captioner's.
-            coverage = "" if spec.references else spec.coverage
-            shared = [spec.attribute, spec.labels, coverage, spec.references, spec.options]
-            groups.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
+        if sets is None or run.spec.model in sets:  # the newest first, which stands for its captioner
+            groups.setdefault(Setting.of(run.spec).key, {}).setdefault(run.spec.model, run)
     items = []
-    for runs in groups.values():
+    for runs in map(list, map(dict.values, groups.values())):
         spec = runs[0].spec
         items.append(
             Comparison(
@@ -260,7 +269,7 @@ def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     It is that of the attribute's best answer, else one with which anything was measured, else any; of several, that of
     `table_with`. So a table that is added, and by which nothing is measured, changes no view.
     """
-    tables = workspace.items("attributes", collection)
+    tables = workspace.items("labels", collection)
     answered: dict[str, Item | None] = {}
     for item in comparisons(workspace, collection, originals(workspace.items("captions", collection))):
         answered.setdefault(item.attribute.name, table_of(tables, item.attribute.name, item.runs[0].spec.labels))
@@ -286,7 +295,7 @@ def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
         if item.references:
             answered.setdefault(item.attribute.name, item.references)
     runs, read = current_runs(workspace, collection), {}
-    for name in attributes_in(workspace.items("attributes", collection)):
+    for name in attributes_in(workspace.items("labels", collection)):
         used = [run.spec.references for run in runs if run.spec.attribute["name"] == name]
         read[name] = sets[answered.get(name) or max(sets, key=used.count)]
     return read
@@ -301,7 +310,7 @@ def runs_against(runs: Iterable[RunRow], references: Mapping[str, Item]) -> list
 def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Iterable[RunRow]) -> pd.DataFrame:
     """Rows of these runs with the columns labels and references: the table of labels and the human captions that each
     read, by name; '' where it read none."""
-    tables = workspace.items("attributes", collection)
+    tables = workspace.items("labels", collection)
     human = {item.hash: item.name for item in workspace.items("references", collection)}
     read = {}
     for run in runs:
@@ -341,7 +350,7 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     attribute: one of the collection's (default: the first that captions have words for, else the first).
     """
     captions = originals(workspace.items("captions", collection))
-    tables = workspace.items("attributes", collection)
+    tables = workspace.items("labels", collection)
     attributes = {
         name: attribute_from(entry["attribute"])
         for table in tables
@@ -354,7 +363,7 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     )
     table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
     named = human[attribute].name if human else ""
-    return Question(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
+    return Question(collection, tuple(captions), table.name, attribute, default_groups(), named, words=True)
 
 
 def first_attribute(workspace: Workspace, collection: str) -> str:
@@ -362,7 +371,7 @@ def first_attribute(workspace: Workspace, collection: str) -> str:
     one of the best answer, else the first that a request without an attribute asks for; '' if there are no labels."""
     answered = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
     by_name = {comparison.attribute.name: comparison.attribute for comparison in answered}
-    named = [name for name in attributes_in(workspace.items("attributes", collection)) if name in by_name]
+    named = [name for name in attributes_in(workspace.items("labels", collection)) if name in by_name]
     usual = (name for name in named if by_name[name].names_values and parts_of(name) is None)
     if answered:
         return next(usual, answered[0].attribute.name)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.what_if import StoredAttackers
+from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.measures.base import from_npy
 from capbias_core.measures.caption_scores import ENCODER_VIEW, attention_from
 from capbias_core.prepare import tokenize
@@ -55,20 +56,27 @@ class CaptionScores:
         return whole
 
 
-def caption_scores(workspace: Workspace, run: RunRow) -> CaptionScores:
+def array_of(run: RunRow, name: str) -> bytes:
+    """An array that a finished run left."""
+    array = run.array(name)
+    assert array is not None, name
+    return array
+
+
+def caption_scores(run: RunRow) -> CaptionScores:
     """What a finished run of the measure `caption_scores`, or of `encoder_view`, left."""
     attribute = attribute_of_run(run)
-    table = bytes_frame(workspace.array(run.run_id, "scores"))
+    table = bytes_frame(array_of(run, "scores"))
     shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
     table["predicted"], table["confidence"] = shares.argmax(axis=1), shares.max(axis=1)
-    words = from_npy(workspace.array(run.run_id, "words"))
+    words = from_npy(array_of(run, "words"))
     offsets = np.concatenate([[0], table["tokens"].cumsum().to_numpy()])
     return CaptionScores(run, attribute, table, words, offsets)
 
 
-def stored_attackers(workspace: Workspace, run: RunRow, index: int = 0) -> StoredAttackers:
+def stored_attackers(run: RunRow, index: int = 0) -> StoredAttackers:
     """The linear attackers of a finished run of `caption_scores`, for rescoring a caption of this index."""
-    return StoredAttackers.from_bytes(workspace.array(run.run_id, f"attackers{index}"))
+    return StoredAttackers.from_bytes(array_of(run, f"attackers{index}"))
 
 
 def written_captions(rows: pd.DataFrame, written: pd.DataFrame) -> pd.Series:
@@ -98,11 +106,12 @@ class Scored:
 def scored(choice: Choice) -> Scored:
     """What is scored of the captioners of a choice and of the human captions of its setting."""
     spec = choice.run().spec
-    items = {item.name: item for item in choice.workspace.items("captions", choice.collection)}
+    items = {item.name: item for item in choice.workspace.items(CAPTIONS, choice.collection)}
     sets, human = {choice.captioner: items[choice.captioner]}, ""
-    for item in choice.workspace.items("references", choice.collection):
+    for item in choice.workspace.items(REFERENCES, choice.collection):
         if item.hash == spec.references:
-            human = item.name if "human" in item.name.lower() else f"{item.name} (human)"
+            plain = "human" in item.name.lower() and item.name not in items
+            human = item.name if plain else f"{item.name} (human)"
             sets[human] = item
     sets |= {name: items[name] for name in choice.captioners[1:]}
     runs: dict[str, dict[str, RunRow]] = {}  # attacker -> content hash of a set -> the newest run
@@ -236,8 +245,8 @@ def encoder_views(workspace: Workspace, collection: str, spec: RunSpec, image: s
     return {name: runs[name] for name in known if name in runs}
 
 
-def encoder_view(workspace: Workspace, run: RunRow) -> EncoderView:
+def encoder_view(run: RunRow) -> EncoderView:
     """What a finished run of the measure `encoder_view` left."""
     attends = attacker_entry(run.spec.attacker).attends
-    attention = attention_from(workspace.array(run.run_id, "attention")) if attends else []
-    return EncoderView(caption_scores(workspace, run), tuple(attention))
+    attention = attention_from(array_of(run, "attention")) if attends else []
+    return EncoderView(caption_scores(run), tuple(attention))

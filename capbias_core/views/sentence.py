@@ -151,6 +151,11 @@ def _attacker(attacker: AttackerEntry) -> str:
     return say("answer.attacker_preview", attacker=attacker.name) if attacker.preview else attacker.name
 
 
+def setting(row: Mapping[str, Any] | pd.Series) -> str:
+    """What a number was measured with, to stand beside it: `ngram, 10 seeds`; '' if no attacker was trained."""
+    return f"{row['encoder']}, {counted(int(row['seeds']), 'seed')}" if row["encoder"] else ""
+
+
 ARROWS = {"lower": "← {}", "higher": "{} →"}
 
 
@@ -158,7 +163,7 @@ def better_text(metric: str, values: int = 2) -> str:
     """Beside an axis: which end is better, by number where that is a point, for an attribute of so many values.
 
     >>> better_text("LIC"), better_text("ratio"), better_text("length")
-    ('← lower is better', 'nearest to 1 is best', 'neither end is better')
+    ('← lower is better', 'nearest to the ratio of the labels is best', 'neither end is better')
     """
     return ARROWS.get(METRICS[metric].better, "{}").format(best_text(metric, values))
 
@@ -167,9 +172,11 @@ def best_text(metric: str, values: int = 2) -> str:
     """Which end of an order is best.
 
     >>> best_text("LIC"), best_text("cider"), best_text("ratio")
-    ('lower is better', 'higher is better', 'nearest to 1 is best')
+    ('lower is better', 'higher is better', 'nearest to the ratio of the labels is best')
     """
     better, neutral = METRICS[metric].better, METRICS[metric].neutral(values)
+    if METRICS[metric].of_labels:
+        return say("comparison.nearest_labels")
     if better == "neutral" and not math.isnan(neutral):
         return say("comparison.nearest", neutral=neutral)
     return say(f"comparison.{better}")

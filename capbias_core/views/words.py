@@ -22,6 +22,7 @@ from capbias_core.aggregate.estimate import interval_side
 from capbias_core.aggregate.ranking import ALPHA
 from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import CAPTIONS
 from capbias_core.measures.word_comparison import ENDS
 from capbias_core.prepare import tasks
 from capbias_core.prepare.tokens import Tokens
@@ -29,7 +30,7 @@ from capbias_core.runs.plan import WORDS_COMPARED
 from capbias_core.types import Attribute, counted
 from capbias_core.views.choose import Choice
 from capbias_core.views.results import current_runs
-from capbias_core.views.scored import ALIKE, runs_to_score, scored
+from capbias_core.views.scored import ALIKE, array_of, runs_to_score, scored
 from capbias_core.views.sentence import listed, say
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.labels import labels_of
@@ -75,7 +76,7 @@ def word_rows(choice: Choice, options: WordsOptions = USUAL) -> pd.DataFrame:
         return pd.DataFrame(columns=list(COLUMNS))
     run = sets.runs[choice.captioner]
     compared = comparison_of(choice.workspace, choice.collection, run, choice.run().spec.references)
-    table = words_of_set(choice.workspace, run, compared)
+    table = words_of_set(run, compared)
     common = table["word"][table.filter(["count", "human_count"]).max(axis=1) >= options.least]
     functional = function_words(choice.workspace, dict.fromkeys(common))
     rows = rows_of_words(table, choice.defined, choice.captioner, options, functional)
@@ -156,12 +157,10 @@ def comparison_of(workspace: Workspace, collection: str, run: RunRow, references
     return None
 
 
-def words_of_set(workspace: Workspace, run: RunRow, compared: RunRow | None = None) -> pd.DataFrame:
+def words_of_set(run: RunRow, compared: RunRow | None = None) -> pd.DataFrame:
     """The `word_table` of a finished run of the measure `caption_scores`, and of one that compared it, if any."""
-    corpus = bytes_frame(workspace.array(run.run_id, "corpus"))
-    if compared is None or "words" not in workspace.arrays(compared.run_id):
-        return word_table(corpus)
-    return word_table(corpus, bytes_frame(workspace.array(compared.run_id, "words")))
+    words = compared and compared.array("words")
+    return word_table(bytes_frame(array_of(run, "corpus")), bytes_frame(words) if words else None)
 
 
 def word_table(corpus: pd.DataFrame, compared: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -229,7 +228,7 @@ def change_rows(choice: Choice, options: WordsOptions) -> pd.DataFrame:
     Holm over the tested words. n: captions that have it, mean of both captioners. Words for the attribute are masked.
     """
     first, second, attribute = options.before, choice.captioner, choice.defined
-    items = {item.name: item.hash for item in choice.workspace.items("captions", choice.collection)}
+    items = {item.name: item.hash for item in choice.workspace.items(CAPTIONS, choice.collection)}
     if first not in items:
         raise unknown_name("captioner", first, items)
     if first == second:

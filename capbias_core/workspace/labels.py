@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import pandas as pd
 
@@ -21,6 +22,7 @@ from capbias_core.attributes.labels import (
     values_among,
 )
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.parsed import cell_text
 from capbias_core.types import Attribute, counted
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import attribute_from
@@ -48,10 +50,10 @@ def keep_attributes(
 ) -> Item:
     """The stored table of labels with its mapped attributes ({name: mapping_details(...)}), besides those that an
     earlier item of this name and content has."""
-    stored = {item.name: item for item in workspace.items("attributes", collection)}.get(name)
+    stored = {item.name: item for item in workspace.items("labels", collection)}.get(name)
     details = stored.details if stored and stored.hash == content_hash(frame) else {}
     details = {**details, "attributes": details.get("attributes", {}) | attributes}
-    return workspace.keep("attributes", name, frame, collection, source, details)
+    return workspace.keep("labels", name, frame, collection, source, details)
 
 
 def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
@@ -64,11 +66,12 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
             "Map a column to it on the Data page, or name another attribute.",
         )
     entry = mapped[name]
-    return replace(attribute_from(entry["attribute"]), forms=tuple(map(tuple, entry.get("forms", ())))), {
-        "table": table.hash,
-        "column": entry["column"],
-        "mapping": entry["mapping"],
-    }
+    return mapped_attribute(entry), {"table": table.hash, "column": entry["column"], "mapping": entry["mapping"]}
+
+
+def mapped_attribute(details: Mapping[str, Any]) -> Attribute:
+    """The attribute of a mapped column. details: of `mapping_details`."""
+    return replace(attribute_from(details["attribute"]), forms=tuple(map(tuple, details.get("forms", ()))))
 
 
 def table_with(tables: Iterable[Item], attribute: str) -> Item:
@@ -137,7 +140,8 @@ def resolve_attribute(
         column = column or name
         if column not in counts:
             raise unknown_name("attribute or column", name, {*known, *counts})
-        values = tuple(dict.fromkeys(values)) or values_among(counts[column])
+        given = (raw if raw in counts[column] else cell_text(raw) for raw in values)
+        values = tuple(dict.fromkeys(given)) or values_among(counts[column])
         if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
             raise CapbiasError(
                 f"The column {column} has {counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}.",
@@ -152,6 +156,7 @@ def resolve_attribute(
     else:
         column = column or _only_column(attribute, frame)
     chosen = dict((overrides or {}).get(attribute.name, {}))
+    chosen = {raw if raw in counts[column] else cell_text(raw): value for raw, value in chosen.items()}
     for raw, value in chosen.items():
         if value == BLANK:
             raise CapbiasError(
@@ -213,7 +218,7 @@ def resolve_attributes(
 
     Raises CapbiasError if there is none, if several columns may hold one attribute, or if overrides name another one.
     """
-    pairs = [item.partition("=")[::2] for item in asked]
+    pairs = [(item, "") if item in frame.columns else item.partition("=")[::2] for item in asked]
     if not asked:
         known, columns = known_attributes(folder), column_labels(frame)
         by_attribute = columns_by_attribute(known.values(), columns)

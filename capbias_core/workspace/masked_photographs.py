@@ -30,7 +30,7 @@ from capbias_core.vision.masking import (
     hidden_pixels,
     people_of,
 )
-from capbias_core.whole_files import private_folder
+from capbias_core.whole_files import HEX, private_folder
 from capbias_core.workspace.store import MADE
 
 VERSION = 1  # raised when a change of the code changes the pixels
@@ -82,7 +82,7 @@ def masked_folder(
     folder = home / hashlib.sha256(text.encode()).hexdigest()[:16]
     if not (folder / MADE).is_file():
         private_folder(home)
-        for left in home.glob(".*-*"):  # by processes that were killed while they wrote
+        for left in home.glob(f".{HEX * 16}-{HEX * 32}"):  # by processes that were killed while they wrote
             if left.is_dir() and time.time() - left.stat().st_mtime > ABANDONED:
                 shutil.rmtree(left, ignore_errors=True)
         target = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")

@@ -21,7 +21,7 @@ def attributes_tab(bar: Bar) -> None:
         f"attacker reads a caption. To add one, copy a TOML file into {folder}."
     )
     files = {file.path.name if file.fault else file.name: file for file in attribute_files(folder)}
-    default = next((name for name in attribute_names(bar.items("attributes")) if name in files), None)
+    default = next((name for name in attribute_names(bar.items("labels")) if name in files), None)
     left, right = st.columns([1, 2], vertical_alignment="bottom")
     file = files[view.selectbox(left, "Attribute", [*files], key="pick", default=default, missing="the attribute")]
     with right:

@@ -16,11 +16,8 @@ from capbias_core.types import counted
 from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.store import Item
 from pages.ui import controls
+from pages.ui.plain import plain
 
-# Marks of Markdown in a line: anywhere, not within a word, before a name, and only at the beginning of the line.
-MARKS = r"[\\`*\[\]<~$]|&(?=#?\w)|(?<![^\W_])_|_(?![^\W_])|:(?=\S)|^[#+>=-]|(?<=^\d)[.)](?= )|(?<=^\d\d)[.)](?= )"
-# What Streamlit makes a link of, marks escaped or not: addresses of pages and of mail.
-ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\w)(?=@\w)", re.IGNORECASE)
 TERMS = {
     "A→T": "Attribute to task. DBAC: captions reveal the attribute. DPA, DBA: objects are named by the attribute",
     "T→A": "Task to attribute. DBAC: captions reveal the objects. DPA, DBA: the attribute is named by the objects",
@@ -111,15 +108,6 @@ def masked_left_out(names: Iterable[str], choose: str = "") -> str:
     """A line on captions of masked photographs that are not compared; '' if there are none."""
     listed = ", ".join(names)
     return f"Left out: {listed} (captions of masked photographs). {choose}See Images." if listed else ""
-
-
-def plain(text: str) -> str:
-    """Text for a label that Streamlit reads as Markdown: marks are escaped, so that it is shown as written. An address
-    gets a space without width, so that it becomes no link.
-
-    Only where they are marks: a control's name for screen readers is the label as it stands, escapes and all.
-    """
-    return re.sub(MARKS, r"\\\g<0>", ADDRESS.sub("\u200b", text))
 
 
 def delete_button(name: str, consequence: str, delete: Callable[[], object], key: str = "delete") -> None:

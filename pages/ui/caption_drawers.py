@@ -56,12 +56,12 @@ def what_if(page: Page, sets: Scored, line: Line) -> None:
         if not (run := sets.rescoring):
             note("Edits are scored by ngram, which has not scored these captions yet.")
             return
-        scores = once(repr((page.folder, run.run_id, "scores")), lambda: caption_scores(page.workspace, run))
+        scores = once(repr((page.folder, run.run_id, "scores")), lambda: caption_scores(run))
         image, index = line.of_row[["image_id", "caption_index"]]
         table = scores.table
         row = table.index[(table["image_id"] == image) & (table["caption_index"] == index)][0]
         key = repr((page.folder, run.run_id, int(index), "attackers"))
-        attackers = once(key, lambda: stored_attackers(page.workspace, run, int(index)))
+        attackers = once(key, lambda: stored_attackers(run, int(index)))
         if st.session_state.get("edit_of", image) != image and not is_edit(controls.named("edit")):
             controls.leave("edit")  # a rewritten caption belongs to its image; an edit goes along
         st.session_state["edit_of"] = image
@@ -83,11 +83,11 @@ def _variants(page: Page, scores: CaptionScores, attackers: StoredAttackers, fol
         if not texts:
             note(f"This caption does not have the word {word}.")
     before, *after = [attackers.score(text, attribute, fold, merge) for text in (original, *texts)]
-    for text, rescored in zip(texts, after, strict=True):
+    for number, (text, rescored) in enumerate(zip(texts, after, strict=True)):
         if text == original:
             continue
         largest = max(float(abs(each.words).max(initial=0.0)) for each in (before, rescored))
-        left, right = st.container(key=f"stacks_{text}").columns(2, gap="large")
+        left, right = st.container(key=f"stacks_edit_{number}").columns(2, gap="large")
         with left:
             _rescored("original", before, before, attribute, original, largest)
         with right:
@@ -139,7 +139,7 @@ def other_encoders(page: Page, sets: Scored, line: Line, images: Sequence[str]) 
         attention: dict[str, Attention] = {}
         sections = []
         for name, run in encoder_views(page.workspace, page.collection, spec, image).items():
-            view = once(repr((page.folder, run.run_id, "view")), lambda run=run: encoder_view(page.workspace, run))
+            view = once(repr((page.folder, run.run_id, "view")), lambda run=run: encoder_view(run))
             table: pd.DataFrame = view.scores.table
             for row in table.index[(table["image_id"] == image) & (table["caption_index"] == index)]:
                 tokens = table.at[row, "masked"].split()

@@ -19,6 +19,7 @@ from pages.ui.caption_drawers import other_encoders, what_if
 from pages.ui.empty import nothing_measured
 from pages.ui.evidence import lines_of_image, photograph, scored_sets, scores_of, step
 from pages.ui.page import Page
+from pages.ui.plain import plain
 from pages.ui.runs import start_button, to_do
 from pages.ui.show import downloads, table
 
@@ -60,7 +61,7 @@ def captions_tab(page: Page) -> None:
         all_rows = lambda: csv_text(caption_table(scores, written))  # noqa: E731
         name = f"{choice.captioner}_captions.csv"
         files.download_button(
-            f"All captions of {choice.captioner} (CSV)", all_rows, name, on_click="ignore", key="all_captions"
+            f"All captions of {plain(choice.captioner)} (CSV)", all_rows, name, on_click="ignore", key="all_captions"
         )
     notes(CAPTIONS.notes(choice, rows))
 
@@ -115,7 +116,7 @@ def _image(page: Page, sets: Scored, image: str, label: str, lines: dict[str, li
         rest = [other.written for other in lines[name][1:]]
         kind = "read" if name == choice.captioner else ""
         sections.append(section(name, line, largest, words, kind, rest))
-    st.header(f"Image {image}", anchor=False)
+    st.header(f"Image {plain(image)}", anchor=False)
     note(f"{say('captions.labelled', value=label)}.")
     container = st.container()
     if picture_path(page.workspace, page.collection, image):

@@ -31,7 +31,7 @@ from capbias_core.load.photographs import PICTURES
 from capbias_core.load.read import Reading, read_file
 from capbias_core.prepare.split import SMALLEST_GROUP
 from capbias_core.types import CONDITIONS, Attribute, counted
-from capbias_core.views.conditions import TITLES
+from capbias_core.views.masking import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.views.sentence import listed
 from capbias_core.workspace import ingest
@@ -42,8 +42,9 @@ from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import checked_name, content_hash
 from pages.ui import cached
 from pages.ui.bar import Bar
-from pages.ui.base import errors, note, plain, show_error
+from pages.ui.base import errors, note, show_error
 from pages.ui.drawing import THREE_LINES, draw_table
+from pages.ui.plain import plain
 from pages.ui.uploads import discard, path_in_uploads
 
 TYPES = {kind: KINDS[kind].title.capitalize() for kind in (CAPTIONS, REFERENCES, LABELS, OBJECTS, SEGMENTS)}
@@ -138,7 +139,7 @@ def _read(path: Path, *choices: Any) -> list[Reading]:
     key = (path, repr(choices[:3]), None if len(choices) < 4 or choices[3] is None else len(choices[3]))
     known = st.session_state.setdefault(READ, {})
     if key not in known:
-        with st.spinner(f"Reading {path.name}{' after another file' * all_taken()}"):
+        with st.spinner(plain(f"Reading {path.name}{' after another file' * all_taken()}")):
             known[key] = within_limits(path.name, read_file, path, *choices)
     return known[key]
 
@@ -361,7 +362,7 @@ def _written(part: ingest.Part) -> ingest.File:
             key=_key(part, "sets"),
         )
     if len(captioners := ingest.captioners(part)) > 1:
-        note(plain(f"Captioners, by the file: {', '.join(captioners)}."))
+        note(f"Captioners, by the file: {', '.join(captioners)}.")
         return replace(part.file, sets=sets)
     left, right = st.container(key=f"stacks_{_key(part, 'written')}").columns(2)
     key = _key(part, part.file.item_name)
@@ -438,7 +439,7 @@ def _mapping(
         mapped.append(details)
         note(f"{attribute.title}, column {column}: {dropped_line(frame, details)}.")
     if waiting:
-        note(plain(f"Choose {', and '.join(waiting)}."))
+        note(f"Choose {', and '.join(waiting)}.")
         return []
     names = [details["attribute"]["name"] for details in mapped]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -615,7 +616,7 @@ def _ready(bar: Bar, parts: list[ingest.Part], save) -> tuple[bool, bool | None]
             ready = False
         if replaced := [item.name for item in ingest.replaced_items(bar.workspace, bar.collection, parts)]:
             ready &= save.checkbox(
-                f"Replace {', '.join(replaced)} and delete its results (a new name keeps both)",
+                f"Replace {plain(', '.join(replaced))} and delete its results (a new name keeps both)",
                 key=f"replace_{'_'.join(replaced)}",
             )
     human = any(part.kind == REFERENCES for part in parts) or bar.items(REFERENCES)

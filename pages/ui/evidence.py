@@ -15,8 +15,9 @@ from capbias_core.views.scored import CaptionScores, Line, Scored, caption_score
 from capbias_core.views.sentence import say
 from capbias_core.workspace.photographs import picture_path
 from pages.ui import controls
-from pages.ui.base import errors, note, once, plain
+from pages.ui.base import errors, note, once
 from pages.ui.page import Page
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 
 SHOWN = 5  # captions that people wrote
@@ -78,7 +79,7 @@ def scores_of(page: Page, sets: Scored, name: str) -> CaptionScores | None:
     """The scores of a set, None if it is not scored."""
     if not (run := sets.runs.get(name)):
         return None
-    return once(repr((page.folder, run.run_id, "scores")), lambda: caption_scores(page.workspace, run))
+    return once(repr((page.folder, run.run_id, "scores")), lambda: caption_scores(run))
 
 
 def _lines(page: Page, sets: Scored, name: str, image: str) -> list[Line]:

@@ -70,7 +70,7 @@ def _refused(headers: Mapping[str, str]) -> str:
         # Behind a proxy the host may be another one than the browser's. Another port of this machine is another site;
         # who allows every host has named none.
         allowed = config.get_option("server.allowedHosts")
-        named = allowed and "*" not in allowed and site.hostname not in LOOPBACK
+        named = allowed and "*" not in allowed and (site.hostname or "").rstrip(".") not in LOOPBACK
         known = site.netloc == host or (named and is_host_allowed(site.netloc))
     except ValueError:
         known = False

@@ -8,10 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import CAPTIONS
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.types import CONDITIONS
 from capbias_core.views.choose import Choice
-from capbias_core.views.masking import MASKING, SHOWN, WHAT, MaskingOptions, masked_captioners
+from capbias_core.views.masking import MASKING, SHOWN, TITLES, WHAT, MaskingOptions, masked_captioners
 from capbias_core.views.sentence import say
 from capbias_core.workspace.conditions import ORIGINAL, condition_of, describe
 from capbias_core.workspace.store import Item
@@ -52,7 +53,7 @@ def _experiment(page: Page, choice: Choice, captioners: dict[str, dict[str, Item
     metric = controls.selectbox(bar, "Metric", [name for name, _ in SHOWN], key="metric", width=200)
     first = choice.settings[choice.setting].seeds
     seeds = controls.number(bar, "Seeds", 1, MOST_SEEDS, first, key="seeds", width=120, help="The papers use 10.")
-    several = [item.name for item in page.items("captions") if condition_of(item)[0] == captioner]
+    several = [item.name for item in page.items(CAPTIONS) if condition_of(item)[0] == captioner]
     chosen = (
         controls.multiselect(bar, "Sets", several, key="sets", placeholder="the newest of each condition", width=300)
         if len(several) > len(sets)
@@ -77,7 +78,7 @@ def _experiment(page: Page, choice: Choice, captioners: dict[str, dict[str, Item
 
 
 def _describe_sets(page: Page) -> None:
-    items = page.items("captions")
+    items = page.items(CAPTIONS)
     folded = st.expander("Captioner and condition of each set", key="which_is_which", on_change="rerun")
     if not items or not folded.open:
         return
@@ -87,7 +88,7 @@ def _describe_sets(page: Page) -> None:
         table = pd.DataFrame(described, columns=["captioner", "condition"])
         table.insert(0, "set", [item.name for item in items])
         titles = st.column_config.SelectboxColumn(
-            options=list(CONDITIONS), required=True, format_func=lambda name: f"{name} ({WHAT[str(name)]})"
+            options=list(CONDITIONS), required=True, format_func=lambda name: TITLES[str(name)]
         )
         edited = st.data_editor(
             table, hide_index=True, disabled=["set"], key="described", column_config={"condition": titles}

@@ -16,8 +16,9 @@ from capbias_core.workspace.derived import as_derived, cross, keep_crossed, keep
 from capbias_core.workspace.store import Item
 from pages.ui import cached, view
 from pages.ui.bar import Bar, attribute_names
-from pages.ui.base import SAVED, box, errors, note, plain, show_messages
+from pages.ui.base import SAVED, box, errors, note, show_messages
 from pages.ui.drawing import draw_table
+from pages.ui.plain import plain
 
 CONFLICTS = {"drop": "leave unlabelled", "majority": "use the majority", PRECEDENCE: "use the first value"}
 
@@ -25,7 +26,7 @@ CONFLICTS = {"drop": "leave unlabelled", "majority": "use the majority", PRECEDE
 def labels_tab(bar: Bar) -> None:
     show_messages()
     items = bar.workspace.items(collection=bar.collection) if bar.collection else []
-    if not {"references", "attributes"} & {item.kind for item in items}:
+    if not {"references", "labels"} & {item.kind for item in items}:
         box("Nothing to show yet.", "Load human captions or a table of labels first, in the tab Files.")
         return
     _derive(bar)
@@ -66,7 +67,7 @@ def _derive(bar: Bar) -> None:
         "Conflicting captions", options, first, format_func=CONFLICTS.__getitem__, key=f"both_{name}"
     )
     rule = with_rule(rules[name], at_least, None if both == PRECEDENCE else both)
-    if st.button(f"Derive {name} labels from these captions", key="derive"):
+    if st.button(f"Derive {plain(name)} labels from these captions", key="derive"):
         st.session_state["deriving"] = (references.hash, name)
     if st.session_state.get("deriving") == (references.hash, name):
         with errors():
@@ -84,7 +85,7 @@ def _derived(bar: Bar, references: Item, attribute: Attribute) -> None:
         note("Images without a label are left out.")
     with right:
         note(as_derived(labels.attribute).note)
-        if st.button(f"Save these {name} labels", type="primary", key="keep_derived"):
+        if st.button(f"Save these {plain(name)} labels", type="primary", key="keep_derived"):
             item = keep_derived(bar.workspace, labels)
             del st.session_state["deriving"]
             st.session_state[SAVED] = (
@@ -119,13 +120,13 @@ def _compare(bar: Bar) -> None:
             )
         if st.button("Save the labels on which they agree", key="keep_agreed"):
             item = label_views.keep_agreed(bar.workspace, name, [tables[first], tables[second]], f"{name} agreed")
-            st.session_state[SAVED] = f"Saved {item.name}: {plain(name)} of {item.images:,} images."
+            st.session_state[SAVED] = f"Saved {item.name}: {name} of {item.images:,} images."
             st.rerun()
 
 
 def _combine(bar: Bar) -> None:
     """Two attributes as one, with the images of each group in sight before it is saved; nothing if there is one."""
-    tables = bar.items("attributes")
+    tables = bar.items("labels")
     names = [name for name in attribute_names(tables) if parts_of(name) is None]
     if len(names) < 2:
         return

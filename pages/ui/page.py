@@ -12,6 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import LABELS
 from capbias_core.load import places
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
@@ -58,7 +59,7 @@ class Page:
     @property
     def attributes(self) -> list[str]:
         """The attributes of the collection's labels."""
-        return attributes_in(self.items("attributes")) if self.collection else []
+        return attributes_in(self.items(LABELS)) if self.collection else []
 
     def once(self, piece: str, work: Callable[[], T]) -> T:
         """The result of work that depends on the choice and the name of the piece alone, kept for all visitors."""
@@ -153,8 +154,10 @@ def _engine(title: str) -> Engine:
             sign_in.ways_in()
             st.stop()
         with errors():
-            engine = engine_for(str(sign_in.workspace_folder(account)))
-            _open_on_demo(engine.folder)
+            folder, read_only = sign_in.workspace_folder(account)
+            engine = engine_for(str(folder), read_only)
+            if not read_only:
+                _open_on_demo(engine.folder)
             _load_for_later()
             return engine
     st.stop()

@@ -13,6 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import departures_in
 from capbias_core.prepare import tokenize
@@ -61,7 +62,7 @@ def photograph_tab(page: Page) -> None:
 def sets_read(page: Page) -> dict[str, Item]:
     """The sets of the captioner that is read, by condition; if nothing is scored, of one with most conditions."""
     known = condition_sets(page.workspace, page.collection)
-    names = {item.name: condition_of(item)[0] for item in page.items("captions")}
+    names = {item.name: condition_of(item)[0] for item in page.items(CAPTIONS)}
     read = names.get(page.choice.captioner, "") if page.choice else ""
     return known.get(read) or next(iter(known.values()), {})
 
@@ -116,7 +117,7 @@ def _departures(page: Page) -> dict[str, float]:
     if page.choice is None:
         return {}
     setting = page.choice.settings[page.choice.setting]
-    table = page.workspace.item("attributes", setting.labels, page.collection)
+    table = page.workspace.item(LABELS, setting.labels, page.collection)
     try:
         return departures_in(page.workspace, page.collection, page.choice.attribute, setting.references, table)
     except CapbiasError:
@@ -175,7 +176,7 @@ def _people(page: Page, image: str) -> str:
     """What people said of the image."""
     if page.choice is None or not (human := page.choice.settings[page.choice.setting].references):
         return ""
-    frame = frame_of(page, page.workspace.item("references", human, page.collection).hash)
+    frame = frame_of(page, page.workspace.item(REFERENCES, human, page.collection).hash)
     texts = frame.loc[frame["image_id"] == image, "caption"].tolist()
     return say("masking.people", captions=" ".join(f"“{text}”" for text in texts)) if texts else ""
 

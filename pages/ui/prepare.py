@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import SEGMENTS
+from capbias_core.kinds import LABELS, SEGMENTS
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
 from capbias_core.question import Question
@@ -25,10 +25,11 @@ from capbias_core.workspace.photographs import people_sources, photograph_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
 from pages.ui import controls
-from pages.ui.base import errors, note, plain, show_error
+from pages.ui.base import errors, note, show_error
 from pages.ui.empty import empty_state
 from pages.ui.page import Page
 from pages.ui.photograph import CELL, frame_of, pixels_of, sets_read
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 from pages.ui.uploads import uploaded_paths
 
@@ -52,7 +53,7 @@ def prepare_tab(page: Page) -> None:
 
 def _labels(page: Page) -> tuple[str, Item | None]:
     """The attribute and its table of labels: of the setting, else the first there is."""
-    tables = page.items("attributes")
+    tables = page.items(LABELS)
     if page.choice:
         labels = page.choice.settings[page.choice.setting].labels
         return page.choice.attribute, next((item for item in tables if item.name == labels), None)

@@ -14,7 +14,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import RunSpec
 from capbias_core.measures.protocols import protocol_of
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
@@ -23,11 +22,13 @@ from capbias_core.runs.run import is_current
 from capbias_core.types import counted
 from capbias_core.views.results import first_request
 from capbias_core.views.sentence import cost_text, left_text, run_text
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import controls
-from pages.ui.base import box, caveats, errors, note, once, plain, show_error
-from pages.ui.empty import LABELS, lacking
+from pages.ui.base import box, caveats, errors, note, once, show_error
+from pages.ui.empty import lacking, needs
+from pages.ui.plain import plain
 
 if TYPE_CHECKING:
     from pages.ui.page import Page
@@ -72,7 +73,7 @@ def start_button(page: Page, specs: list[RunSpec], label: str, key: str) -> None
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     with row:
         note(text + (f"; {cost(page.workspace, todo)}{_with_fewer_seeds(page.workspace, todo)}." if todo else "."))
-    if row.button(label, type="primary", disabled=not todo, key=key):
+    if row.button(plain(label), type="primary", disabled=not todo, key=key):
         page.engine.submit(todo, page.collection)
         st.rerun()
 
@@ -151,10 +152,8 @@ def score_now(page: Page) -> None:
 
 def nothing_scored(page: Page, text: str) -> None:
     """What to do next in a collection without scores: score it, or load what that needs."""
-    if not page.items("captions"):
-        lacking(page, "captions of a model")
-    elif not first_request(page.workspace, page.collection):
-        lacking(page, LABELS)
+    if missing := needs(page):
+        lacking(page, missing)
     else:
         box("Nothing to show yet.", text)
         score_now(page)
@@ -168,8 +167,7 @@ def progress(engine: Engine, collection: str | None = None) -> None:
     that results appear as they arrive."""
     active = active_runs(engine.workspace, collection)
     if active:
-        asked = min(run.created for run in active)
-        _poll(engine, collection, expected(engine.workspace, [run.spec for run in active], before=asked))
+        _poll(engine, collection, expected(engine.workspace, [run.spec for run in active]))
 
 
 @st.fragment(run_every=POLL_SECONDS)
@@ -233,9 +231,8 @@ def _under_way(engine: Engine) -> None:
     active = active_runs(engine.workspace)
     if not active:
         st.rerun()
-    cancellable = [run for run in active if engine.may_cancel(run)]
-    if (count := len(cancellable)) > 1:
-        waiting = sum(run.status == "queued" for run in cancellable)
+    if (count := len(active)) > 1:
+        waiting = sum(run.status == "queued" for run in active)
         text = f"{count} runs: {count - waiting} running, {waiting} waiting. Cancelled runs can be resumed."
         if _pressed_for_all(text, f"Cancel all {count}", "cancel_all"):
             engine.cancel_all()
@@ -245,7 +242,7 @@ def _under_way(engine: Engine) -> None:
         with left:
             note(f"{run_text(run.spec)} · {run.status}, {_time_taken(run)}: {run.message}")
             st.progress(run.progress)
-        if run in cancellable and right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
+        if right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
             engine.cancel(run.run_id)
             st.rerun()
     if len(active) > LISTED:

@@ -16,11 +16,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from capbias_core.errors import CapbiasError
-from capbias_core.whole_files import private_folder
 from pages.ui import controls
+from pages.ui.plain import plain
 
-PEOPLE, SHARED = "people", "shared"  # folders in CAPBIAS_HOME
+PEOPLE = "people"  # the folder of their workspaces in CAPBIAS_HOME
 # The identity provider sends people to the front page. They go on to the link that they had opened.
 KEEP_LINK = "<script>sessionStorage.setItem('capbias_link', location.pathname + location.search)</script>"
 FOLLOW_LINK = """<script>{
@@ -56,7 +55,7 @@ def ways_in() -> None:
     st.html(KEEP_LINK, unsafe_allow_javascript=True)
     providers = [name for name, settings in st.secrets["auth"].items() if isinstance(settings, Mapping)]
     for provider in providers or [None]:  # one provider may have no name
-        label = f"Sign in with {provider}" if provider else "Sign in"
+        label = f"Sign in with {plain(provider)}" if provider else "Sign in"
         st.button(label, type="primary", key=f"sign_in_{provider}", on_click=st.login, args=(provider,))
 
 
@@ -68,19 +67,18 @@ def person() -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
-def workspace_folder(container: DeltaGenerator) -> Path:
-    """The workspace that the page shows: that of the person, or one that all who sign in share."""
-    from capbias_core.workspace.store import default_folder
+def workspace_folder(container: DeltaGenerator) -> tuple[Path, bool]:
+    """The workspace that the page shows, and whether it can only be read: that of the person, or the shared one."""
+    from capbias_core.workspace.store import default_folder, shared_folder
 
     home = default_folder()
     if not person():
-        return home
+        return home, False
     st.html(FOLLOW_LINK, unsafe_allow_javascript=True)
     # What the identity provider calls the person. It is shown, and no right depends on it.
     name = str(st.user.get("email") or st.user.get("name") or st.user["sub"])[:80]
-    shared = home / SHARED
-    paths = sorted(path for path in shared.iterdir() if path.is_dir()) if shared.is_dir() else []
-    folders = {name: home / PEOPLE / person()} | {f"{path.name} (shared)": path for path in paths}
+    shared = shared_folder()
+    folders = {name: home / PEOPLE / person()} | ({f"{shared.name} (shared)": shared} if shared else {})
     chosen = controls.selectbox(
         container,
         "Workspace",
@@ -90,22 +88,10 @@ def workspace_folder(container: DeltaGenerator) -> Path:
         label_visibility="collapsed",
     )
     container.button("Sign out", key="sign_out", on_click=st.logout)
-    return folders[chosen]
+    return folders[chosen], folders[chosen] == shared
 
 
 def _leave_collection() -> None:
     """Another workspace has other collections."""
     controls.leave("collection", *controls.OF_COLLECTION)
     controls.leave_tab()
-
-
-def share(name: str) -> None:
-    """Make a workspace that all who sign in share, and show it. Raises CapbiasError for an unusable name."""
-    from capbias_core.workspace.store import checked_name, default_folder
-
-    name = checked_name(name)
-    if name.startswith("."):
-        raise CapbiasError(f"The name {name!r} begins with a dot.", "Give it another name.")
-    private_folder(default_folder() / SHARED / name)
-    _leave_collection()
-    controls.choose(workspace=f"{name} (shared)")

@@ -14,7 +14,7 @@ import streamlit as st
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import ARCHIVES, is_dataset, unpacked
 from capbias_core.load.places import named
-from capbias_core.whole_files import private_file, private_folder
+from capbias_core.whole_files import HEX, private_file, private_folder
 from capbias_core.workspace.limited import within_limits
 
 FORGOTTEN = 3600  # seconds
@@ -93,7 +93,7 @@ def uploaded_paths(folder: str, uploads) -> list[Path]:
 def _new_folder(folder: str) -> Path:
     """A new folder for uploads; folders that were forgotten are removed."""
     home = Path(folder) / "uploads"
-    for old in home.glob("*"):
+    for old in home.glob(HEX * 32):
         if time.time() - old.stat().st_mtime > FORGOTTEN:
             shutil.rmtree(old, ignore_errors=True)
     return home / uuid.uuid4().hex

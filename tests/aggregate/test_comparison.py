@@ -227,7 +227,7 @@ def test_tables_of_two_annotators_are_compared_and_where_they_agree_kept(tmp_pat
     assert cli.main([*asked, "--keep", "agreed"]) == 0
     printed = capsys.readouterr().out
     assert "give the same label to 8 of 10 images that both label, 80.0% [49.0, 94.3]" in printed
-    agreed = workspace.item("attributes", "agreed", "c")
+    agreed = workspace.item("labels", "agreed", "c")
     assert agreed.images == 8 and agreed.source == "where labels first and labels second agree"
     assert cli.main(asked) == 2, "three tables now: which two is not guessed"
     assert "not 3. Name two of: labels first" in capsys.readouterr().err

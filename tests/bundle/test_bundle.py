@@ -14,14 +14,15 @@ import plotly.graph_objects as go
 import pytest
 
 from capbias_core import cli
-from capbias_core.api import run_here
 from capbias_core.bundle.reproduce import Reproduction, compared, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
 from capbias_core.question import Question
+from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.types import Result
 from capbias_core.workspace.ingest import File, ingest
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 from tests.cli.test_cli import write_files
@@ -40,13 +41,13 @@ def measured(data, tmp_path_factory) -> tuple[Workspace, list[str]]:
     """A workspace with results of two captioners, and their runs."""
     folder = tmp_path_factory.mktemp("made")
     place = ["--collection", "small", "--workspace", str(folder)]
-    files = [("attributes.csv", "attributes", ["--attribute", "gender"]), ("human.json", "references", [])]
+    files = [("attributes.csv", "labels", ["--attribute", "gender"]), ("human.json", "references", [])]
     files += [(f"{name}.json", "captions", ["--trained-on-references", "yes"]) for name in SMALL]
     for file, kind, more in files:
         assert cli.main(["import", str(data / file), "--kind", kind, *more, *place]) == 0
     workspace = Workspace(folder)
     specs = plan(workspace, Question("small", SMALL, "attributes", "gender", METRICS, "human", seeds=6))
-    assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
+    assert all(run.status == "finished" for run in run_all(workspace, specs, "small"))
     return workspace, [spec.run_id for spec in specs]
 
 
@@ -74,7 +75,7 @@ def test_an_export_has_the_runs_of_its_collection_alone(tmp_path, data):
 
     def run(collection: str, seeds: int) -> None:
         request = Question(collection, ("strong",), "attributes", "gender", ("lic_m",), seeds=seeds)
-        run_here(workspace, plan(workspace, request), collection)
+        run_all(workspace, plan(workspace, request), collection)
 
     def seeds(collection: str) -> list[int]:
         file = tmp_path / "out.zip"
@@ -128,7 +129,7 @@ def test_a_number_that_differs_is_named_with_both_values(bundle, tmp_path, capsy
 
 
 @pytest.mark.long
-def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, capsys):
+def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, capsys, monkeypatch):
     names = zipfile.ZipFile(bare).namelist()
     assert not [name for name in names if name.startswith("data/")]
     text = b"".join(zipfile.ZipFile(bare).read(name) for name in names)
@@ -142,6 +143,9 @@ def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, caps
     assert cli.main(["reproduce", str(bare), "--data", str(elsewhere)]) == 0
     printed = capsys.readouterr()
     assert "1.json: captions strong" in printed.err and "rows differ  0" in printed.out
+    monkeypatch.setattr("capbias_core.bundle.reproduce.MOST_CANDIDATES", 4)
+    assert cli.main(["reproduce", str(bare), "--data", str(elsewhere)]) == 2
+    assert "more than 4 files to search" in capsys.readouterr().err
 
 
 @pytest.mark.long
@@ -178,11 +182,12 @@ def test_a_report_alone_is_that_of_the_bundle(bundle, measured, capsys):
 def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     archive = zipfile.ZipFile(bundle)
     manifest = json.loads(archive.read("manifest.json"))
-    assert {item["kind"] for item in manifest["items"]} == {"captions", "references", "attributes"}
+    assert {item["kind"] for item in manifest["items"]} == {"captions", "references", "labels"}
     for item in manifest["items"]:
         frame = pd.read_parquet(io.BytesIO(archive.read(item["file"])))
         pd.testing.assert_frame_equal(frame, measured[0].frame(item["hash"]))
-    assert manifest["versions"]["numpy"] and manifest["measures"]["lic"] and manifest["not_in_plan"] == []
+    assert manifest["versions"]["numpy"] and manifest["measures"]["lic"]
+    assert [RunSpec(**run).run_id for run in manifest["runs"]] == measured[1]
     csv = pd.read_csv(io.BytesIO(archive.read("rows.csv")), float_precision="round_trip")
     own = measured[0].results(measured[1])
     assert csv["value"].tolist() == own["value"].tolist() and len(csv) == manifest["rows"]
@@ -198,18 +203,18 @@ def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):
     table = pd.DataFrame({bad: [bad]})
     figure = go.Figure(go.Scatter(x=[1], y=[bad]))
     charts, about, sections = [Chart(bad, figure, bad)], {bad: bad}, {bad: table}
-    text = report_html(ReportParts(bad, (bad, bad), [table], bad, table, bad, charts, [bad], about, sections, bad, bad))
+    text = report_html(ReportParts(bad, (bad, bad), [table], bad, table, bad, charts, [bad], about, sections, bad))
     assert text.count("<script") == 3, "plotly.js, what draws, and the figure"
     assert bad not in text and text.count("alert(1)") >= 16
 
 
 BAD = {
     "no zip": (lambda path: path.write_bytes(b"PK nothing"), "cannot be unpacked"),
-    "another zip": (lambda path: _zip(path, {"a.txt": "a"}), "it lacks manifest.json, plan.toml, rows.json"),
+    "another zip": (lambda path: _zip(path, {"a.txt": "a"}), "it lacks manifest.json, rows.json"),
     "a path outside": (lambda path: _zip(path, {"../evil.txt": "a"}), "evil.txt|c:x"),
     "a path from the root": (lambda path: _zip(path, {"/evil.txt": "a"}), "evil.txt|c:x"),
     "a path of Windows": (lambda path: _zip(path, {"..\\evil.txt": "a", "c:x": "a"}), "evil.txt|c:x"),
-    "no manifest": (lambda path: _zip(path, {"manifest.json": "[]", "plan.toml": "", "rows.json": "[]"}), "manifest"),
+    "no manifest": (lambda path: _zip(path, {"manifest.json": "[]", "rows.json": "[]"}), "manifest"),
 }
 
 
@@ -239,11 +244,11 @@ def test_data_whose_image_ids_were_joined_are_found_again(tmp_path):
         for own, value in labels.items()
     ]
     (tmp_path / "model.json").write_text(json.dumps(rows))
-    files = [File(tmp_path / "labels.csv", "attributes"), File(tmp_path / "model.json", "captions")]
+    files = [File(tmp_path / "labels.csv", "labels"), File(tmp_path / "model.json", "captions")]
     workspace = Workspace(tmp_path / "home")
     ingest(workspace, "c", files)
     specs = plan(workspace, Question("c", ("model",), "labels", "gender", ("ratio",)))
-    run_here(workspace, specs, "c")
+    run_all(workspace, specs, "c")
     path = tmp_path / "bare.zip"
     path.write_bytes(write_bundle(workspace, "c", [spec.run_id for spec in specs], data=False))
     read = read_bundle(path, tmp_path / "inside")
@@ -271,7 +276,7 @@ def test_data_that_were_changed_are_refused(bundle, tmp_path):
 @pytest.mark.long
 def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
     with pytest.raises(CapbiasError, match="is not empty"):
-        reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_here)
+        reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_all)
 
 
 def row(value: float, **more) -> dict:
@@ -295,13 +300,13 @@ def test_rows_are_compared_number_by_number():
 
 def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Reproduction:
     """Measure runs, bundle them (without data where there are places to find them), and make them again."""
-    assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
+    assert all(run.status == "finished" for run in run_all(workspace, specs, "small"))
     (folder / "bundle.zip").write_bytes(
         write_bundle(workspace, "small", [spec.run_id for spec in specs], data=not places)
     )
     read = read_bundle(folder / "bundle.zip", folder / "inside")
-    assert read.manifest["not_in_plan"] == []
-    return reproduce(Workspace(folder / "again"), read, find_data(read, places, print), run_here)
+    assert [spec.run_id for spec in read.specs] == [spec.run_id for spec in specs]
+    return reproduce(Workspace(folder / "again"), read, find_data(read, places, print), run_all)
 
 
 @pytest.mark.long
@@ -338,16 +343,7 @@ def test_labels_that_were_derived_are_derived_again(tmp_path):
     assert cli.main(["import", str(tmp_path / "human.json"), "--kind", "references", *place]) == 0
     assert cli.main(["import", str(tmp_path / "strong.json"), "--kind", "captions", *place]) == 0
     assert cli.main(["labels", "derive", "age", "--references", "human", *place]) == 0
-    (table,) = workspace.items("attributes", "small")
+    (table,) = workspace.items("labels", "small")
     specs = plan(workspace, Question("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
     found = reproduced(workspace, specs, tmp_path, [tmp_path / "strong.json", tmp_path / "human.json"])
     assert found.same == found.rows > 0
-
-
-@pytest.mark.long
-def test_the_plan_of_a_bundle_gives_the_same_runs(bundle, measured, tmp_path, monkeypatch, capsys):
-    """Read from its files, as anybody would run it: the content of each is what the run names."""
-    zipfile.ZipFile(bundle).extractall(tmp_path)
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
-    assert cli.main(["run", str(tmp_path / "plan.toml"), "--check"]) == 0
-    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == set(measured[1])

@@ -17,7 +17,7 @@ from capbias_core.measures.base import Group
 from capbias_core.measures.options import Attacked, Options, option
 from capbias_core.measures.registry import MEASURES
 
-SECRET = "0123456789abcdef0123456789abcdef"
+SECRET = "0123456789abcdef5e0a7c3d9b1f8246"
 AUTH = f'[auth]\nredirect_uri = "https://capbias.test/oauth2callback"\ncookie_secret = "{SECRET}"\n'
 PROVIDER = 'client_id = "a"\nclient_secret = "b"\nserver_metadata_url = "https://provider.test"\n'
 LOCAL = ["localhost", "127.0.0.1", "::1"]
@@ -48,7 +48,8 @@ def started(tmp_path, monkeypatch) -> list[tuple[list[str], dict]]:
         (f"{AUTH}[auth.one]\n{PROVIDER}[auth.two]\nclient_id = 'a'\n", None),
         (AUTH.replace(SECRET, SECRET[1:]) + PROVIDER, None),
         (AUTH.replace(SECRET, "a" * 40) + PROVIDER, None),
-        (AUTH.replace(SECRET, app.SAMPLE) + PROVIDER, None),
+        *((AUTH.replace(SECRET, f"{text} ") + PROVIDER, None) for text in (app.SAMPLE, app.SAMPLE.upper() * 2)),
+        (AUTH.replace(SECRET, "01234567 89ABCDEF 0123456789abcdef") + PROVIDER, None),
         ("[auth", None),
         ("auth = 1", None),
     ],

@@ -348,9 +348,8 @@ BAD = {
     "choices of files": "score --collection x --attribute gender --rows a=b --map gender:f=Female --sets each",
     "a wrong map": "import attributes.csv --map gender",
     "a port of nobody": "app --port 70000",
-    "no run": "run cancel",
-    "an unknown run": "run resume zz",
-    "no plan": "run nowhere.toml",
+    "an unknown run": "list --repeat zz",
+    "cancelled and repeated": "list --cancel all --repeat all",
 }
 # What the command line refuses without looking at files.
 WRONG = {
@@ -422,8 +421,7 @@ def test_bad_input_is_one_sentence_and_code_2_before_anything_runs(ask, name):
 
 VIEWS = tuple(name for name in cli._app()["view"] if not name.startswith("-"))
 OF_VIEW = [("view", name) for name in VIEWS]
-PARTS = [("run", name) for name in ("status", "cancel", "resume")]
-PARTS += [("labels", name) for name in ("derive", "cross", "compare", "check")]
+PARTS = [("labels", name) for name in ("derive", "cross", "compare", "check")]
 PARTS += [("images", name) for name in ("detect", "mask", "caption")]
 
 
@@ -502,7 +500,7 @@ def test_ctrl_c_leaves_the_rows_of_the_runs_that_had_finished(score, here, monke
 def kept(small, tmp_path_factory) -> Path:
     """A workspace with the small files in the collection `my captions`."""
     folder = tmp_path_factory.mktemp("kept")
-    for name, kind in {"attributes.csv": "attributes", "human.json": "references", "strong.json": "captions"}.items():
+    for name, kind in {"attributes.csv": "labels", "human.json": "references", "strong.json": "captions"}.items():
         assert cli.main(["import", str(small / name), "--kind", kind, "--workspace", str(folder)]) == 0
     return folder
 
@@ -523,9 +521,9 @@ def test_import_reports_and_stores(ask, here):
     sentences.check("import: labels", ask("import", "attributes.csv", *more).out)
     sentences.check("import: captions", ask("import", "strong.json", "--trained-on-references", "no").out)
     items = items_of(here)
-    assert set(items) == {("attributes", "labels"), ("captions", "strong")}
+    assert set(items) == {("labels", "labels"), ("captions", "strong")}
     assert items["captions", "strong"].details["trained_on_references"] is False
-    assert items["attributes", "labels"].details["attributes"]["gender"]["mapping"]["Unsure"] == "Male"
+    assert items["labels", "labels"].details["attributes"]["gender"]["mapping"]["Unsure"] == "Male"
 
 
 @pytest.mark.long
@@ -603,10 +601,7 @@ def test_columns_of_two_annotators_are_asked_about_and_may_be_a_table_each(ask, 
     assert [ask(*score, "--attribute-column", column).value < 50 for column in columns] == [True, False]
     assert "--attribute gender=perceived or" in ask("import", *files, code=2).err
     ask("import", *files, "--attribute", *(f"gender={column}" for column in columns))
-    assert [name for kind, name in items_of(here) if kind == "attributes"] == [
-        "raters perceived",
-        "raters second rater",
-    ]
+    assert [name for kind, name in items_of(here) if kind == "labels"] == ["raters perceived", "raters second rater"]
     of = ["--collection", "my captions", "--attribute", "gender", "--metric", "error"]
     assert ask("score", *of).value < 50
 
@@ -680,7 +675,7 @@ def test_edits_are_scored_out_of_fold(explained, kept):
     assert other["captions_that_read_differently"] == len(wrote) and other["note"] == ""
     # each by the attacker that held the image out
     workspace = Workspace(kept)
-    (table,) = workspace.items("attributes", "my captions")
+    (table,) = workspace.items("labels", "my captions")
     run = caption_runs(workspace, "my captions", "gender", "ngram", table)["strong"]
     scores = pd.read_parquet(io.BytesIO(workspace.array(run.run_id, "scores"))).set_index("image_id")
     attackers, gender = stored_attackers(workspace, run), get_attribute("gender")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from capbias_core import cli
 from capbias_core.workspace.store import Workspace
 from tests.app import opened
 from tests.pages.synthetic import fill
-from tests.plans import write_files
+from tests.random_captions import write_files
 
-BAD = ("~nosuchuser/a.json", "x" * 300 + ".json", "loop/a.json")
+BAD = ("~nosuchuser/a.json", "x" * 300 + ".json", "loop/a.json", "locked/a.json")
 SCORE = "score --captions a.csv --labels labels.csv --attribute gender --metric ratio --seeds 1"
 COMMANDS = f"""
     score PATH labels.csv --attribute gender
@@ -36,9 +38,7 @@ COMMANDS = f"""
     list --workspace PATH
     export --workspace PATH
     export --collection c --output PATH
-    run PATH
-    run status --workspace PATH
-    run cancel --workspace PATH
+    list --cancel all --workspace PATH
     reproduce PATH
     reproduce bundle.zip --data PATH
     labels check PATH.toml
@@ -54,8 +54,16 @@ COMMANDS = f"""
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """Captions and labels, and a folder that is a link to itself."""
-    write_files(tmp_path, 40, {})
+    """Captions and labels, a folder that is a link to itself, and one that nobody may read."""
+    stat = os.stat
+
+    def denied(path, *arguments, **more):
+        if not isinstance(path, int) and "locked" in os.fsdecode(path):
+            raise PermissionError(13, "Permission denied", path)
+        return stat(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "stat", denied)  # root may read any folder
+    write_files(tmp_path, 40)
     (tmp_path / "loop").symlink_to("loop")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))

@@ -58,10 +58,16 @@ READ = {
         wide(output=lambda row: f"```json\n{json.dumps(fields(row))}\n```"), "captions", {"caption": "output.brief"},
         {"m": N}, 0),
     "a captioner by its values": (BY_MODEL, "", {}, {"m blip": N, "m git": N}, 0),
+    "rows without a captioner": (
+        long(2, model=lambda row, own: None if row < 3 else float(own), caption=text), "captions",
+        {"captioner": "model"}, {"m 0": N - 3, "m 1": N - 3}, 0),
     "captioners and samples": (
         long(4, model=lambda row, own: "ab"[own % 2], seed=lambda row, own: own // 2, caption=text), "", {},
         {"m a": 2 * N, "m b": 2 * N}, 0),
     "equal samples": (long(3, caption=lambda row, own: text(row)), "captions", {}, {"m": 3 * N}, 0),
+    "no language": (
+        long(2, lang=lambda row, own: (None, "de")[own], caption=text), "captions", {"rows": {"lang": ""}},
+        {"m": N}, 0),
     "one language": (IN_LANGUAGES, "captions", {"rows": {"lang": "en"}}, {"m": N}, 0),
     "people": (long(3, worker=lambda row, own: f"w{own * row}", caption=text), "references", {}, {}, 3 * N),
 }  # fmt: skip
@@ -96,6 +102,11 @@ ASKED = {
         ("captioner_column=system", "rows=system=human", "rows=system=git"),
     ),
     "languages": (IN_LANGUAGES, "captions", ("captioner_column=lang", "rows=lang=de")),
+    "a language that is missing": (
+        long(2, lang=lambda row, own: (None, "de")[own], caption=text),
+        "captions",
+        ("captioner_column=lang", "rows=lang=", "rows=lang=de"),
+    ),
     "languages of people": (IN_LANGUAGES, "references", ("rows=lang=en",)),
     "prompts": (long(2, prompt=lambda row, own: "?!"[own], caption=text), "captions", ("sets=prompt", "sets=samples")),
     "scores": (long(2, score=lambda row, own: own, caption=text), "captions", ("sets=samples",)),

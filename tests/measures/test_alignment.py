@@ -12,6 +12,7 @@ import pytest
 from capbias_core import cli
 from capbias_core.aggregate import unlabelled
 from capbias_core.errors import CapbiasError
+from capbias_core.load import vectors
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures import alignment as measure
 from capbias_core.prepare.align import neighbours
@@ -72,6 +73,7 @@ BAD = {
     "the model of fastText": (struct.pack("<iii", 793712314, 12, 300) + b"\n" * 40, "not a vector file.*the .vec"),
     "cut binary": (word2vec(ROWS)[:-8], "v.txt has 2 rows.*says 3"),
     "cut gzip": (gzip.compress(glove(ROWS))[:-9], "cut off or damaged"),
+    "empty lines": (gzip.compress(b"cat 1 2\n" + b"\n" * 1_001), "more than 1,000 empty lines"),
     "a table": (b"image_id,gender\n1,Female\n", "not a vector file"),
 }
 
@@ -82,6 +84,13 @@ def test_a_wrong_vector_file_is_one_clear_message(tmp_path):
         path.write_bytes(data)
         with pytest.raises(CapbiasError, match=message):
             read_vectors(path, {"cat"})
+
+
+def test_vectors_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectors, "SMALL", 1_000)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"cat 1 2\n" * 100_000))
+    with pytest.raises(CapbiasError, match="more than 20 times"):
+        read_vectors(tmp_path / "bomb.gz", {"dog"})
 
 
 # On a circle, so that the cosine distance is 1 - cos of the difference of angles.
@@ -210,7 +219,13 @@ def test_the_sweep_and_constant_alignment_by_hand(tools, monkeypatch):
     assert (table["captions"] == 240).all() and (table["images"] == 240).all()
     assert table["METEOR"].isna().all() and outcome.lacking == {"METEOR_aligned": measure.NO_JAVA}
     found = {(row.metric, row.alignment): row.value for row in outcome.results}
-    assert found["contextual_share", "contextual_glove"] == pytest.approx(50)
+    assert {name for _, name in found} == {"constant", "contextual_glove_0.003"}, "rows are of the chosen delta"
+    assert found["contextual_share", "contextual_glove_0.003"] == 0
+    of_usual = replace(request, metrics=("alignment",), options={"alignment": alignment_option(kept(workspace, path))})
+    usual = {
+        (row.metric, row.alignment): row.value for row in run_one(workspace, *plan(workspace, of_usual), silent).results
+    }
+    assert usual["contextual_share", "contextual_glove"] == pytest.approx(50)
     assert found["unknown_share", "constant"] == pytest.approx(200 / 3)
     assert ("contextual_share", "constant") not in found and not any("METEOR" in name for name, _ in found)
 

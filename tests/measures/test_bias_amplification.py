@@ -8,14 +8,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts, Estimate, estimates_of
-from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures import bias_amplification
 from capbias_core.measures.bias_amplification import METRICS, counts_of_sides, of_tables
-from capbias_core.measures.caption_side import CaptionSide
+from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics import bias_amplification as ba
 from capbias_core.metrics import dba_g, dba_o
+from capbias_core.prepare.split import FOLDS, child_seed, random_order
 from capbias_core.prepare.tasks import pair_counts
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
@@ -161,15 +161,30 @@ def test_a_sign_of_other_images_by_hand(monkeypatch):
     halves disagree about both values, whose share changes by a half: half of 0.5 + 0.5 may be wrong.
     """
     monkeypatch.setattr(bias_amplification, "HALVINGS", 1)
-    first = np.random.default_rng(BOOTSTRAP_SEED).permutation(4) < 2
+    images = tuple("abcd")
+    first = np.isin(np.arange(4), random_order(images, child_seed(0, FOLDS))[:2])
 
     def counted(women) -> csr_array:  # n, F, M, w, F with w, M with w
         women = np.asarray(women, dtype=int)
         return csr_array(np.column_stack([np.ones(4), women, 1 - women, np.ones(4), women, 1 - women]))
 
-    columns, constants = of_tables("BA", counted(first), counted(np.ones(4)), 2)
+    columns, constants = of_tables("BA", images, counted(first), counted(np.ones(4)), 2)
     found = values_of(Counts.by_image("abcd", np.zeros(4, int), columns, constants=constants))["BA_crossfit"]
     assert found.value == pytest.approx(100 * 0.5) and found.unsure == pytest.approx(100 * (0.5 + 0.5) / 2)
+
+
+def test_halves_follow_image_ids_and_not_their_positions():
+    """Cross-fitted values of the same images in another order."""
+    rng, ids = np.random.default_rng(0), np.array(list(map(str, range(60))))
+    values, words = rng.integers(0, 2, (2, 60)), rng.integers(0, 2, (2, 60))
+    human, model = (pair_counts(np.arange(60), 60, one_hot(v, 2), csr_array(words.T)).toarray() for v in values)
+    found = []
+    for order in (np.arange(60), rng.permutation(60)):
+        images = tuple(ids[order])
+        columns, constants = of_tables("DBA_G", images, csr_array(human[order]), csr_array(model[order]), 2)
+        counts = Counts.by_image(images, np.zeros(60, int), columns, constants=constants)
+        found.append((values_of(counts)["DBA_G_crossfit"].value, constants["DBA_G_crossfit unsure"]))
+    assert found[0] == pytest.approx(found[1], abs=1e-12) and found[0][0] != 0
 
 
 def test_runs_give_the_papers_value_no_interval(tmp_path):

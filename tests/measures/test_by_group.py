@@ -199,6 +199,13 @@ def test_runs_give_values_groups_and_gaps(workspace):
     table = gap_table(rows).set_index("metric")
     assert list(table.index[:2]) == ["wrong value named ↓", "no value named ↓"] and len(table) == len(by_hand)
     assert table.loc["CHAIR_i ↓", "Female"] == "100.0 [91.2, 100.0]", "Wilson, 40 images: 1 - 1.96^2 / (40 + 1.96^2)"
+    race = rows.assign(attribute="race", group=rows["group"].replace({"Female": "Dark", "Male": "Light"}), run_id="r")
+    both = gap_table(pd.concat([rows, race])).set_index("attribute")
+    assert {name: set(of["compared"]) for name, of in both.groupby("attribute")} == {
+        "gender": {"Male minus Female"},
+        "race": {"Light minus Dark"},
+    }
+    assert "difference" in both and (both.loc["race", "Male"] == "").all()
     # Each gap is of a metric that one group asks for with it.
     for name, of in GAPS.items():
         assert METRICS[name].scale == METRICS[of].scale and METRICS[name].neutral(2) == 0

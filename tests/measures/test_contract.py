@@ -195,9 +195,9 @@ def demo(tmp_path_factory) -> tuple[Workspace, pd.DataFrame]:
     """500 labelled images of the demo, two human captions of each, and a second attribute, a column of labels."""
     found = Workspace(tmp_path_factory.mktemp("skies"))
     load_demo(found)
-    labels = found.item("attributes", "labels", DEMO)
+    labels = found.item("labels", "labels", DEMO)
     table = found.frame(labels.hash).head(500)
-    found.keep("attributes", "labels", table, DEMO, "bundled", labels.details)
+    found.keep("labels", "labels", table, DEMO, "bundled", labels.details)
     human = found.item("references", "human", DEMO)
     fewer = found.frame(human.hash).query("caption_index < 2")
     found.keep("references", "human", fewer, DEMO, "bundled", human.details)
@@ -237,7 +237,7 @@ def test_every_metric_is_emitted_or_refused_aloud(demo, attribute, measure: Meas
         emitted |= set(rows["metric"])
         lost |= run.lacking.keys()
         assert list(rows.columns) == list(RESULT_COLUMNS) and set(rows["metric"]) <= names
-        again = {key: found.value for key, found in estimates(workspace, run).items()}
+        again = {key: found.value for key, found in estimates(run).items()}
         whole = [row for row in rows.itertuples() if not row.object and not row.group]
         own = {(row.metric, row.direction): row.value for row in whole}
         assert {key for key in own if METRICS[key[0]].reads} <= set(again), "what ranks captioners"

@@ -1,5 +1,6 @@
 """DBAC: both variants on sets worked out by hand, and from captions to the run."""
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,17 @@ from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
 from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics.dbac import dbac, inverse_cross_entropy, pair_weight, side_weight
-from capbias_core.prepare.tasks import mask_verbs, named_verbs, named_words, task_words, verbs_in
+from capbias_core.prepare.tasks import (
+    content_words,
+    function_words,
+    lemmas,
+    mask_verbs,
+    named_verbs,
+    named_words,
+    object_names,
+    task_words,
+    verbs_in,
+)
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
@@ -224,6 +235,25 @@ def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
     assert "DBAC A->T left out" in " ".join(run.notes), "no object of the table is named"
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("annotation", [True, False])
+def test_synonyms_of_cocos_names_change_no_number_of_t_to_a(annotation, tmp_path):
+    """Captions that write COCO's name for each synonym and plural are the same to an attacker that sees no object."""
+    forms = {name: [" ".join(form) for form in forms] for name, forms in object_names().items()}
+    rng, names = np.random.default_rng(6), np.array(["baseball bat", "couch", "knife", "suitcase", "tennis racket"])
+    values, objects = np.array(["Female", "Male"])[np.arange(400) % 2], names[rng.integers(5, size=400)]
+    side = [[str(rng.choice(forms[name])) for name in objects] for _ in range(2)]
+    written, renamed = (
+        [captions_of("{who} with {word}", values, words) for words in pair] for pair in (side, (objects, objects))
+    )
+    rows = [
+        finished(tmp_path / str(run), *pair, values, "dbac", objects=objects if annotation else None)[1]
+        for run, pair in enumerate((written, renamed))
+    ]
+    first, second = (table.xs("T->A", level="direction")[["value", "ci_low", "ci_high"]] for table in rows)
+    pd.testing.assert_frame_equal(first, second)
+
+
 @dataclass(frozen=True)
 class Reads:
     batch: int
@@ -257,3 +287,11 @@ def test_auxiliaries_and_words_of_the_attribute_are_no_task_words():
     assert verbs_in("a man rides past the rides") == ("", "", "ride", "", "", ""), "by its place in the caption"
     assert mask_verbs(["she held a cup holding on"], ()) == ["she <verb> a cup <verb> on"]
     assert mask_verbs(["a woman holding on"], {"holding"}) == ["a woman holding on"]
+
+
+def test_a_word_of_any_length_is_tagged_at_once():
+    """HanTa takes 33 s for 4,000 letters, and hours for 80,000; a word that long is none."""
+    long, began = "abcdefgh" * 10_000, time.monotonic()
+    assert lemmas([long, "riding"]) == [("", ""), ("ride", "VVG")] and function_words([long, "to"]) == {"to"}
+    assert verbs_in(f"a man {long} rides past") == ("", "", "", "ride", "")
+    assert content_words(Tokens.of([f"a dog {long}"])) == ["dog"] and time.monotonic() - began < 5

@@ -174,8 +174,20 @@ def test_a_model_that_ties_objects_and_values_together(tmp_path):
     # A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere.
     assert value["Multi", "A->T"] == pytest.approx(25, abs=4)
     assert value["Multi", "T->A"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
-    again = {key: found.value for run in runs for key, found in results.estimates(workspace, run).items()}
+    again = {key: found.value for run in runs for key, found in results.estimates(run).items()}
     assert again == pytest.approx(value.to_dict())
+
+
+@pytest.mark.long
+def test_repeated_rows_change_no_dpa(tmp_path):
+    """Each caption of the model once and twice, and the human captions, two of each image, in another order."""
+    table, human, model = generated()
+    human = pd.concat([human.assign(caption_index=0), human.assign(caption_index=1, caption=model["caption"])])
+    turned = human.assign(caption_index=1 - human["caption_index"]).sort_values("caption_index")
+    twice = pd.concat([model.assign(caption_index=index) for index in (0, 1)])
+    cases = enumerate(((human, model), (turned, twice)))
+    first, second = (measured(tmp_path / str(n), table, *case, seeds=2)[0].loc["DPA"]["value"] for n, case in cases)
+    assert first.to_dict() == second.to_dict()
 
 
 @pytest.mark.long

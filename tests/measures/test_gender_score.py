@@ -174,7 +174,9 @@ def test_objects_of_the_image_and_their_confidence():
     assert set(found) == men | {("wom", "tie", 0.7), ("wom", "cup", 0.7)}
     assert data.unsure == 2, "the dog, and the fourth object of image 2"
     # Other metrics read names without the confidence.
-    names, _ = objects_of(["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": ""}))
+    names, _ = objects_of(
+        ["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": "dog:5e-05"})
+    )
     assert names == ["cat", "dog"]
 
 
@@ -450,7 +452,7 @@ def csv_of(text: str) -> pd.DataFrame:
 @pytest.mark.long
 def test_score_with_a_row_for_each_object(tmp_path, capsys):
     workspace, asked = fill(tmp_path / "home"), ["score", "--attribute", "gender"]
-    for flag, kind, name in (("captions", "captions", "m"), ("labels", "attributes", "labels")):
+    for flag, kind, name in (("captions", "captions", "m"), ("labels", "labels", "labels")):
         path = tmp_path / f"{name}.csv"
         workspace.frame(workspace.item(kind, name, "c").hash).to_csv(path, index=False)
         asked += [f"--{flag}", str(path)]

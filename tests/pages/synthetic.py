@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.statistics.synthetic import Design, draw
-from capbias_core.api import run_here
 from capbias_core.question import Question
+from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -55,13 +55,13 @@ def score(
     asked = Question(
         collection, tuple(captioners), table, attribute, tuple(metrics), human, (attacker,), seeds=seeds, words=words
     )
-    runs = run_here(workspace, plan(workspace, asked), collection)
+    runs = run_all(workspace, plan(workspace, asked), collection)
     assert {run.status for run in runs} == {"finished"}
     return [run.run_id for run in runs]
 
 
 def more_labels(workspace: Workspace, column: str, values: Sequence[str], collection: str = "c") -> str:
     """The name of a new table with another attribute, by image."""
-    table = workspace.frame(workspace.item("attributes", "labels", collection).hash)[["image_id"]]
+    table = workspace.frame(workspace.item("labels", "labels", collection).hash)[["image_id"]]
     keep(workspace, collection, labels={f"{column} table": table.assign(**{column: values})}, attribute=column)
     return f"{column} table"

@@ -50,7 +50,7 @@ def scored(template, workspace) -> Workspace:
 
 def other_annotator(workspace: Workspace) -> str:
     """Newer labels of fewer images, by somebody who swaps a third."""
-    table = workspace.frame(workspace.item("attributes", "labels", "c").hash)
+    table = workspace.frame(workspace.item("labels", "labels", "c").hash)
     swapped = np.where(table["gender"] == "Male", "Female", "Male")
     table = table.assign(gender=np.where(np.arange(IMAGES) % 3 == 0, swapped, table["gender"])).head(200)
     keep(workspace, labels={"other": table}, attribute="gender")
@@ -238,6 +238,22 @@ def test_a_collection_is_renamed_with_its_runs_and_deleted_whole(scored):
     assert [item.name for item in scored.items()] == ["first"], "the other collection keeps what both have"
 
 
+@pytest.mark.parametrize("view", ["Answer", "Table", "Captions", "Files"])
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_collection_that_goes_while_it_is_shown_gives_way_to_no_other(scored, view, linked):
+    """Deleted in one tab, say: a click in another one must not show, or run, or delete what another collection has."""
+    fill(scored, "zebra")
+    page = opened(view, **{"collection": "c"} if linked else {})
+    assert page.selectbox(key="collection").value == "c"
+    scored.delete_collection("c")
+    for click in (page.run, page.run, lambda: went(page, "Leaderboard")):
+        after = without_failure(click())
+        assert after.selectbox(key="collection").value == "c" and not after.dataframe
+    assert "Add captions of a model to “c”" in html(page)
+    page = page.selectbox(key="collection").select("zebra").run()
+    assert page.selectbox(key="collection").value == "zebra" and not errors(page)
+
+
 def test_a_link_carries_no_caption_that_nobody_typed(scored):
     page = opened("Answer")
     surest = page.text_input(key="try").value
@@ -267,7 +283,7 @@ def test_defaults_are_what_most_captioners_were_measured_with(scored):
     score(scored, table=derived, metrics=("lic",))  # newer
     assert tables_read(scored, "c")["gender"].name == "labels", "labels by people answer first"
     for name in ("labels", derived):
-        table = scored.item("attributes", name, "c")
+        table = scored.item("labels", name, "c")
         runs = caption_runs(scored, "c", "gender", "ngram", table)
         assert {run.spec.labels["table"] for run in runs.values()} == {table.hash} and {"first", "second"} <= set(runs)
     sky = more_labels(scored, "sky", HALVES)

@@ -14,7 +14,7 @@ import streamlit as st
 from capbias_core.attributes import attribute_folder
 from capbias_core.workspace.store import Workspace
 from pages.ui import uploads
-from pages.ui.base import plain
+from pages.ui.plain import plain
 from tests.app import errors, html, opened
 from tests.collections_ import keep
 
@@ -115,13 +115,13 @@ def stored(workspace: Workspace) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("names", "changes", "sets", "types", "items"),
     [
-        (("first.csv", "labels.csv"), {}, "", (MODEL, LABELS), {"first": "captions", "labels": "attributes"}),
+        (("first.csv", "labels.csv"), {}, "", (MODEL, LABELS), {"first": "captions", "labels": "labels"}),
         (
             ("first.csv", "several.csv", "strange.csv", "labels.csv"),
             {"several.csv": {"Type": HUMAN, "Name": "people"}, "strange.csv": {"Save": False}},
             "",
             (MODEL, HUMAN, MODEL, LABELS),
-            {"first": "captions", "people": "references", "labels": "attributes"},
+            {"first": "captions", "people": "references", "labels": "labels"},
         ),
         (("first.csv", "labels.csv"), {"labels.csv": {"Type": MODEL}}, "", (MODEL, MODEL), {"first": "captions"}),
         (
@@ -185,7 +185,7 @@ def test_captions_that_may_be_samples_or_human_are_asked_about(dropped, table, w
         page = select(page, plain("The captions of several.csv are"), answer)
         assert table.rows.loc["several.csv", "Type"] == kind and not save(page).disabled
     run(save(page).click())
-    assert stored(workspace) == {"first": "captions", "several": "references", "labels": "attributes"}
+    assert stored(workspace) == {"first": "captions", "several": "references", "labels": "labels"}
 
 
 def test_two_halves_of_a_captioner_are_asked_about(dropped, workspace):
@@ -258,7 +258,7 @@ def test_unknown_columns_and_codes_are_chosen(dropped, table, workspace):
     for code, value in (("0", "Female"), ("1", "Male")):
         page = select(page, f"{code} (30 images)", value)
     run(save(page).click())
-    details = workspace.item("attributes", "codes", "my captions").details["attributes"]
+    details = workspace.item("labels", "codes", "my captions").details["attributes"]
     assert details["gender"]["mapping"] == {"0": "Female", "1": "Male"}
 
 
@@ -271,7 +271,7 @@ def test_the_column_of_an_attribute_is_asked_if_several_may_hold_it(dropped, tab
     assert save(page).disabled, "the other column may hold it too"
     page = select(page, plain("Column predicted_gender is"), "not a protected attribute")
     run(save(page).click())
-    details = workspace.item("attributes", "pair", "my captions").details["attributes"]
+    details = workspace.item("labels", "pair", "my captions").details["attributes"]
     assert details["gender"]["column"] == "gender" and len(details) == 1
 
 

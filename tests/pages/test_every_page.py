@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import streamlit as st
 
@@ -164,3 +168,76 @@ def test_an_answer_that_cannot_be_computed_says_why(tmp_path, monkeypatch):
     (error,) = errors(page)
     assert "none of the 30 labelled images of m" in error
     assert "Choose other settings" in [element.proto.label for element in page.main.get("page_link")]
+
+
+# A text of a file, and as much of it as a name may hold.
+HOSTILE, NAME = "![x](http://evil.test/p) <b>q</b> **b** $a$ :red[c]", "_x_ www.evil.test :smile:"
+MARKS = re.compile(
+    r"!\[x\]\(|(?<!\\)<b>q|(?<!\\)\*\*b|(?<!\\)\$a|(?<!\\):red\[|(?<![\\\w])_x_|www\.evil|(?<!\\):smile:"
+)
+# What Streamlit reads as Markdown; all other fields are drawn as they stand.
+MARKDOWN = {"label", "help", "text", "body"}
+
+
+def hostile(workspace: Workspace) -> str:
+    """A collection in which every text that a file may bring has marks; the name of its attribute."""
+    fill(workspace)
+    frames = {item.name: workspace.frame(item.hash) for item in workspace.items(collection="c")}
+    for frame in frames.values():
+        frame["image_id"] = frame["image_id"] + f" {HOSTILE}"
+        if "caption" in frame:
+            frame["caption"] += f" {HOSTILE}"
+    attribute, odd = f"hair {HOSTILE}", np.arange(IMAGES) % 2 == 1
+    labels = frames["labels"]
+    labels[attribute] = np.where(odd, f"red {HOSTILE}", f"blue {HOSTILE}")
+    labels[f"column {HOSTILE}"] = np.where(odd, f"odd {HOSTILE}", f"even {HOSTILE}")
+    objects = pd.DataFrame({"image_id": labels["image_id"], "object": np.where(odd, f"cat {HOSTILE}", "dog")})
+    keep(
+        workspace,
+        NAME,
+        labels={f"labels {NAME}": labels},
+        attribute=["gender", attribute],
+        captions={f"{name} {NAME}": frames[name] for name in ("first", "second")},
+        references={f"human {NAME}": frames["human"], f"few {NAME}": frames["first"]},
+        objects={f"objects {NAME}": objects},
+    )
+    keep(workspace, NAME, labels={f"others {NAME}": labels[["image_id", "gender"]]})
+    sets = [f"{name} {NAME}" for name in ("first", "second")]
+    about = {"table": f"labels {NAME}", "attribute": attribute, "human": f"human {NAME}"}
+    score(workspace, NAME, sets, metrics=("lic", "leakage", "dbac"), **about)
+    return attribute
+
+
+def drawn_as_markup(page: app.AppTest) -> Iterator[str]:
+    """Each text of a page that a browser reads as Markdown or as HTML."""
+
+    def texts(value: object) -> Iterator[str]:
+        if isinstance(value, str):
+            yield value
+        for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from texts(part)
+
+    for element in page:
+        proto = getattr(element, "proto", None)
+        if element.type == "html":  # where marks of Markdown mean nothing
+            yield from re.findall("<b>q", proto.body)
+        elif element.type == "plotly_chart":
+            yield from re.findall("<b>q", " ".join(texts(json.loads(proto.spec))))
+        elif element.type == "dataframe":
+            yield from (config.get("help") or "" for config in json.loads(proto.columns or "{}").values())
+        elif proto is not None and element.type not in ("text", "code"):
+            yield from (
+                value for field, value in proto.ListFields() if field.name in MARKDOWN for value in [str(value)]
+            )
+
+
+def test_no_text_of_a_file_is_markdown_or_html_on_any_page(workspace):
+    attribute, seen = hostile(workspace), 0
+    more = {"Objects": [{"chart": "distribution over objects"}], "Captions": [{"mode": "Compare"}]}
+    for name in VIEWS:
+        for query in ({}, *more.get(name, ())):
+            page = opened(name, collection=NAME, attribute=attribute, **query)
+            texts = [*drawn_as_markup(page)]
+            assert [text for text in texts if MARKS.search(text)] == [], name
+            seen += sum("evil" in text for text in texts)
+    assert seen > 10

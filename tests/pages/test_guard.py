@@ -20,13 +20,16 @@ pytestmark = pytest.mark.long
 
 
 def test_a_foreign_origin_is_refused_and_nothing_is_asked_of_the_internet(tmp_path, monkeypatch):
-    """The only way out is a proxy that never answers; whoever asks it would wait."""
+    """The only way out is a proxy that never answers; whoever asks it would wait. A config.toml in the current folder
+    does not count."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.setblocking(False)
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{silent.getsockname()[1]}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         (tmp_path / ".streamlit").mkdir()
+        planted = '[server]\ncorsAllowedOrigins = ["https://evil.test"]\nbaseUrlPath = "evil"\n'
+        (tmp_path / ".streamlit" / "config.toml").write_text(planted)
         with server(tmp_path / "home", folder=tmp_path) as (address, _):
             host = urlsplit(address).netloc
 
@@ -69,13 +72,17 @@ def test_a_foreign_origin_is_refused_and_nothing_is_asked_of_the_internet(tmp_pa
     [
         ("https://lab.test", "127.0.0.1:8501", False),  # a proxy that passes its own name of the host
         ("http://127.0.0.1:9", "127.0.0.1:8501", True),
+        ("http://LOCALHOST.:9", "127.0.0.1:8501", True),
         ("https://evil.test", "lab.test", True),
         ("https://partner.test", "lab.test", False),
         ("https://lab.test", "evil.test", True),
     ],
 )
 def test_origins_are_those_of_the_allowed_names(monkeypatch, origin, host, refused):
-    options = {"server.allowedHosts": ["127.0.0.1", "lab.test"], "server.corsAllowedOrigins": ["https://partner.test"]}
+    options = {
+        "server.allowedHosts": ["localhost", "127.0.0.1", "lab.test"],
+        "server.corsAllowedOrigins": ["https://partner.test"],
+    }
     monkeypatch.setattr(config, "get_option", options.__getitem__)
     assert bool(guard._refused({"host": host, "origin": origin})) is refused
     for every_host in ([], ["*"]):  # names no site

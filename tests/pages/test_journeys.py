@@ -264,7 +264,7 @@ def test_from_files_to_the_answer_and_its_words(window, served, tmp_path):
     assert query_of(window)["collection"] == ["mine"]
     kinds = {item.name: item.kind for item in served.workspace.items(collection="mine")}
     captions = dict.fromkeys(("first", "second"), "captions")
-    assert kinds == {"labels": "attributes", "human captions": "references"} | captions
+    assert kinds == {"labels": "labels", "human captions": "references"} | captions
     assert_harmless(window)
     window.locator("[data-testid=stPlotlyChart] a[*|href*='word=']").last.press("Enter")
     arrived(window, "Captions")

@@ -111,7 +111,7 @@ def test_captions_with_a_photograph_are_listed_alone_and_a_missing_one_is_said(w
     score(workspace, DEMO, ("amplifier",), metrics=("ratio",))
     page = opened("Captions", collection=DEMO, with_photograph="1")
     images = [table.value["image"] for table in page.dataframe if "image" in table.value][0]
-    photographs = set(workspace.frame(workspace.items("images", DEMO)[0].hash)["image_id"])
+    photographs = set(workspace.frame(workspace.items("photographs", DEMO)[0].hash)["image_id"])
     assert set(images) == photographs and len(page.image) == 1
     (item,) = [item for item in workspace.items("captions", DEMO) if item.name == "amplifier"]
     other = next(image for image in workspace.frame(item.hash)["image_id"] if image not in photographs)

@@ -54,7 +54,7 @@ def test_by_the_tables(workspace):
     for asked, seconds in (
         ({}, [START + 10 * 3]),
         ({"models": ("n",)}, [START + 5 * 3]),
-        ({"references": "human", "seeds": 1}, [START + 10, START + 18]),
+        ({"references": "human", "seeds": 1}, [START + 10, START + 12]),
         ({"words": True, "seeds": 1}, [START + 10, START + 100]),
         ({"attacker": "ngram"}, [3]),
     ):
@@ -75,19 +75,37 @@ def test_by_earlier_runs_of_the_same_measure_and_attacker(workspace):
     assert not mixed.learned, "the second measure has not run yet"
 
 
-def test_the_time_left_only_goes_down_while_runs_finish_in_another_time_than_expected(workspace):
+def test_balanced_and_labelled_captions_count_and_rows_of_files_do_not(workspace):
+    """Of 600 labelled images 100 are of women: LIC_M reads 200 captions, all of them are explained. 400 have two human
+    captions each, and 100 of these are of women: LIC reads 200 images with three captions."""
+    images = [str(number) for number in range(600)]
+    labels = pd.DataFrame({"image_id": images, "gender": ["Female"] * 100 + ["Male"] * 500})
+    keep(workspace, "c", labels=labels)
+    for asked, seconds in (
+        ({}, [START + 2]),
+        ({"words": True}, [START + 2, START + 60]),
+        ({"references": "human"}, [START + 2, START + 6]),
+    ):
+        runs = specs(workspace, **asked, seeds=1)
+        assert [expected(workspace, runs).each[spec.run_id] for spec in runs] == pytest.approx(seconds)
+
+
+def test_the_time_left_follows_what_the_done_part_took(workspace, monkeypatch):
+    """Two runs of 35 and 20 seconds by the tables. Until a quarter of the work is done, its pace counts in part."""
+    clock = [1000.0]
+    monkeypatch.setattr("time.time", lambda: clock[0])
     runs = specs(workspace, models=("m", "n"))
     for spec in runs:
         workspace.enqueue(spec, "c")
-    asked = min(run.created for run in workspace.runs())
-    answer = expected(workspace, runs, before=asked)
-    left = [answer.left(workspace.runs())[1]]
-    for spec, took in zip(runs, (1.0, 1e6), strict=True):
-        workspace.claim(any_run)
-        workspace.progress(spec.run_id, 0.5, "half")
-        left.append(answer.left(workspace.runs())[1])
-        finish(workspace, spec, took)
-        assert expected(workspace, runs, before=asked) == answer
-        left.append(answer.left(workspace.runs())[1])
-    assert left == pytest.approx([55, 37.5, 20, 10, 0])
-    assert expected(workspace, runs).learned
+    answer = expected(workspace, runs)
+    assert answer.left(workspace.runs())[1] == pytest.approx(55)
+    workspace.claim(any_run)
+    clock[0] += 35
+    assert answer.left(workspace.runs())[1] == pytest.approx(55), "no progress, no pace"
+    workspace.progress(runs[0].run_id, 0.5, "half")
+    assert answer.left(workspace.runs())[1] == pytest.approx(2 * 37.5), "17.5 of 55 seconds took 35"
+    clock[0] += 35
+    workspace.finish(runs[0].run_id, [], {}, [])
+    assert answer.left(workspace.runs())[1] == pytest.approx(2 * 20)
+    again = expected(workspace, runs[1:])
+    assert again.learned and again.seconds == pytest.approx(START + 65 / 2), "a page that is drawn anew learns as well"

@@ -39,7 +39,8 @@ GENDER = get_attribute("gender")
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory) -> Workspace:
-    """Two captioners; one that tells the label by a word; one with other seeds; one that names the wrong value."""
+    """Two captioners; one that tells the label by a word; one with other seeds; one that names the wrong value of
+    women, one of all."""
     made = Workspace(tmp_path_factory.mktemp("change"))
     fill(made)
     first = made.frame(made.item("captions", "first", "c").hash)[["image_id", "caption"]]
@@ -47,10 +48,12 @@ def workspace(tmp_path_factory) -> Workspace:
     telling = first.assign(caption=first["caption"] + np.where(male, " near a truck", " near a purse"))
     third = np.arange(len(first)) % 3 == 0
     wrong = first["caption"].str.replace("a woman", "a man").where(third, first["caption"])
-    keep(made, captions={"telling": telling, "others": first, "wrong": first.assign(caption=wrong)})
+    mixed = wrong.str.replace("a man", "a woman").where(np.arange(len(first)) % 3 == 1, wrong)
+    sets = {"telling": telling, "others": first, "wrong": first.assign(caption=wrong)}
+    keep(made, captions=sets | {"mixed": first.assign(caption=mixed)})
     score(
         made,
-        captioners=("first", "second", "telling", "wrong"),
+        captioners=("first", "second", "telling", "wrong", "mixed"),
         metrics=("lic", "ratio", "error"),
         seeds=5,
         words=False,
@@ -145,6 +148,37 @@ def test_a_metric_that_is_best_at_a_neutral_value_is_judged_by_its_distance():
     assert abs(crossing.worse) < abs(crossing.difference)
 
 
+@pytest.mark.parametrize("differing", [2, 4, 6, 30])
+def test_the_interval_excludes_0_where_p_is_below_005(differing):
+    """Of 4 images that differ by 1 to 2.5 the percentiles of a bootstrap exclude 0, and p is above 0.05."""
+    before, after = np.zeros(400), np.zeros(400)
+    after[:differing] = 1 + 0.5 * (np.arange(differing) % 5)
+    one, two = (of_metric("length", np.column_stack([side, np.ones(400)])) for side in (before, after))
+    found = change_of(one, two, METRICS["length"], 2)
+    assert found.low is not None and (found.low > 0) == (found.p < 0.05)
+
+
+@pytest.mark.parametrize(
+    ("pair", "claim", "said"),
+    [
+        (("first", "telling"), "", "ratio is the same"),
+        (("first", "wrong"), WORSE, "further from 0.90, the ratio of the labels (worse)"),
+        (("wrong", "first"), IMPROVED, "nearer to 0.90, the ratio of the labels (better)"),
+        (("wrong", "mixed"), "", "nearer to 0.90, the ratio of the labels (no claim: error rose)"),
+    ],
+)
+def test_a_ratio_is_compared_with_that_of_the_labels(workspace, pair, claim, said):
+    rows = change_rows(pair_scope(workspace, "c", *pair), ["ratio", "error"]).set_index("metric", drop=False)
+    assert rows.at["ratio", "claim"] == claim and said in clause(rows.loc["ratio"].to_dict())
+
+
+def test_a_claim_that_is_lost_by_the_correction_says_so_and_an_untested_metric_makes_none(workspace):
+    rows = change_rows(pair_scope(workspace, "c", "first", "wrong"), ["error"])
+    row = rows[rows["metric"] == "error"].iloc[0].to_dict()
+    assert clause(row | {"claim": ""}).endswith("not significant after Holm's correction")
+    assert clause(row | {"claim": "", "tested": False}).endswith("]")
+
+
 def test_what_cannot_be_compared_has_a_reason_and_no_claim():
     few = of_metric("cider", np.ones((20, 2)))
     found = change_of(few, few, METRICS["cider"], 2)
@@ -203,7 +237,7 @@ def test_the_answer(workspace, tmp_path, capsys):
 
 def test_from_files(workspace, tmp_path, capsys):
     """Two captioners in files give the change of the same captioners in a collection."""
-    kinds = {"first": "captions", "telling": "captions", "human": "references", "labels": "attributes"}
+    kinds = {"first": "captions", "telling": "captions", "human": "references", "labels": "labels"}
     for name, kind in kinds.items():
         frame = workspace.frame(workspace.item(kind, name, "c").hash)
         frame.drop(columns="caption_index", errors="ignore").to_csv(tmp_path / f"{name}.csv", index=False)

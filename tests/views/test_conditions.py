@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.types import CONDITIONS
 from capbias_core.views import conditions, results
 from capbias_core.views.lengths import by_length, cuts_of
+from capbias_core.views.pictures import figure_data
 from capbias_core.views.published import printed_conditions
 from capbias_core.workspace.conditions import (
     condition_details,
@@ -195,9 +197,36 @@ def test_the_chart_has_a_panel_per_metric_with_measured_and_printed_values():
     assert alone and alone.layout.xaxis.domain == (0.0, 1.0), "one panel takes the whole width"
 
 
+@pytest.mark.long
+def test_the_data_of_the_chart_name_the_condition_of_each_of_many_lines():
+    rows = pd.concat([masked(original=(45, 1), person=(40, 1)).assign(captioner=f"m{number}") for number in range(12)])
+    table = figure_data(conditions.condition_chart(rows, printed_conditions(published_results(), "gender")))
+    ours = table[table["series"].str.startswith("m")]
+    assert ours["x"].tolist() == ["original", "person"] * 12
+    assert set(table["x"]) <= set(CONDITIONS)
+
+
+@pytest.mark.long
+def test_finished_results_are_those_that_were_asked_for(measured, capsys):
+    """Of LIC with 4 seeds: no other metric, no other number of seeds, no other mask."""
+    workspace, rows = measured
+    asked = ["view", "conditions", "--attribute", "gender", "--collection", COLLECTION, "--measured"]
+    asked += ["--workspace", str(workspace.folder)]
+    for code, *more in (
+        (0, "--metric", "LIC", "--seeds", "4"),
+        (2, "--metric", "dba"),
+        (2, "--seeds", "1"),
+        (2, "--merge-masks"),
+        (2, "--metric", "error"),
+    ):
+        assert main([*asked, *more]) == code, more
+        assert code or set(pd.read_csv(StringIO(capsys.readouterr().out))["metric"]) == set(rows["metric"])
+
+
 def test_the_table_of_conditions_has_both_differences_and_as_many_digits_as_intervals_need():
     """Of an interval from 0.508 to 0.516 one decimal would say 0.5 [0.5, 0.5]."""
     table = conditions.condition_table(masked(original=(45, 1), both=(35, 1)))
+    assert set(table["setting"]) == {"ngram, 10 seeds"}
     assert table["minus original"].tolist() == ["", "−10.0 [−11.0, −9.0]"]
     assert table["minus neutral"].tolist() == ["20.0 [19.0, 21.0]", "10.0 [9.0, 11.0]"]
     for half, shown in ((1.0, "0.5 [−0.5, 1.5]"), (0.004, "0.512 [0.508, 0.516]")):
@@ -234,7 +263,7 @@ def test_a_set_that_lacks_images_does_not_change_another_set_s_difference(tmp_pa
     are right: 75 - 100 = -25. Over those 40 alone the outline would have changed nothing."""
     own = {"m": right_of([1] * 60 + [0] * 20), "segment": right_of([1] * 40 + [0] * 40)}
     own["object"] = right_of([1] * 30 + [0] * 10)
-    monkeypatch.setattr(results, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
+    monkeypatch.setattr(results, "estimates", lambda run: {("LIC_M", ""): own[run.spec.model]})
     monkeypatch.setattr(Workspace, "tokens", lambda *_: Tokens.of(["a dog"]))
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")
@@ -298,7 +327,7 @@ def test_ba_from_t_to_a_is_dba_g(tmp_path):
         for name, people in said.items()
     }
     references = {"human": sets.pop("human")}
-    _, rows = compared(tmp_path, sets, "--metric", "dba", labels=labels, references=references)
+    _, rows = compared(tmp_path, sets, "--metric", "dba", "--seeds", "3", labels=labels, references=references)
     assert rows[["metric", "masked"]].to_numpy().tolist() == [["DBA_G", "original"], ["DBA_G", "person"]]
     assert rows["value"].tolist() == pytest.approx([25.0, -50.0]) and rows["to_original"][1] == pytest.approx(-75.0)
 

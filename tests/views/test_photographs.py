@@ -154,7 +154,9 @@ def test_a_set_that_was_made_here_is_shown_with_the_photographs_that_it_was_made
     """Two folders of one condition hold files of the same names, so that only the folders' names tell them apart."""
     workspace, frame = Workspace(tmp_path), pd.DataFrame({"image_id": ["1"], "file": ["1.png"]})
     grey, _ = (
-        workspace.keep("images", f"p (box masked, {fill})", frame, "c", "test", {"folder": fill, "condition": "box"})
+        workspace.keep(
+            "photographs", f"p (box masked, {fill})", frame, "c", "test", {"folder": fill, "condition": "box"}
+        )
         for fill in ("grey", "blur")
     )
     made_by = {"captioner": {}, "photographs": {"name": grey.name, "item": grey.hash, "digest": "x"}}

@@ -91,7 +91,7 @@ def test_what_is_said_beside_the_answer():
         ("other settings", two, GENDER),
         ("an attribute without words", frame(), plain_attribute("place", ("in", "out"))),
     ):
-        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None, 10)]
+        lines = [f"{line.page}: {line.said}" for line in overview(of, attribute, "ngram", None)]
         sentences.check(f"overview: {name}", "\n".join(lines))
 
 
@@ -136,6 +136,7 @@ def test_pairs_of_captioners():
     sentences.check("pairs", sentence.told_apart(ranking))
 
 
+NAN = float("nan")
 MASKED = {
     "all is less": masked(original=(45, 1), person=(40, 1), both=(35, 1)),
     "at chance": masked(original=(45, 1), segment=(25.5, 1)),
@@ -145,6 +146,10 @@ MASKED = {
     "beside human captions": pd.concat(
         [masked(original=(45, 1), both=(35, 1)), masked("LIC", original=(4.7, 1.3), both=(-0.6, 0.3))]
     ),
+    "two seeds": pd.concat(
+        [masked(original=(45, 1), both=(35, 1)), masked("LIC", original=(4.7, 1.3), both=(-0.6, 0.3))]
+    ).assign(seeds=2),
+    "no interval": masked(original=(60, NAN), both=(55, NAN)),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from capbias_core.types import RESULT_COLUMNS, Result
 from capbias_core.views import results
-from capbias_core.views.latex import escape_latex, to_latex
+from capbias_core.views.latex import escape_latex, to_latex, to_longtable
 from capbias_core.views.tables import lettered, one_number_a_cell, scores_table, to_csv, to_json, to_text
 from tests import sentences
 
@@ -84,7 +84,10 @@ def test_latex_escapes_and_explains():
     assert r"a\_b \& 5\% of \$x\textasciicircum{}2\$ \{\#\}\textasciitilde{}\textbackslash{}\textless{}" in text
     assert r"$\pm$0.9" in text and text.count("{") == text.count("}")
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
+    assert escape_latex("⚠●±−←→↑↓").isascii(), "the signs in tables, which LaTeX lacks"
     assert escape_latex("<gender>") == r"\textless{}gender\textgreater{}"
+    assert escape_latex("a\x1b\x00\n\u2028b") == "a    b"
+    assert "\n{}[x] & 1 " in to_longtable(pd.DataFrame({"name": ["[x]"], "n": [1]}), "caption")
     sentences.check("latex", text)
 
 

@@ -37,6 +37,14 @@ def test_what_a_word_adds_is_there_without_a_mouse_and_a_caption_is_only_text():
     assert ".cb-words:focus-visible" in view.STYLE and "attr(data-adds)" in view.STYLE
 
 
+def test_of_a_caption_of_110_000_words_a_browser_gets_the_first():
+    words, values = ["dog"] * 110_000, np.ones(110_000)
+    texts = [view.coloured_words(words, values, GENDER), view.large_words(words, values, GENDER, words)]
+    assert all(text.count(">dog<") == 1_000 and "and 109,000 more words" in text for text in texts)
+    (bars,) = view.logit_waterfall(words, values, 0.5, GENDER, 1.0).data
+    assert len(bars.x) == 1_003 and bars.x[-2:] == (109_000, 110_000.5), "intercept, words, the others, sum"
+
+
 def test_every_word_has_its_value_and_which_value_it_pushes_toward():
     tokens = ["a", GENDER.mask_token, "in", "<b>tie</b>"]
     html = view.large_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, ["a", "man", "in", "<b>tie</b>"])

@@ -186,7 +186,7 @@ def test_an_attribute_in_the_folder_is_used(workspace):
     made = derived.keep_derived(workspace, labels)
     keep_mood(workspace, MOOD.replace('"noisy"', '"noisy", "shouting"'))
     assert known_attributes(folder)["mood"].words["loud"] == ("noisy", "shouting")
-    stored = workspace.item("attributes", made.name, "c").details["attributes"]["mood"]["attribute"]["words"]
+    stored = workspace.item("labels", made.name, "c").details["attributes"]["mood"]["attribute"]["words"]
     assert stored["loud"] == ["noisy"], "a later edit does not reach what was mapped"
 
 
@@ -207,10 +207,10 @@ def test_commands_know_the_attributes_of_a_workspace(workspace, tmp_path, capsys
     captions = [{"image_id": n, "caption": f"a {word} {'tree' if n % 3 else 'bus'}"} for n, word in enumerate(labels)]
     for name in ("model", "human"):
         (tmp_path / f"{name}.json").write_text(json.dumps(captions))
-    assert cli.main(["import", "labels.csv", "--kind", "attributes", "--attribute", "mood"]) == 0
+    assert cli.main(["import", "labels.csv", "--kind", "labels", "--attribute", "mood"]) == 0
     assert cli.main(["import", "human.json", "--kind", "references"]) == 0
     derive = ["labels", "derive", "mood", "--references", "human", "--collection", "my captions"]
-    assert cli.main(derive) == 0 and workspace.item("attributes", "mood from human", "my captions")
+    assert cli.main(derive) == 0 and workspace.item("labels", "mood from human", "my captions")
     ask = ["score", "--captions", "model.json", "--attribute", "mood", "--metric", "error", "--labels", "labels.csv"]
     capsys.readouterr()
     assert cli.main(ask) == 0 and ",mood,model,error," in capsys.readouterr().out

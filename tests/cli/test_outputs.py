@@ -1,0 +1,108 @@
+"""A command replaces no file that it reads, and no other without --force; an ending names the format."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from capbias_core import cli
+from capbias_core.workspace.store import Workspace
+from tests import sentences
+from tests.pages.synthetic import fill
+from tests.plans import PLAN, write_files
+
+SCORE = "score a.csv b.csv labels.csv --attribute gender --metric sc --seeds 1"
+STORED = "--collection c --workspace home"
+VIEW = f"view lengths {STORED} --captioner first --attribute gender"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, capsys) -> Path:
+    """Captions, labels, a plan, a workspace, and links to one of the files."""
+    write_files(tmp_path, 60, {"plan": PLAN.format(attacker="ngram", seeds=1)})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    fill(Workspace(tmp_path / "home"))
+    (tmp_path / "home" / "models").mkdir(exist_ok=True)
+    (tmp_path / "home" / "models" / "path").write_text("/somewhere")
+    for name in ("photos/1.csv", "shipped/truth.csv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("text")
+    monkeypatch.setattr("capbias_core.cli.terminal.SHIPPED", (tmp_path / "shipped",))
+    (tmp_path / "link.csv").symlink_to("b.csv")
+    os.link("b.csv", "hard.csv")
+    (tmp_path / "mine.csv").write_text("mine")
+    (tmp_path / "mine.txt").write_text("mine")
+    return tmp_path
+
+
+# --force helps with the last ones alone.
+INPUTS = (
+    f"{SCORE} --output b.csv",
+    f"{SCORE} --output ./photos/../b.csv",
+    f"{SCORE} --output link.csv",
+    f"{SCORE} --output hard.csv",
+    f"{SCORE} --output=labels.csv",
+    "score --captions=b.csv --labels=labels.csv --attribute gender --output b.csv",
+    "score a.csv --labels labels.csv --attribute gender --attacker bert_ft=photos --output photos/1.csv",
+    "images detect photos --weights yolov8n --output photos/1.csv",
+    "view consistency --results b.csv --output b.csv",
+    "run plan.toml --output labels.csv",
+    "run plan.toml --output c.csv",
+    f"{SCORE} --output shipped/truth.csv",
+    f"export {STORED} --output home/models/path",
+    "run plan.toml --output home/models/path",
+)
+OTHERS = (
+    f"{SCORE} --output mine.csv",
+    f"{SCORE} --output mine.txt --format table",
+    f"{VIEW} --output mine.csv",
+    f"export {STORED} --output mine.csv",
+    "run plan.toml --output mine.csv",
+    "images detect photos --weights yolov8n --output mine.csv",
+    "view change a.csv b.csv --labels labels.csv --attribute gender --output mine.csv",
+)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file() and "sqlite" not in file.name}
+
+
+@pytest.mark.parametrize("command", (*INPUTS, *OTHERS))
+def test_what_a_command_reads_and_what_others_wrote_stays(here, command, capsys):
+    words, before = command.split(), contents(here)
+    assert cli.main(words) == cli.BAD_INPUT
+    sentences.check(f"outputs: {command}", capsys.readouterr().err)
+    if command in INPUTS:
+        assert cli.main([*words, "--force"]) == cli.BAD_INPUT
+    assert contents(here) == before
+
+
+def test_force_replaces_and_a_command_replaces_its_own_result_until_it_is_edited(here):
+    command, out = [*SCORE.split(), "--output", "mine.csv"], here / "mine.csv"
+    assert cli.main([*command, "--force"]) == 0 and cli.main(command) == 0
+    assert len(pd.read_csv(out)) == 2
+    out.write_text(out.read_text() + "my note\n")
+    assert cli.main(command) == cli.BAD_INPUT and out.read_text().endswith("my note\n")
+
+
+ENDINGS = (
+    f"{SCORE} --output lic.tex",
+    f"{SCORE} --format csv --output x.json",
+    f"export {STORED} --format csv --output x.json",
+    f"export {STORED} --format bundle --output x.html",
+    f"{VIEW} --output x.html",
+    "run plan.toml --output x.json",
+    "images detect photos --weights yolov8n --output x.json",
+    "images caption photos --captioner blip --output x.csv",
+)
+
+
+@pytest.mark.parametrize("command", ENDINGS)
+def test_an_ending_that_is_not_of_the_format_is_refused(here, command, capsys):
+    assert cli.main(command.split()) == cli.BAD_INPUT
+    sentences.check(f"outputs: {command}", capsys.readouterr().err)
+    assert not [file for file in here.iterdir() if file.name.startswith(("x.", "lic."))]
