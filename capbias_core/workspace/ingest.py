@@ -17,7 +17,18 @@ import pandas as pd
 
 from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import CAPTIONS, KINDS, LABELS, OBJECTS, ORDER, PHOTOGRAPHS, REFERENCES, SEGMENTS, kind_title
+from capbias_core.kinds import (
+    BOXES,
+    CAPTIONS,
+    KINDS,
+    LABELS,
+    OBJECTS,
+    ORDER,
+    PHOTOGRAPHS,
+    REFERENCES,
+    SEGMENTS,
+    kind_title,
+)
 from capbias_core.load.account import BY_PROMPT, EACH, SETS, with_images
 from capbias_core.load.files import unpacked
 from capbias_core.load.ids import join_ids
@@ -425,6 +436,7 @@ def load_demo(workspace: Workspace) -> None:
         File(DEMO_FOLDER / "references.json", REFERENCES, "human"),
         File(DEMO_FOLDER / "objects.csv", OBJECTS, "objects"),
         File(DEMO_FOLDER / "instances.json", SEGMENTS, "outlines"),
+        File(DEMO_FOLDER / "boxes.csv", BOXES, "yolov8n"),
         *(File(path, CAPTIONS, trained=True) for path in sorted((DEMO_FOLDER / "results").glob("*.json"))),
     ]
     parts = [with_mapping(part, asked=["gender"]) for part in preview(files, read=read_file)]
