@@ -119,6 +119,7 @@ class Report:
     compute_captions: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
     asked: tuple[str, ...] = ()
     source: RunsInHand | None = field(default=None, repr=False)
+    every: pd.DataFrame | None = field(default=None, repr=False)  # also the rows that nobody asked for; None of a part
 
     @cached_property
     def choice(self) -> Choice | None:
@@ -127,9 +128,10 @@ class Report:
             return None
         data = self.source.data
         names = {human.key: human.name for human in filter(None, [data.references])}
-        rows = rows_of_runs(self.table, self.source.runs, names, self.models, self.source)
+        table = self.table if self.every is None else self.every
+        rows = rows_of_runs(table, self.source.runs, names, self.models, self.source)
         if self.ranking and self.ranked_by[0] not in ANSWERING:
-            rows["letters"] = lettered(self.table, self.letters, self.ranked_runs, *self.ranked_by)["letters"]
+            rows["letters"] = lettered(table, self.letters, self.ranked_runs, *self.ranked_by)["letters"]
         return choose(self.source, rows, {})
 
     @cached_property
@@ -204,7 +206,7 @@ class Report:
         for part in parts:
             rows = self._having(rows, part)
         if rows["metric"].nunique() > 1 or not any(is_metric(part) or part in set(rows["metric"]) for part in parts):
-            return replace(self, table=rows, ranking=None)
+            return replace(self, table=rows, every=None, ranking=None)
         for column in ("coverage", "group", "object"):  # of several rows, that of all images, groups and objects
             if len(rows) > 1 and (rows[column] == "").any():
                 rows = rows[rows[column] == ""]
@@ -515,6 +517,7 @@ def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
         notes=(*protocol_notes(table, question.options.get("protocol", "")), *named_notes(notes)),
         asked=() if question.metrics == DEFAULT_METRICS else question.metrics,
         source=source,
+        every=ordered(whole, request.captions, [*request.metrics, *METRICS], encoders),
     )
     if table.empty:
         return report

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from capbias_core.aggregate import Metric, Needs
+from capbias_core.cli.inputs import OF_FLAGS
 from capbias_core.measures.base import Measure
 from capbias_core.measures.protocols import PROTOCOLS
 from capbias_core.measures.registry import GROUPS, MEASURES, NAME_RULE
@@ -45,6 +46,8 @@ no protocol is named. Of several values the first is set; the others are the pap
 | --- | --- | --- | --- |"""
 DEFAULT = {name for group in GROUPS.values() if group.default for name in group.metrics}
 OPTION_HEAD = """## Options
+
+`capbias score --option NAME=VALUE ...`, or an argument of `capbias.score`; a name with -- is a flag.
 
 | option | what it sets | measures |
 | --- | --- | --- |"""
@@ -129,7 +132,8 @@ def _flag(measure: Measure, name: str) -> str:
     option, default = measure.options.about()[name], getattr(measure.options(), name)
     usual = "" if default in (None, (), "", False) or name == "test_share" else f" Default: {default}."
     known = "" if all(name in option.help for name in option.known) else f" One of: {', '.join(option.known)}."
-    return f"| `{option.flag}` | {option.help.replace('|', '/')}.{known}{usual} |"
+    known_as = option.flag if name in OF_FLAGS else name
+    return f"| `{known_as}` | {option.help.replace('|', '/')}.{known}{usual} |"
 
 
 def reads(needs: Needs) -> str:

@@ -1,4 +1,4 @@
-"""The device on which networks train (`--device auto|cpu|cuda`), and `--deterministic`. Imports PyTorch on use; what
+"""The device on which networks train (option `device`), and `deterministic`. Imports PyTorch on use; what
 says which GPUs there are does not.
 
 On a CPU the same run gives the same numbers anyway. On CUDA some kernels of PyTorch add numbers in the order in which

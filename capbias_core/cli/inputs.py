@@ -1,10 +1,8 @@
-"""Flags that commands share, those of measures among them, and where captions, labels and references come from.
-
-Flags of measures come from their options: a new measure's flags appear by themselves.
-"""
+"""Flags that commands share, options of measures, and where captions, labels and references come from."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, make_dataclass
@@ -22,6 +20,7 @@ from capbias_core.load.account import SAMPLES, SETS, WHOLE
 from capbias_core.load.labels import RULES
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Checked, Option, Options, hints_of
+from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.whole_files import typed_path
@@ -52,6 +51,7 @@ def flag(help: str, metavar: str | None = None, group: Group | None = None, **mo
     return Parameter(help=help, metavar=metavar, group=group, **more)
 
 
+OF_FLAGS = ("attacker", "seeds", "photographs", "people")  # options that have flags of their own
 COUNTED = "of at least 1"  # bounds that go without saying
 # What takes a whole number of 1 or more.
 Positive = Annotated[int, Parameter(validator=Number(gte=1), metavar="N")]
@@ -71,7 +71,7 @@ def option_flag(name: str, options: type[Checked], group: Group | None = None) -
     about, kind = options.about()[name], _kind(name, options)
     kind = next(iter(get_args(kind)), kind)
     metavar = about.metavar or ("|".join(about.known) if about.known else {int: "N", float: "NUMBER"}.get(kind, "NAME"))
-    text = _help(about, getattr(options, name, None))
+    text = option_help(about, getattr(options, name, None))
     return flag(text, None if kind is bool else metavar, group, name=about.flag or flag_name(name))
 
 
@@ -84,10 +84,10 @@ def _kind(name: str, options: type[Checked]) -> Any:
     return next((member for member in members if member in (bool, int, float, str)), str)
 
 
-def _help(about: Option, default: Any) -> str:
+def option_help(about: Option, default: Any) -> str:
     """The help of a choice, with its bounds and its default.
 
-    >>> _help(Option("images that are held out", above=0, below=1), 0.1)
+    >>> option_help(Option("images that are held out", above=0, below=1), 0.1)
     'images that are held out (above 0 and below 1; default: 0.1)'
     """
     notes = [about.bounds] if about.bounds and about.bounds != COUNTED else []
@@ -99,52 +99,52 @@ def _help(about: Option, default: Any) -> str:
     return about.help + (f" ({'; '.join(notes)})" if notes else "")
 
 
-Choice = tuple[str, type[Checked], Group | None]  # a field, its class, and the group that its flag is listed in
-
-
 def choices_of(options: type[Checked], *names: str, group: Group | None = None) -> type:
-    """A class whose fields are the flags of these fields, None if they are not given."""
-    return flags_class([(name, options, group) for name in names])
-
-
-def flags_class(choices: Iterable[Choice], *bases: type) -> type:
-    """A class whose fields are the flags of these choices, None if they are not given; one without a default must be
-    given. bases: classes of further flags."""
+    """A class whose fields are the flags of these fields, None if they are not given; one without a default must be
+    given."""
     rows = []
-    for name, options, group in choices:
+    for name in names:
         required = not hasattr(options, name)  # a dataclass keeps a default as its attribute
         kind, default = _kind(name, options), field() if required else field(default=None)
         rows.append((name, Annotated[kind if required else kind | None, option_flag(name, options, group)], default))
-    namespace = {"__module__": __name__}
-    return make_dataclass("Choices", rows, bases=bases, frozen=True, kw_only=True, namespace=namespace)
+    return make_dataclass("Choices", rows, frozen=True, kw_only=True, namespace={"__module__": __name__})
 
 
-def measure_choices(measures: Iterable[Measure], inputs: Iterable[str] = (), left_out: Iterable[str] = ()) -> type:
-    """A class whose fields are the flags of these measures (`choices_of_measures`)."""
-    return flags_class(choices_of_measures(measures, inputs, left_out))
+def options_of(measures: Iterable[Measure]) -> dict[str, type[Options]]:
+    """The options of these measures that a user may give, by name, with a class that checks each."""
+    of_all = ((name, about, measure.options) for measure in measures for name, about in measure.options.about().items())
+    return {name: options for name, about, options in of_all if about.flag and name not in OF_FLAGS}
 
 
-def choices_of_measures(
-    measures: Iterable[Measure], inputs: Iterable[str] = (), left_out: Iterable[str] = ()
-) -> list[Choice]:
-    """The choices of these measures that have flags.
+def known_options() -> dict[str, type[Options]]:
+    """The options of all measures that `score` may be asked for."""
+    return options_of(measure for measure in MEASURES.values() if measure.groups)
 
-    inputs: choices listed among the inputs. left_out: choices for which the command has other flags. Choices of
-    measures that train attackers form one group; any other choice is listed under the measures that have it.
-    """
-    having: dict[str, list[Measure]] = {}
-    for measure in measures:
-        for name, about in measure.options.about().items():
-            if about.flag and name not in left_out:
-                having.setdefault(name, []).append(measure)
-    flags = []
-    for name, users in having.items():
-        group = ATTACKERS if any(measure.attacked for measure in users) else None
-        if name in inputs:
-            group = INPUTS
-        names = ", ".join(group.name for measure in users for group in measure.groups)
-        flags.append((name, users[0].options, group or Group(f"For {names}", sort_key=10 + users[0].position)))
-    return flags
+
+def read_options(texts: Iterable[str]) -> dict[str, Any]:
+    """Options that were written as NAME=VALUE, by name; commas separate several values. Raises CapbiasError for an
+    unknown one, and for a value that is not allowed."""
+    known, chosen = known_options(), {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in known:
+            raise unknown_name("option", name, known)
+        if not equals:
+            raise CapbiasError(f"--option {text} has no value.", f"Write {name}=VALUE.")
+        kind = _kind(name, known[name])
+        of_each = next(iter(get_args(kind)), kind)
+        values = value.split(",") if get_args(kind) else [value]
+        read = tuple(each if of_each is str else _from_json(each) for each in values)
+        chosen[name] = known[name].checked(name, read if get_args(kind) else read[0])
+    return chosen
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text.lower())
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated
 
 import pandas as pd
 from cyclopts import Parameter
 
 from capbias_core.aggregate import Metric
-from capbias_core.cli.inputs import command
+from capbias_core.cli.inputs import command, option_help, options_of
 from capbias_core.cli.terminal import DONE, show, show_table
+from capbias_core.measures.base import Measure
 from capbias_core.measures.registry import GROUPS, METRICS, NAME_RULE, expand_metrics, measure_of, needs_references
 from capbias_core.views.sentence import say
 
@@ -33,7 +35,8 @@ Ask for a metric with `capbias score --metric`, by its name in the column `ask f
 def metrics(name: Annotated[str | None, Parameter(help="describe this one")] = None, /) -> int:
     """List the metrics for `score --metric`, or describe one."""
     if name:
-        show("\n\n".join(_one(METRICS[part]) for part in expand_metrics([name])))
+        parts = expand_metrics([name])
+        show("\n\n".join([*(_one(METRICS[part]) for part in parts), *_options(measure_of(parts[0]))]))
         return DONE
     rows = []
     for group in GROUPS.values():
@@ -43,6 +46,16 @@ def metrics(name: Annotated[str | None, Parameter(help="describe this one")] = N
     show_table(pd.DataFrame(rows))
     show(f"\n{NAME_RULE}")
     return DONE
+
+
+def _options(measure: Measure) -> Iterator[str]:
+    """The options of a measure that have no flag, as a paragraph."""
+    if known := options_of([measure]):
+        defaults = measure.options()
+        lines = [
+            f"  {name}: {option_help(options.about()[name], getattr(defaults, name))}" for name, options in known.items()
+        ]
+        yield "\n".join(["options, as --option NAME=VALUE or an argument in Python", *lines])
 
 
 def _needs(name: str) -> str:

@@ -24,8 +24,8 @@ from capbias_core.runs import demo, engine
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.run import Stopped
 from capbias_core.types import counted
-from capbias_core.views.sentence import cost_text, left_text, named_notes, number, run_text
-from capbias_core.views.tables import scores_table
+from capbias_core.views.answer import ONE
+from capbias_core.views.sentence import cost_text, left_text, named_notes, run_text
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
@@ -246,11 +246,16 @@ def load_demo(
     demo.load(store)
     rows = run_all(store, demo.demo_runs(store), DEMO)
     code = outcome(rows)
-    frame = store.results([row.run_id for row in rows])
-    table = scores_table(frame, metrics=["LIC"])
+    frame = store.results([row.run_id for row in rows]).query("metric == 'LIC' and group == ''")
     truth = json.loads((DEMO_FOLDER / "truth.json").read_text(encoding="utf-8"))["truth"]
-    table["true LIC"] = [number(truth[name]["LIC"], 2) for name in table["captioner"]]
-    show_table(table)
+    lines = [
+        {"captioner": row["model"], "verdict": row["verdict"], "LIC": ONE.text(row)}
+        | {"true LIC": round(truth[row["model"]]["LIC"], 2)}
+        for row in frame.rename(columns={"ci_low": "low", "ci_high": "high"})
+        .sort_values("value", ascending=False)
+        .to_dict("records")
+    ]
+    show_table(pd.DataFrame(lines))
     say("Next: capbias explain --collection demo --captions amplifier --attribute gender")
     say("In the browser: capbias app")
     return code

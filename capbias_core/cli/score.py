@@ -1,17 +1,14 @@
-"""`score`: metrics of captions: rows as CSV or JSON, or in a terminal the answer."""
+"""`score`: metrics of captions: the answer and a table, or files of them."""
 
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
-
-import pandas as pd
 
 from capbias_core.api import Inputs, Report, in_hand, measured, stored
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
@@ -29,41 +26,49 @@ from capbias_core.cli.inputs import (
     flag,
     given,
     inputs,
-    measure_choices,
     option_flag,
     own_folder,
+    read_options,
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.run import Shown, run_all
-from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, say, show, ticking, write_output
+from capbias_core.cli.terminal import (
+    DONE,
+    RUN_FAILED,
+    checked_output,
+    on_terminal,
+    say,
+    show,
+    show_table,
+    text_width,
+    ticking,
+    write_output,
+)
 from capbias_core.errors import flag_name, unknown_name
+from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
 from capbias_core.measures.protocols import NAMES
-from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
+from capbias_core.measures.registry import GROUPS, METRICS
 from capbias_core.question import DEFAULT_METRICS, Question
 from capbias_core.runs.engine import expected_in_hand
 from capbias_core.runs.inputs import read
-from capbias_core.types import counted
-from capbias_core.views import tables
-from capbias_core.views.groups import score_tables
-from capbias_core.views.sentence import cost_text, decimals, told_apart
+from capbias_core.spreadsheets import csv_text
+from capbias_core.types import RESULT_COLUMNS, counted
+from capbias_core.views.files import content, json_text
+from capbias_core.views.results import exported, lettered
+from capbias_core.views.sentence import cost_text, decimals
+from capbias_core.views.table import TABLE, TableOptions, pair_table
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import suggested_name
 
-FORMATS = {
-    "csv": lambda report: tables.to_csv(_lettered(report)),
-    "json": lambda report: tables.to_json(report.table),
-    "table": lambda report: tables.to_text(tables.scores_table(_lettered(report))),
-}
-
-ENDINGS = {"csv": "csv", "json": "json", "table": "txt"}
+FORMATS = ("csv", "json", "tex", "txt")
 
 app = command(
     "score",
     """\
   capbias score sat.json attributes.csv captions.json --attribute gender
   capbias score --collection coco --attribute gender --metric lic
-  capbias view by-value --collection coco --attribute gender
+  capbias score --collection coco --attribute gender --metric lic --option test_share=0.2
 
 File types are detected; a captioner is named after its file. Several attackers give separate rows; a missing one is
 left out, with the reason. LIC, its parts, error and caption quality are x100; ratio is not scaled. If a run fails, or
@@ -81,15 +86,12 @@ class FurtherInputs(choices_of(Question, "objects", "weights", group=INPUTS), OF
     sets: Annotated[str, SETS_FLAG] = ""
 
 
-OF_INPUTS = ("photographs", "people")
-
-
-SCORED = [measure for measure in MEASURES.values() if measure.groups]
+SHOWN = (choices_of(Photographed, "photographs", group=INPUTS), choices_of(PeopleMarked, "people", group=INPUTS))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(measure_choices(SCORED, OF_INPUTS, left_out=("attacker",))):
-    """Choices of the command."""
+class Choices(choices_of(Seeded, "seeds", group=ATTACKER_FLAGS), *SHOWN):
+    """Options of measures that have flags of their own."""
 
 
 @app.default
@@ -126,10 +128,15 @@ def score(
         ),
     ] = None,
     choices: Annotated[Choices, Flags] = Choices(),
-    format: Annotated[
-        str | None, flag("default: by the ending of --output; table on a terminal; else csv", "|".join(FORMATS), ANSWER)
+    option: Annotated[
+        list[str] | None, flag("further options of a metric; `capbias metrics METRIC` lists them", "NAME=VALUE", WHAT)
     ] = None,
-    output: Annotated[str | None, flag("where to write the rows (default: stdout)", "FILE", ANSWER)] = None,
+    format: Annotated[
+        str | None, flag("to stdout in place of the answer, or what --output holds", "|".join(FORMATS), ANSWER)
+    ] = None,
+    output: Annotated[
+        str | None, flag(f"also write a file, as its ending says: {', '.join(FORMATS)}", "FILE", ANSWER)
+    ] = None,
     force: ForceFlag = False,
 ) -> int:
     """Score captions: LIC, leakage, ratio, error and more, with intervals."""
@@ -140,15 +147,13 @@ def score(
         attacker=attacker,
         seeds=chosen.pop("seeds", None),
         protocol=protocol or "",
-        options=chosen,
+        options=chosen | read_options(option or ()),
         per_object=per_object,
         **vars(further),
     )
     if format and format not in FORMATS:
         raise unknown_name("--format", format, FORMATS)
-    path = checked_output(output, force, [ENDINGS[format]] if format else ENDINGS.values())
-    by_name = {ending: name for name, ending in ENDINGS.items()}.get(path.suffix[1:].lower(), "csv") if path else ""
-    written = format or by_name or ("table" if on_terminal() else "csv")
+    path = checked_output(output, force, [format] if format else FORMATS)
     lines, stops = list[str](), list[KeyboardInterrupt]()
     tell = lines.append if on_terminal() else say  # on a terminal the lines follow the answer
     try:
@@ -156,21 +161,30 @@ def score(
         report = measured(asked, tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             tell(line)
-        if answered := on_terminal() and len(report.table) and (path or written == "table"):
-            _show(report, question.metrics)
+        if answered := bool(len(report.table)) and (path is not None or format is None):
+            _show(report)
     finally:
         later = ("read", "note", "labels", "dropped")
         for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(later)):
             say(line)
-    if len(report.table) and not (answered and not path):
-        write_output(FORMATS[written](report), path)
-    if path and not answered and report.sentence:
-        say(report.sentence)
+    if len(report.table) and (format or path):
+        ending = format or (path.suffix[1:].lower() if path else "") or "csv"
+        write_output(_content(report, ending), path)
     if stops:
         raise stops[0]
     if answered and (further_command := _next_command(flags, files, asked.question, further.references, report)):
         show(f"Next: {further_command}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
+
+
+def _content(report: Report, ending: str) -> str:
+    """The rows of a report as csv or json, in the columns of the results table; its table as tex or txt."""
+    if ending in ("csv", "json"):
+        rows = lettered(report.table, report.letters, report.ranked_runs, *report.ranked_by)
+        return csv_text(exported(rows)) if ending == "csv" else json_text(rows[[*RESULT_COLUMNS, "letters"]])
+    choice = report.choice
+    assert choice
+    return content(TABLE, choice, TABLE.rows(choice, TableOptions(metrics=report.asked)), ending).decode()
 
 
 def _inputs(
@@ -192,41 +206,13 @@ def _inputs(
     return in_hand(data, resolved, watching, stopped)
 
 
-def _show(report: Report, asked: Sequence[str]) -> None:
-    """The answer for a person: a sentence, the captioners with their letters, and their pairs. asked: the metrics."""
-    if report.sentence:
-        show(f"{report.sentence}\n")
-    frame, by_group = score_tables(_lettered(report))
-    hidden = set(tables.metric_columns(frame)).difference(tables.first_columns(frame, asked))
-    frame = frame[[name for name in frame if name not in hidden]]
-    for whole in (frame, by_group):
-        for table in _tables(whole.astype(str), shutil.get_terminal_size().columns) if len(whole) else ():
-            show(tables.to_text(table))
-    if hidden:
-        show(f"Hidden columns: {', '.join(sorted(hidden))} (name them with --metric, or --format csv).")
-    if report.ranking:
-        show(told_apart(report.ranking))
-        if report.ranking.pairs:
-            digits = decimals(report.ranked_by[0], METRICS[report.ranked_by[0]].scale)
-            show(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
-            show(tables.to_text(tables.pair_table(report.ranking, digits)).rstrip("\n"))
-
-
-def _lettered(report: Report) -> pd.DataFrame:
-    letters = report.letters
-    return tables.lettered(report.table, letters, report.ranked_runs, *report.ranked_by) if letters else report.table
-
-
-def _tables(frame: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
-    """The columns in as many tables as fit a terminal of this width; each begins with the captioners."""
-    first, *others = frame.columns
-    columns: list[str] = []
-    for name in others:
-        if columns and max(map(len, tables.to_text(frame[[first, *columns, name]]).splitlines())) > width:
-            yield frame[[first, *columns]]
-            columns = []
-        columns.append(name)
-    yield frame[[first, *columns]]
+def _show(report: Report) -> None:
+    """The answer for a person: a sentence, the captioners with their letters, and their pairs."""
+    show(report.text(text_width()))
+    if report.ranking and report.ranking.pairs:
+        digits = decimals(report.ranked_by[0], METRICS[report.ranked_by[0]].scale)
+        show(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
+        show_table(pair_table(report.ranking, digits))
 
 
 def _next_command(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from capbias_core.types import Progress
 
+PIPE_WIDTH = 200  # characters of a line where nobody says how wide the reader's are
 DONE, RUN_FAILED, BAD_INPUT, UNEXPECTED = 0, 1, 2, 70
 SHIPPED = (PACKAGE, ASSETS)  # folders of files that come with capbias, which no command replaces
 WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())  # of the present command line
@@ -51,6 +53,10 @@ OF_IMPORT = {
 def error_text(error: CapbiasError, command: str = "") -> str:
     """An error with the flags of a command that its hint is about: `There are no labels. Name a table. (--labels)`."""
     others = {"mapping": "--map"} | (OF_IMPORT if command == "import" else {})
+    if command == "score":
+        from capbias_core.cli.inputs import known_options
+
+        others |= {name: f"--option {name}" for name in known_options()}
     flags = [others.get(name.partition("=")[0], flag_name(name)) for name in error.arguments]
     if any("=" in name for name in error.arguments):  # one line each, to paste
         return "\n  ".join([str(error), *flags])
@@ -112,24 +118,16 @@ def write_output(text: str, path: Path | None) -> None:
         write_file(text.encode("utf-8"), path)
 
 
+def text_width() -> int:
+    """Characters of a line: of the terminal, or as many as a log or notebook shows."""
+    return shutil.get_terminal_size().columns if on_terminal() else PIPE_WIDTH
+
+
 def show_table(frame: pd.DataFrame, before: str = "") -> None:
-    """A table in columns, to stdout."""
-    from capbias_core.views.tables import to_text
+    """A table in columns, to stdout; numbers stand to the right."""
+    from capbias_core.views.files import text_table
 
-    show(before + to_text(frame).rstrip("\n"))
-
-
-def write_table(
-    frame: pd.DataFrame,
-    path: Path | None,
-    to_csv: Callable[[pd.DataFrame], str],
-    for_reader: Callable[[pd.DataFrame], pd.DataFrame],
-) -> None:
-    """A table: columns on a terminal, as for_reader makes it, else CSV with all digits, as to_csv makes it."""
-    if path is None and on_terminal():
-        show_table(for_reader(frame))
-    else:
-        write_output(to_csv(frame), path)
+    show(before + text_table(frame.astype(str), list(frame.select_dtypes("number"))))
 
 
 def write_file(data: bytes, path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from capbias_core.cli.inputs import (
     known_collection,
     opened,
 )
-from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_file
+from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, say, show, text_width, write_file
 from capbias_core.errors import unknown_name
 from capbias_core.question import Question
 from capbias_core.runs.engine import run_all
@@ -43,7 +42,6 @@ app.group_commands = Group("Views", sort_key=0)
 CHOICES = Group("Choices", sort_key=2)
 ANSWER = Group("The answer", sort_key=99)
 GATE = {FAILED: RUN_FAILED, UNDECIDED: BAD_INPUT, PASSED: DONE}
-PIPE_WIDTH = 200  # columns where nobody says how wide the reader's are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +121,7 @@ def write_view(view: View, choice: Choice | None, rows: pd.DataFrame, shown: Sho
     if shown.format:
         show(content(view, choice, rows, shown.format).decode().rstrip("\n"))
         return
-    width = shutil.get_terminal_size().columns if on_terminal() else PIPE_WIDTH
-    show(printed(view, choice, rows, width).rstrip("\n"))
+    show(printed(view, choice, rows, text_width()).rstrip("\n"))
 
 
 def view_command(name: str, view: View) -> App:

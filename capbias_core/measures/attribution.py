@@ -275,7 +275,7 @@ MEASURE = Measure(
     freeze=lambda options, data: options.with_(
         captioner=captioner_option(data.sources, options.captioner) if options.captioner else options.captioner
     ),
-    for_set=lambda options, captions: options.with_(captioner=options.captioner or writer_of(captions, "--captioner")),
+    for_set=lambda options, captions: options.with_(captioner=options.captioner or writer_of(captions, "captioner")),
     in_process=False,
     packages=("torch", "transformers", "PIL"),
 )

@@ -464,7 +464,7 @@ MEASURES = (
         version=4,
         freeze=freeze_judge,
         for_set=lambda options, captions: (  # the captioner that wrote a set, if that is asked for
-            options.with_(judge=writer_of(captions, "--judge"), own_judge=True) if options.judge == SELF else options
+            options.with_(judge=writer_of(captions, "judge"), own_judge=True) if options.judge == SELF else options
         ),
         in_process=False,
         packages=("torch", "PIL"),

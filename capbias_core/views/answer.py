@@ -80,8 +80,8 @@ def answer(choice: Choice, captioner: str = "") -> Answer:
         sentence = say(f"answer.{main['verdict']}", reason=reason, **common)
         side = "better" if by_metric["LIC"]["value"] > 0 else "worse"
         because = say("answer.because", side=side, **common) if main["verdict"] != INCONCLUSIVE else ""
-        if not because:
-            because = say("answer.guesses", own=correct.get("SC", 0), human=correct.get("SC_D", 0), **common)
+        if not because and len(correct) == 2:
+            because = say("answer.guesses", own=correct["SC"], human=correct["SC_D"], **common)
     if attacker.preview:
         sentence = say("answer.preview", sentence=sentence.rstrip("."))
     return Answer(captioner, what, sentence, because, _warning(choice, main), main["verdict"] or "", by_metric)

@@ -270,8 +270,8 @@ def choose(
         return wanted if wanted in names else names[0]
 
     answering = rows[rows["metric"].isin(ANSWERING) & rows["original"]]
-    if answering.empty:  # other metrics have no verdict, and can be shown
-        answering = rows[rows["original"]]
+    if answering.empty:  # other metrics have no verdict, and the first of them stands for all
+        answering = rows[rows["original"] & (rows["metric"] == next(iter(rows["metric"]), ""))]
     if answering.empty:
         raise CapbiasError(
             f"Nothing is scored in {collection!r} yet.", f'Run: capbias score --collection "{collection}"', "collection"

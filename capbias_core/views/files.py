@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +34,30 @@ def json_text(rows: pd.DataFrame) -> str:
 def printed(view: View, choice: Choice, rows: pd.DataFrame, width: int | None = None) -> str:
     """The view's sentence, table and notes as plain text, in so many columns (default: as wide as it is)."""
     shown = view.table(rows)
-    texts = shown.texts
-    widths = [max(map(len, [heading, *texts[heading]])) + 2 for heading in texts]
-    if width and sum(widths) > width:  # an interval under its number takes half the width
-        texts = texts.map(lambda text: text.replace(" [", "\n["))
     numbers = [heading for heading, column in shown.fields.items() if column.digits is not None]
+    tables = [text_table(part, numbers, width) for part in _fitting(shown.texts, width)]
     notes = [f"note: {note}" for note in view.notes(choice, rows)]
-    return (
-        "\n".join(
-            [view.sentence(choice, rows), "", text_table(texts, numbers, width), *([""] if notes else []), *notes]
-        )
-        + "\n"
-    )
+    return "\n\n".join([view.sentence(choice, rows), *tables, *(["\n".join(notes)] if notes else [])]) + "\n"
+
+
+def _fitting(texts: pd.DataFrame, width: int | None) -> Iterator[pd.DataFrame]:
+    """A table as one that fits a width, with each interval under its number if need be, or as several that begin with
+    the first column."""
+    if width and _width(texts) > width:
+        texts = texts.map(lambda text: text.replace(" [", "\n["))
+    columns: list[str] = []
+    first, others = texts.columns[:1], texts.columns[1:]
+    for name in others:
+        if width and columns and _width(texts[[*first, *columns, name]]) > width:
+            yield texts[[*first, *columns]]
+            columns = []
+        columns.append(name)
+    yield texts[[*first, *columns]]
+
+
+def _width(texts: pd.DataFrame) -> int:
+    lines = ([heading, *(line for text in texts[heading] for line in text.split("\n"))] for heading in texts)
+    return sum(max(map(len, each)) + 2 for each in lines) - 2
 
 
 def text_table(texts: pd.DataFrame, right: Collection[str] = (), width: int | None = None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,6 @@ from capbias_core.workspace.objects import OBJECTS, reads_its_column
 from capbias_core.workspace.spec import Setting, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
-
 
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")

@@ -57,8 +57,9 @@ def shown_metrics(asked: Sequence[str]) -> list[str]:
 
 def table_rows(choice: Choice, options: TableOptions = USUAL) -> pd.DataFrame:
     """A row for each captioner and number. column: what it is called at the head of a table."""
+    asked = expand_metrics(options.metrics or ("error",))
     wanted = shown_metrics(options.metrics) if options.metrics else list(FIRST)
-    gaps = [name for name, of in GAPS.items() if of in (wanted if options.metrics else ("error",))]
+    gaps = [name for name, of in GAPS.items() if name in asked and of in wanted]
     rows = choice.measured([*wanted, *gaps])
     by_label = [GAPS[name] for name in gaps]
     rows = rows[((rows["group"] == "") | rows["metric"].isin(by_label)) & (rows["object"] == "")]

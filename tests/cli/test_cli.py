@@ -372,7 +372,7 @@ REFUSED = (
     "score STRONG LABELS --attribute one.toml",
     "score SMALL STRONG --output again",
     "score SMALL STRONG --metric attribution",
-    "score SMALL STRONG --tokenizer ptp",
+    "score SMALL STRONG --option tokenizer=ptp",
     "view known-answer --seeds 51",
     "score STRONG --labels weak.json REFS --attribute gender",
     "score SMALL STRONG --references attributes.csv",

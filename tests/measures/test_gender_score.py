@@ -456,12 +456,12 @@ def test_score_with_a_row_for_each_object(tmp_path, capsys):
         path = tmp_path / f"{name}.csv"
         workspace.frame(workspace.item(kind, name, "c").hash).to_csv(path, index=False)
         asked += [f"--{flag}", str(path)]
-    assert main([*asked, "--metric", "cooccurrence", "--per-object", "--object-words", "man"]) == 0
+    assert main([*asked, "--metric", "cooccurrence", "--per-object", "--option", "object_words=man"]) == 0
     rows = csv_of(capsys.readouterr().out)
     assert value_of(rows, COOCCURRENCE, "Male", "skateboard") == pytest.approx(9 / 12)
     assert value_of(rows, COOCCURRENCE, "Male", "man") == 1.0
     assert set(rows["object"]) == {"", "dog", "skateboard", "man"} and rows["run_id"].ne("").all()
-    assert main([*asked, "--metric", "gs", "--language-model", "no-such-model-of-ours"]) == 2
+    assert main([*asked, "--metric", "gs", "--option", "language_model=no-such-model-of-ours"]) == 2
 
 
 @pytest.mark.long

@@ -267,7 +267,7 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
 
 
 def test_a_set_is_read_by_the_captioner_that_wrote_it(workspace):
-    with pytest.raises(CapbiasError, match="is not known.*--captioner FOLDER"):
+    with pytest.raises(CapbiasError, match="is not known.*captioner=FOLDER"):
         plan(workspace, REQUEST)
     wrote = {"name": "blip", "digest": "f" * 16}
     made_by = {"captioner": wrote, "photographs": frozen_photographs(workspace, "c")}
@@ -331,13 +331,13 @@ def test_score_from_files(workspace, tmp_path, monkeypatch, capsys):
     for name, lines in (("labels.csv", labels), ("boxes.csv", boxes)):
         (tmp_path / name).write_text("\n".join(lines))
     words = "score --captions captions.json --labels labels.csv --attribute gender --metric attribution"
-    words += " --captioner ./blip --photographs photographs --output scores.csv --people"
+    words += " --photographs photographs --option captioner=./blip --output scores.csv --people"
     tables = {}
     for people, kind in (("instances.json", "segments (instances)"), ("boxes.csv", "boxes (boxes)")):
         assert main([*words.split(), people]) == 0
         tables[people] = pd.read_csv("scores.csv")
         assert f"people by {kind}" in tables[people]["method"][0]
     assert tables["boxes.csv"]["value"].tolist() == pytest.approx(tables["instances.json"]["value"].tolist())
-    assert main([*words.split(), "boxes.csv", "--attribution-map", "grad_cam"]) == 0
+    assert main([*words.split(), "boxes.csv", "--option", "captioner=./blip", "map=grad_cam"]) == 0
     assert pd.read_csv("scores.csv")["method"][0].startswith("Grad-CAM of blip")
     assert "3 maps at words of 3 images" in capsys.readouterr().err
