@@ -146,6 +146,14 @@ def rows_of_runs(
     return rows
 
 
+def named_inputs(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `measured_rows` in the columns of the results table, with `labels` and `references`: the names of the
+    table of labels and of the human captions that each run read."""
+    of_rows = [rows.attrs["settings"][key] for key in rows["setting"]]
+    rows = rows.rename(columns={"captioner": "model", "low": "ci_low", "high": "ci_high"})
+    return rows.assign(labels=[each.labels for each in of_rows], references=[each.references for each in of_rows])
+
+
 @dataclass(frozen=True)
 class Choice:
     """What is shown. captioners: those that the setting measured, the one that is read first. rows: all that was

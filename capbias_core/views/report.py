@@ -1,0 +1,137 @@
+"""A report to send: two pages on the answer, and everything else folded behind them. One HTML file without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+import pandas as pd
+
+from capbias_core.errors import CapbiasError
+from capbias_core.views import coloured
+from capbias_core.views.answer import answer, error_rows
+from capbias_core.views.captions import CAPTIONS, CaptionsOptions, caption_rows
+from capbias_core.views.choose import ANSWERING, Choice
+from capbias_core.views.draw import FOREST_CSS, drawable, forest_html
+from capbias_core.views.palette import VARIABLES
+from capbias_core.views.registry import VIEWS
+from capbias_core.views.scored import caption_scores, lines_of, scored
+from capbias_core.views.table import TABLE
+from capbias_core.views.view import Forest, Table, View
+from capbias_core.views.words import WORDS
+
+QUOTED = 6  # images whose captions are shown
+PEOPLE = 3  # captions by people of each
+TEMPLATES = Path(__file__).parent / "templates"
+QUOTING = (WORDS.name, CAPTIONS.name)  # views whose lines are words or captions
+STYLES = f"{VARIABLES}\n.cb-note {{color: var(--soft); font-size: .88rem}}\n{FOREST_CSS}\n{coloured.CSS}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A view for a reader. chart: HTML, '' for none."""
+
+    view: View
+    sentence: str
+    table: Table
+    chart: str
+    notes: Sequence[str]
+
+
+def part_of(view: View, choice: Choice, rows: pd.DataFrame) -> Part:
+    forest = isinstance(view.chart, Forest) and not view.chart.panel and drawable(view, rows)
+    chart = forest_html(view, rows, choice.captioner) if forest else ""
+    return Part(view, view.sentence(choice, rows), view.table(rows), chart, view.notes(choice, rows))
+
+
+def report_html(
+    choices: Sequence[Choice],
+    about: Mapping[str, str],
+    inputs: pd.DataFrame,
+    reproduce: str,
+    methods: Sequence[str] = (),
+    note: str = "",
+    quoting: bool = True,
+) -> str:
+    """The report as one HTML file.
+
+    choices: one for each attribute, the first for the two pages. about: what was measured, label to text. inputs: what
+    it was measured from. methods: further lines on how. note: by the author. quoting: whether it may hold words and
+    captions, which a bundle without data does not.
+    """
+    choice = choices[0]
+    rows, of_answer = TABLE.rows(choice), answer(choice)
+    parts = {part.view.name: part for part in _parts(choice, quoting)}
+    errors = error_rows(choice).assign(column=lambda frame: frame["group"].where(frame["group"] != "", "gap"))
+    captioners = part_of(TABLE, choice, rows[~rows["metric"].isin(["error", "error_gap"])])
+    return _template().render(
+        title=f"{choice.collection}: {choice.attribute} bias in image captions",
+        styles=STYLES,
+        choice=choice,
+        answer=of_answer,
+        note=note,
+        captioners=captioners,
+        errors=TABLE.table(errors.assign(verdict="", letters="")) if len(errors) else None,
+        words=parts.get(WORDS.name),
+        captions=list(_quoted(choice)) if quoting and of_answer.main["metric"] in ANSWERING else [],
+        legend=coloured.legend(choice.defined),
+        limits=captioners.notes,
+        others=[
+            {
+                "title": each.attribute,
+                "answer": answer(each).text,
+                "part": part_of(TABLE, each, TABLE.rows(each)),
+            }
+            for each in choices[1:]
+        ],
+        parts=list(parts.values()),
+        about=about,
+        methods=methods,
+        inputs=inputs,
+        reproduce=reproduce,
+    )
+
+
+def _template() -> jinja2.Template:
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True).get_template("report.html.j2")
+
+
+def _parts(choice: Choice, quoting: bool) -> Iterator[Part]:
+    """Every view that has rows of what is measured."""
+    for view in VIEWS.values():
+        if view.name == CAPTIONS.name or (view.name in QUOTING and not quoting):
+            continue
+        with suppress(CapbiasError):  # what the view reads is not there
+            rows = view.rows(choice, view.options())
+            if "rule" in rows and not quoting:
+                rows = rows[~rows["rule"].str.startswith("words:")]
+            if len(rows):
+                yield part_of(view, choice, rows)
+
+
+def _quoted(choice: Choice) -> Iterator[tuple[str, str, str]]:
+    """Image, label and HTML of the captioner's caption beside people's, for a few images: of scored captions those on
+    which the guesses differ most. The label is '' where captions are not scored."""
+    sets = scored(choice)
+    beside: tuple[str, ...] = (sets.human,) if sets.human else ()
+    names = (choice.captioner, *beside)
+    written: dict[str, pd.DataFrame] = {name: choice.workspace.frame(sets.sets[name].hash) for name in names}
+    rows = caption_rows(choice, CaptionsOptions(beside=beside, top=QUOTED))
+    labels = rows.drop_duplicates("image_id").set_index("image_id")["labelled"].to_dict()
+    if not labels:
+        of_people = set(written[names[-1]]["image_id"])
+        shared = dict.fromkeys(image for image in written[names[0]]["image_id"] if image in of_people)
+        labels = dict.fromkeys(list(shared)[:QUOTED], "")
+    scores = {name: caption_scores(sets.runs[name]) if name in sets.runs else None for name in names}
+    for image, label in labels.items():
+        sections = []
+        for name in names:
+            first, *rest = lines_of(name, scores[name], written[name], image)
+            texts = [line.written for line in rest[: PEOPLE - 1]]
+            kind = "read" if name == choice.captioner else ""
+            sections.append(coloured.section(name, first, kind=kind, rest=texts))
+        yield image, label, coloured.columns(sections)
