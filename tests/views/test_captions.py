@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -128,19 +129,20 @@ def test_rows_of_a_workspace(choice):
     )
     assert [word for word, _ in first["words"]] == row["masked"].split()
     sentences.check("captions side by side", view.CAPTIONS.sentence(choice, rows))
-    for options, expected in (
+    filters: list[tuple[dict[str, Any], set[str] | None]] = [
         ({"search": first["image_id"]}, {first["image_id"]}),
         ({"labelled": "Male", "guess": "Female", "differ": True}, None),
         ({"search": "nowhere"}, set()),
-    ):
+    ]
+    for options, expected in filters:
         found = view.CAPTIONS.rows(choice, view.CaptionsOptions(**options))
         assert expected is None or set(found["image_id"]) == expected
         if "differ" in options:
             assert set(found["labelled"]) == {"Male"} and set(found.loc[::3, "guess"]) == {"Female"}
             assert (found.groupby("image_id")["guess"].nunique() == 2).all()
-    for options in ({"beside": ("nobody",)}, {"labelled": "Both"}):
+    for options in (view.CaptionsOptions(beside=("nobody",)), view.CaptionsOptions(labelled="Both")):
         with pytest.raises(CapbiasError, match="nobody|Both"):
-            view.CAPTIONS.rows(choice, view.CaptionsOptions(**options))
+            view.CAPTIONS.rows(choice, options)
 
 
 @pytest.mark.long
