@@ -298,7 +298,8 @@ def logit_waterfall(words: Sequence[str], values: np.ndarray, intercept: float, 
     largest: the axis goes this far to either side, so that two captions can be compared.
     """
     words = [*words[:MOST_DRAWN], *_further(words)]
-    values = [*values[:MOST_DRAWN], *([sum(values[MOST_DRAWN:])] if len(values) > MOST_DRAWN else [])]
+    if len(values) > MOST_DRAWN:  # the last bar before the sum is that of all others
+        values = np.append(values[:MOST_DRAWN], values[MOST_DRAWN:].sum())
     steps = [intercept, *map(float, values)]
     go, total = graph_objects(), sum(steps)
     figure = go.Figure(

@@ -253,7 +253,7 @@ def selectbox(
 
     def drawn(value: Any) -> Any:
         index = options.index(value) if value in options else None
-        start = {"index": index} if draw == "selectbox" else {"default": value}
+        start: dict[str, Any] = {"index": index} if draw == "selectbox" else {"default": value}
         if draw == "segmented_control":  # its options are Markdown, too
             start["format_func"] = lambda option: plain(title(option))
         return getattr(container, draw)(plain(label), options, key=key, **more | start) if shown else value
