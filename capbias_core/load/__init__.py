@@ -3,6 +3,6 @@
 To add a format, write its file here: a module with `READERS` is discovered (see parsed.py).
 """
 
-from capbias_core.resources import extension_folders
 
-__path__.extend(extension_folders("load"))
+
+

@@ -22,7 +22,7 @@ from scipy.stats import chi2_contingency
 
 from capbias_core.attributes import shipped_files
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parsed import SHORT, literal
+from capbias_core.load.sheet import SHORT, literal
 from capbias_core.prepare import refusals
 from capbias_core.prepare.text import tokenize
 from capbias_core.prepare.tokens import Tokens
@@ -227,7 +227,48 @@ def shared_texts(texts: Sequence[str], times: np.ndarray, end: bool, share: floa
     return shared
 
 
+def other_languages(texts: list[str]) -> np.ndarray:
+    """(n,) booleans: which captions are not in English."""
+    check = next(check for check in CHECKS if check.name == "other languages")
+    return check.find(texts) if texts else np.zeros(0, dtype=bool)
+
+
 # with labels and human captions
+
+
+def names_only(captions: Sequence[str], attribute: Attribute) -> list[str | None]:
+    """The value that each caption names, None if it names none or several."""
+    named = Tokens.of(captions).naming(attribute.value_words).toarray() > 0
+    return [attribute.values[row.argmax()] if row.sum() == 1 else None for row in named]
+
+
+STRETCH = 50  # captions that are compared with their labels, or images with their human captions, at a time
+
+
+def shifted_from(
+    captions: pd.DataFrame, attribute: Attribute | None, labels: pd.Series, references: pd.DataFrame | None
+) -> tuple[int, float, float, str] | None:
+    """The row from which captions no longer fit their images, how often they do elsewhere and there, and in what; None
+    if all stretches of rows are alike."""
+    sides = []
+    if attribute is not None and attribute.names_values:
+        named, label = names_only(captions["caption"], attribute), captions["image_id"].map(labels)
+        known = [(row, one == other) for row, (one, other) in enumerate(zip(named, label, strict=True)) if one and isinstance(other, str)]
+        sides.append((known, 0.65, 0.85, "name the labelled value"))
+    if references is not None:
+        human = references[references["image_id"].isin(captions["image_id"])].groupby("image_id")["caption"].agg(" ".join)
+        words = {image: set(tokenize(text)) - _LITTLE for image, text in human.items()}
+        rows = [(row, set(tokenize(text)) - _LITTLE, words[image]) for row, (image, text) in enumerate(zip(captions["image_id"], captions["caption"], strict=True)) if image in words]
+        if len(rows) <= SAMPLE:
+            sides.append(([(row, len(own & theirs) > 0.25 * len(own)) for row, own, theirs in rows], 0.4, 0.75, "share words with the human captions"))
+    for known, low, high, what in sides:
+        stretches = [known[at : at + STRETCH] for at in range(0, len(known) - STRETCH // 2, STRETCH)]
+        shares = [float(np.mean([fits for _, fits in stretch])) for stretch in stretches]
+        bad = [place for place, share in enumerate(shares) if share < low]
+        if len(bad) > 1 and max(shares) > high:
+            good = [share for share in shares if share >= low]
+            return stretches[bad[0]][0][0] + 1, float(np.mean(good)), float(np.mean([shares[place] for place in bad])), what
+    return None
 
 
 def findings(

@@ -1,0 +1,249 @@
+"""Files with what the user said of them, and the one question about all that is open.
+
+A question lists at most four options, each with what follows from it, and one complete answer that was tried: it reads
+on. Answers are arguments; the command line appends them as flags, Python shows the whole call, a page has boxes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from capbias_core.errors import CapbiasError, flag_name
+from capbias_core.kinds import KINDS, SOURCES
+
+MOST_OPTIONS, MOST_LINES, MOST_QUESTIONS = 4, 20, 6
+Answer = Mapping[str, tuple[str, ...]]  # argument -> values; of captions, labels, references: files
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, table or list that a user brings. kinds: what they said that it holds, none to detect it."""
+
+    source: Any
+    kinds: tuple[str, ...] = ()
+    name: str = ""  # of the item, '' for the file's own
+
+    @property
+    def path(self) -> str:
+        """The file as answers name it."""
+        return str(self.source) if isinstance(self.source, str | Path) else self.name or (self.kinds or ("table",))[0]
+
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        return Path(self.source).name if isinstance(self.source, str | Path) else f"the {self.path}"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user said of columns and rows; each of a column may begin with `FILE:`.
+
+    used: what had an effect on a file, collected while files are read.
+    """
+
+    image_id_column: tuple[str, ...] = ()
+    caption_column: tuple[str, ...] = ()
+    reference_column: tuple[str, ...] = ()
+    captioner_column: tuple[str, ...] = ()
+    attribute_column: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()  # COLUMN=VALUE; | between values, * for all, min or max of a number
+    map: tuple[str, ...] = ()  # ATTRIBUTE:LABEL=VALUE
+    sets: str = ""
+    several: str = ""
+    used: set[str] = field(default_factory=set, compare=False)
+
+    def use(self, argument: str, value: str = "") -> None:
+        """Note that an argument had an effect."""
+        self.used.add(f"{argument}={value}" if value else argument)
+
+    def idle(self) -> list[str]:
+        """The arguments without an effect, as `flag_name` takes them."""
+        names = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute_column", "rows")
+        pairs = [f"{name}={value}" for name in names for value in getattr(self, name)]
+        pairs += [f"{name}={getattr(self, name)}" for name in ("sets", "several") if getattr(self, name)]
+        return [pair for pair in pairs if pair not in self.used]
+
+    def columns(self, argument: str, path: str, columns: Sequence[str]) -> list[str]:
+        """The columns of a file that an argument names."""
+        found = []
+        for value in getattr(self, argument):
+            name = value.removeprefix(f"{path}:").removeprefix(f"{Path(path).name}:")
+            if argument == "attribute_column" and name not in columns:
+                name = name.partition("=")[2] and name
+            parts = name.partition("=")[2] if argument == "attribute_column" and name not in columns else name
+            if all(part in columns for part in (parts.split("+") if parts not in columns else [parts])) and parts:
+                self.use(argument, value)
+                found.append(name)
+        return found
+
+
+@dataclass(frozen=True)
+class Option:
+    """An answer to a question, with what follows from it."""
+
+    answer: Answer
+    effect: str
+
+
+class Ask(CapbiasError):
+    """More than one reading fits. options: the best first. examples: what the file holds.
+
+    answered: the questions that are open with the option that was chosen of each, and the whole answer; set once it was
+    tried.
+    """
+
+    def __init__(self, question: str, *options: Option, examples: Sequence[str] = ()):
+        self.question, self.options, self.examples = question, options[:MOST_OPTIONS], [line[:110] for line in examples[:2]]
+        self.questions: list[Ask] = [self]
+        self.chosen: Option | None = None
+        self.answer: dict[str, tuple[str, ...]] = {}
+        self.effect = ""
+        arguments = dict.fromkeys(f"{name}={value}" for option in self.options for name, values in option.answer.items() for value in values)
+        super().__init__(question, "", *arguments)
+        self.__notes__ = []  # the whole call says what to change
+
+    def __str__(self) -> str:
+        return self.text("Answer with", ", ".join(python_form(self.answer)))
+
+    def text(self, how: str, whole: str, form: Callable[[Answer], str] | None = None) -> str:
+        """The questions with their options, and the one complete answer. form: an option as the surface writes it."""
+        form = form or (lambda answer: ", ".join(python_form(answer)))
+        lines = []
+        for number, ask in enumerate(self.questions, start=1):
+            lines.append(f"Question{f' {number}' if len(self.questions) > 1 else ''}: {ask.question}")
+            lines += [f"      {line}" for line in ask.examples]
+            room = max(1, (MOST_LINES - 3) // len(self.questions) - 3)
+            for option in sorted(ask.options, key=lambda option: option is not ask.chosen)[:room]:
+                mark = "*" if option is ask.chosen else " "
+                lines.append(f"  {mark} {form(option.answer)}   {option.effect}")
+        tried = f" (tried: {self.effect})" if self.effect else ""
+        return "\n".join([*lines[: MOST_LINES - 2], f"{how}{tried}:", f"  {whole}"])
+
+
+def python_form(answer: Answer) -> list[str]:
+    """An answer as keyword arguments of Python.
+
+    >>> python_form({"sets": ("samples",), "rows": ("answer=accept",)})
+    ["sets='samples'", "rows={'answer': 'accept'}"]
+    """
+    parts = []
+    for name, values in answer.items():
+        if name == "rows":
+            shown: Any = dict(value.split("=", 1) for value in values)
+        elif name == "map":
+            name, shown = "mapping", {label: value for label, _, value in (pair.partition(":")[2].rpartition("=") for pair in values)}
+        else:
+            shown = values[0] if len(values) == 1 else list(values)
+        parts.append(f"{name}={shown!r}")
+    return parts
+
+
+def flags_form(answer: Answer) -> list[str]:
+    """An answer as flags, in words of a command.
+
+    >>> flags_form({"caption_column": ("a", "b"), "sets": ("each",)})
+    ['--caption-column', 'a', '--caption-column', 'b', '--sets', 'each']
+    """
+    return [word for name, values in answer.items() for value in values for word in (flag_name(name), value)]
+
+
+def command_form(answer: Answer, words: Sequence[str]) -> str:
+    """A whole command with an answer appended."""
+    return shlex.join([*words, *flags_form(answer)])
+
+
+# what is asked, with an answer
+
+
+@dataclass(frozen=True)
+class Request(Generic[Result]):
+    """Files with what was said of them, and how they are read."""
+
+    files: tuple[File, ...]
+    given: Given
+    read: Callable[[Sequence[File], Given], Result]
+
+    def run(self) -> Result:
+        """The result. Raises Ask, or CapbiasError."""
+        return self.read(self.files, replace(self.given, used=set()))
+
+    def plus(self, answer: Answer) -> Request[Result]:
+        """The request with an answer."""
+        files, changes = list(self.files), {}
+        for name, values in answer.items():
+            if name in SOURCES:
+                kind = SOURCES[name]
+                for place, file in enumerate(files):
+                    if file.path in values and kind not in file.kinds:
+                        files[place] = replace(file, kinds=(*file.kinds, kind))
+            elif name in ("sets", "several"):
+                changes[name] = values[0]
+            else:
+                changes[name] = (*getattr(self.given, name), *(value for value in values if value not in getattr(self.given, name)))
+        return replace(self, files=tuple(files), given=replace(self.given, **changes))
+
+
+def read_or_ask(request: Request[Result], describe: Callable[[Result], str]) -> Result:
+    """What a request reads. Raises Ask with all that is open and an answer that was tried, or CapbiasError.
+
+    describe: what a result holds, in a line.
+    """
+    try:
+        return request.run()
+    except Ask as ask:
+        asked, answer, result = _solved(request, ask)
+    first = asked[0]
+    first.questions, first.answer, first.effect = asked, answer, describe(result)
+    for place, each in enumerate(asked):  # of further options only those that read on, or ask on
+        before = {}
+        for earlier in asked[:place]:
+            before = merged(before, earlier.chosen.answer if earlier.chosen else {})
+        each.options = tuple(option for option in each.options if option is each.chosen or _works(request.plus(merged(before, option.answer))))
+    raise first
+
+
+def merged(first: Answer, second: Answer) -> dict[str, tuple[str, ...]]:
+    """Two answers as one."""
+    return {name: tuple(dict.fromkeys((*first.get(name, ()), *second.get(name, ())))) for name in dict.fromkeys((*first, *second))}
+
+
+def _works(request: Request) -> bool:
+    try:
+        request.run()
+    except Ask:
+        return True
+    except CapbiasError:
+        return False
+    return True
+
+
+def _solved(request: Request[Result], ask: Ask, depth: int = 1) -> tuple[list[Ask], dict[str, tuple[str, ...]], Result]:
+    """The questions with the first options that read on, the whole answer, and its result. Raises CapbiasError without
+    one."""
+    reason: CapbiasError | None = None
+    for option in ask.options if depth <= MOST_QUESTIONS else ():
+        further = request.plus(option.answer)
+        try:
+            questions, answer, result = [], {}, further.run()
+        except Ask as next_ask:
+            try:
+                questions, answer, result = _solved(further, next_ask, depth + 1)
+            except CapbiasError as error:
+                reason = reason or error
+                continue
+        except CapbiasError as error:
+            reason = reason or error
+            continue
+        ask.chosen = option
+        return [ask, *questions], merged(option.answer, answer), result
+    raise reason or CapbiasError(ask.question, "Nothing that was tried reads on.")
+
+
+def is_kind(name: str) -> bool:
+    """Whether a name is a kind of item."""
+    return name in KINDS
