@@ -117,19 +117,22 @@ _SEVERAL = (
 _BRACKETS = r"[\[\]{}|]|<(?:[^u\s/>]|u[^n]|/)[^<>]*>|\d ?, ?\d+ ?, ?\d"
 _ENGLISH = r"\b(?i:the|with|of|and|is|are|at|for|his|her|by|next|front|from|this|that|who|while|\w+ing)\b"
 _COMMON = rf"{_ENGLISH}|\b(?i:an?|in|on|to|up|(?:wo)?m[ae]n|boy|girl|person|people)\b"
+# Frequent words of languages that write in Latin letters, none of which is English.
 _FOREIGN = re.compile(
-    r"\b(?:eine?[mnrs]?|der|das|und|mit|auf|neben|une?|des|les|dans|avec|sur|et|du|femme|una|los|con|el|del|mujer|hombre"
-    r"|donna|uomo|nel|della|che|il|uma?|com|mulher|homem|een|het|van|vrouw|ett?|och|som|med|på|jest|bir|ve|và|một|yang"
-    r"|dengan)\b",
+    r"\b(?:eine?[mnrs]?|der|das|und|mit|auf|neben|am|sitzt|isst|une?|des|les|dans|avec|sur|et|du|femme|homme|una|los|con"
+    r"|el|del|mujer|hombre|donna|uomo|nel|della|che|il|uma?|com|mulher|homem|na|een|het|van|op|aan|zit|eet|vrouw|met|rijdt|staat"
+    r"|fiets|sit|die|n|vrou|ry|ett?|en|och|som|med|på|vid|sitter|kvinna|bord|jest|kobieta|bir|ve|và|một|yang|dengan)\b",
     re.IGNORECASE,
 )
+_ONLY_ENGLISH = re.compile(r"\b(?:the|with|and|his|her|on|while|next|this|that|are|of|holding|sitting|standing|\w\wing)\b", re.I)
 
 
 def _in_other_language(text: str) -> bool:
     latin = len(re.findall(r"[a-z]", text, re.IGNORECASE))
-    return 2 * latin < sum(map(str.isalpha, text)) or (
-        len(_FOREIGN.findall(text)) > 1 and not re.search(_ENGLISH, text, re.IGNORECASE)
-    )
+    if 2 * latin < sum(map(str.isalpha, text)):
+        return True
+    foreign = len(_FOREIGN.findall(text)) + sum(not word.isascii() for word in text.split())
+    return foreign > 1 and not _ONLY_ENGLISH.search(text)
 
 
 # fmt: off

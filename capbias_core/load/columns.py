@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from capbias_core.attributes.labels import is_about, is_about_labeller, meaning, suggest_mapping, value_of_name
+from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
 from capbias_core.load.questions import Ask, Given, Option
@@ -160,8 +160,15 @@ def roles_of(sheet: Sheet, kinds: Sequence[str], wanted: Sequence[Wanted], given
         caption, reference = [], caption
     roles.captions, roles.references = caption, reference
     for one in wanted:
+        pairs = [pair.partition("=")[::2] for pair in given.attribute]
+        named = [column for name, column in pairs if name == one.name and column in columns]
+        if named:
+            roles.labels[one.name] = named
+            for column in named:
+                given.use("attribute", f"{one.name}={column}")
         if labelled and (len(wanted) == 1 or any(name in label_columns(sheet, one) for name in labelled)):
             roles.labels[one.name] = labelled
+    labelled = labelled or [name for names in roles.labels.values() for name in names]
     if not (caption or reference or (labelled and not fixed.get("caption"))) or fixed.get("label"):
         _by_format(sheet, roles, wanted)
     nothing = not (roles.captions or roles.references or roles.labels)
@@ -195,6 +202,10 @@ def roles_of(sheet: Sheet, kinds: Sequence[str], wanted: Sequence[Wanted], given
 def _by_format(sheet: Sheet, roles: Roles, wanted: Sequence[Wanted]) -> None:
     """Columns whose role the format fixes."""
     fixed, columns = sheet.roles, sheet.columns
+    if isinstance(fixed.get("label"), dict):
+        for one in wanted:
+            if names := fixed["label"].get(one.name):
+                roles.labels[one.name] = names
     if isinstance(fixed.get("label"), list) and (names := [name for name in fixed["label"] if name in columns]):
         fitting = [one for one in wanted if any(one.value_of(label) for label in _labels(sheet, names[0]))] if len(wanted) > 1 else wanted
         for one in fitting[:1]:
@@ -232,7 +243,7 @@ def _by_name(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[
     if labels and not named and not (other and CAPTIONS in kinds):
         roles.references = human if human and not other else []
         return
-    if not kinds and _are_objects(sheet):
+    if not kinds and _are_objects(sheet) and not any(label_options(sheet, one) for one in wanted):
         roles.objects = True
         return
     loose = [name for name in other if name not in sheet.fields or any(name.startswith(each) for each in named)]
@@ -268,7 +279,8 @@ def _ask_captions(
     written = Option({} if people else {"references": (sheet.path,)}, f"all {len(columns)} columns are captions by people")
     written = Option({**written.answer, "caption_column": tuple(columns)} if people else {"references": (sheet.path,), "reference_column": tuple(columns)}, written.effect)
     each = [Option({"caption_column": tuple(columns)}, f"a captioner each: {listed(columns, 4)}")] if len(columns) > 1 else []
-    plain_names = [name for name in named if _base(name) in PLAIN]
+    plain_names = [name for name in columns if HUMAN_FILE.search(name)] or [name for name in named if _base(name) in PLAIN]
+    plain_names = [] if len(plain_names) > 1 and all(_base(name) == first for name in plain_names) else plain_names
     mixed = [
         Option({"caption_column": tuple(name for name in columns if name not in plain_names), "reference_column": tuple(plain_names)},
                f"{listed(plain_names)} by people, a captioner each: {listed([name for name in columns if name not in plain_names], 4)}")
@@ -288,7 +300,8 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
     for one in wanted:
         columns = roles.labels.get(one.name, ())
         hot = len(columns) > 1 and all("=" in name for name in columns)
-        if len(columns) > 1 and not hot and not given.several:
+        tables = any(pair.startswith(f"{one.name}=") for pair in given.attribute)  # a table each
+        if len(columns) > 1 and not hot and not given.several and not tables:
             raise _ask_labels(sheet, one, columns)
     texts = bool(roles.captions or roles.references)
     if not texts and not roles.labels and not roles.objects and (not kinds or LABELS in kinds):
@@ -364,7 +377,14 @@ def label_options(sheet: Sheet, wanted: Wanted) -> list[Option]:
     if len(columns) > 1 and all(_stem(first) == _stem(second) for first, second in pairwise(columns)):
         options.append((4.0 if len(columns) > 2 else 0.1, Option({"attribute_column": columns, "several": ("majority",)}, "the majority of them")))
     options.sort(key=lambda pair: -pair[0])
-    return [option for _, option in options]
+    return [option if wanted.needed else _of_import(wanted.name, option) for _, option in options]
+
+
+def _of_import(name: str, option: Option) -> Option:
+    """An answer where several attributes are read: `attribute` names the column."""
+    columns = option.answer["attribute_column"]
+    more = {key: values for key, values in option.answer.items() if key not in ("attribute_column", "several")}
+    return Option({"attribute": tuple(f"{name}={column}" for column in columns), **more}, option.effect)
 
 
 def _stem(column: str) -> str:
@@ -378,6 +398,7 @@ def _ask_labels(sheet: Sheet, wanted: Wanted, columns: Sequence[str]) -> Ask:
         counts = Counter(str(label) for label in _all_labels(sheet, name))
         options.append(Option({"attribute_column": (name,)}, ", ".join(f"{label} {number:,}" for label, number in counts.most_common(4))))
     options.append(Option({"attribute_column": tuple(columns), "several": ("majority",)}, "the majority of them"))
+    options = options if wanted.needed else [_of_import(wanted.name, option) for option in options]
     return Ask(f"{sheet.title}: several columns may hold labels of {wanted.name}. Which?", *options)
 
 
@@ -430,7 +451,3 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
             )
     return sheet
 
-
-def is_value(label: str) -> bool:
-    """Whether a label says something that is known."""
-    return meaning(label) is not None

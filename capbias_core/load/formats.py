@@ -217,7 +217,7 @@ def _inner_fits(inner: dict) -> bool:
 
 def _nested(title: str, value: dict) -> tuple[str, pd.DataFrame, dict]:
     shape, frame, roles = _rows(title, value[_under(value)[0]])
-    return shape, frame.drop(columns="index", errors="ignore") if "schema" in value else frame, roles
+    return shape, frame, roles
 
 
 def _keyed(value: dict, name: str) -> pd.DataFrame:
@@ -249,6 +249,8 @@ SHAPES = (
         list(value["imgToEval"].values()) if isinstance(value["imgToEval"], dict) else value["imgToEval"])),
     Shape("log of Inspect", lambda value: _dicts(value.get("samples")) and "eval" in value, lambda value: _records(value["samples"])),
     Shape("table of pandas (split) or Weights & Biases", _split, lambda value: _of_rows(*_split(value) or ([], []), value.get("index"))),
+    Shape("table of pandas (schema)", lambda value: "schema" in value and _dicts(value.get("data")),
+          lambda value: _records(value["data"]).drop(columns="index", errors="ignore")),
     Shape("table of Polars", lambda value: _dicts(value.get("columns")) and "values" in value["columns"][0],
           lambda value: _columns({column["name"]: column["values"] for column in value["columns"]})),
     Shape("lists of equal length", _lists, lambda value: _columns(_lists(value))),
@@ -483,7 +485,7 @@ def _mturk(sheet: Sheet) -> pd.DataFrame:
 class Format(NamedTuple):
     """Columns that one tool writes. needs: their names; `x.*` is any beginning so; `=` at the end: and few others.
 
-    roles: caption, reference, label -> columns (True: by usual names of the attribute); image: the column of image IDs;
+    roles: caption, reference, label -> columns (label: True for usual names, or columns by attribute); image: the column of image IDs;
     keep: column and the values that count; rater: the column of who labelled; several: how rows of an image combine;
     objects: True; rows: True if images are only known by their row.
     """
@@ -519,8 +521,8 @@ FORMATS = (
     Format("batch results of MTurk", "WorkerId AssignmentStatus", {"label": True, "keep": ("AssignmentStatus", ("Approved", "Submitted")), "rater": "WorkerId"}, _mturk),
     Format("human captions of Flickr30k", "image_name comment_number comment", {"reference": ["comment"], "image": "image_name"}),
     Format("human captions of TextCaps", "image_id caption_str reference_strs", {"reference": ["caption_str"], "image": "image_id"}),
-    Format("people in boxes (Open Images MIAP)", "ImageID GenderPresentation AgePresentation", {"label": True, "several": "both", "image": "ImageID"}),
-    Format("people in boxes (FACET)", "person_id filename gender_presentation_masc", {"label": True, "several": "both", "image": "filename"}),
+    Format("people in boxes (Open Images MIAP)", "ImageID GenderPresentation AgePresentation", {"label": {"gender": ["GenderPresentation"], "age": ["AgePresentation"]}, "several": "both", "image": "ImageID"}),
+    Format("people in boxes (FACET)", "person_id filename gender_presentation_masc", {"label": {"gender": ["Male=gender_presentation_masc", "Female=gender_presentation_fem"]}, "several": "both", "image": "filename"}),
     Format("boxes of Open Images", "ImageID LabelName XMin", {"objects": True, "image": "ImageID"}),
     Format("boxes of a detector", "bbox category_id score", {"objects": True}, _detections),
     Format("boxes of a detector", "box.x1", {"objects": True}, _detections),

@@ -243,6 +243,12 @@ def _apart(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
                 return CapbiasError(
                     f"{each.title}: a spreadsheet rounded the IDs of its column {name}, such as {cells[0]}.", "Save them as text."
                 )
+    for each, without in ((sheet, but), (base, base_but)):
+        if not id_columns(each, given, without):
+            return CapbiasError(
+                f"{each.title} has no column of image IDs; its columns are {listed(each.columns)}.",
+                "Add the image ID of each row.", "image_id_column",
+            )  # fmt: skip
     most = f"only {best.images:,} of {counted(len(best.here), 'image')} join ({best.left} and {best.right}, {best.level})" if best else "no image ID is equal"
 
     def shown(each: Sheet, without: Sequence[str]) -> str:

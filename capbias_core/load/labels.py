@@ -39,6 +39,7 @@ EXPLAINED = {
 MOST_ANNOTATORS = 10  # with a column each; of more, the first labels of all images are a column, and so on
 VERSIONS = "version source dataset split run round date timestamp created_at epoch phase stage batch".split()
 SHOWN_LABELS = 10
+OTHERS = set("both neutral nonbinary non-binary other others mixed none multiple".split())  # labels of no value
 BLANK = "___"  # in a flag to paste, for what only the user knows
 ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
 Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: value, or None to drop it}
@@ -268,7 +269,8 @@ def unread_labels(attribute: Attribute, mapping: Mapping[str, str | None]) -> li
     """The labels that mean nothing, if a value has no label; none if each value has one."""
     if set(attribute.values) <= set(mapping.values()):
         return []
-    return [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
+    unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
+    return [raw for raw in unread if raw.strip().casefold() not in OTHERS and raw != MIXED]
 
 
 def mapping_details(

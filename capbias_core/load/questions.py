@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from capbias_core.errors import CapbiasError, flag_name
-from capbias_core.kinds import KINDS, SOURCES
+from capbias_core.kinds import SOURCES
 
 MOST_OPTIONS, MOST_LINES, MOST_QUESTIONS = 4, 20, 6
 Answer = Mapping[str, tuple[str, ...]]  # argument -> values; of captions, labels, references: files
@@ -27,6 +27,9 @@ class File:
     source: Any
     kinds: tuple[str, ...] = ()
     name: str = ""  # of the item, '' for the file's own
+    trained: bool | None = None  # whether the model was trained on the references, None if unknown
+    captioner: str = ""  # who wrote the captions, '' for what the name suggests
+    condition: str = ""  # what was masked on the photographs, '' for what the name suggests
 
     @property
     def path(self) -> str:
@@ -52,6 +55,7 @@ class Given:
     captioner_column: tuple[str, ...] = ()
     attribute_column: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()  # COLUMN=VALUE; | between values, * for all, min or max of a number
+    attribute: tuple[str, ...] = ()  # NAME=COLUMN, where several attributes are read
     map: tuple[str, ...] = ()  # ATTRIBUTE:LABEL=VALUE
     sets: str = ""
     several: str = ""
@@ -90,37 +94,45 @@ class Option:
     effect: str
 
 
-class Ask(CapbiasError):
-    """More than one reading fits. options: the best first. examples: what the file holds.
+@dataclass(frozen=True)
+class OpenQuestion:
+    """What is open. options: the best first. examples: what the file holds. chosen: the place of the option that was
+    tried, -1 before."""
 
-    answered: the questions that are open with the option that was chosen of each, and the whole answer; set once it was
-    tried.
-    """
+    text: str
+    options: tuple[Option, ...]
+    examples: tuple[str, ...] = ()
+    chosen: int = -1
+
+    @property
+    def best(self) -> Answer:
+        """The answer that was tried."""
+        return self.options[self.chosen].answer if self.chosen >= 0 else {}
+
+
+class Ask(CapbiasError):
+    """More than one reading fits. questions: all that is open. answer: one complete answer, which reads on; effect:
+    what follows from it."""
 
     def __init__(self, question: str, *options: Option, examples: Sequence[str] = ()):
-        self.question, self.options, self.examples = question, options[:MOST_OPTIONS], [line[:110] for line in examples[:2]]
-        self.questions: list[Ask] = [self]
-        self.chosen: Option | None = None
+        shown = tuple(line[:110] for line in examples[:2])
+        self.questions = (OpenQuestion(question, options[:MOST_OPTIONS], shown),)
         self.answer: dict[str, tuple[str, ...]] = {}
-        self.effect = ""
-        arguments = dict.fromkeys(f"{name}={value}" for option in self.options for name, values in option.answer.items() for value in values)
-        super().__init__(question, "", *arguments)
-        self.__notes__ = []  # the whole call says what to change
+        self.effect = self.call = ""  # the whole call of Python
+        super().__init__(question)
 
     def __str__(self) -> str:
-        return self.text("Answer with", ", ".join(python_form(self.answer)))
+        return self.text("One complete answer", self.call or ", ".join(python_form(self.answer)), python_form)
 
-    def text(self, how: str, whole: str, form: Callable[[Answer], str] | None = None) -> str:
+    def text(self, how: str, whole: str, form: Callable[[Answer], list[str]]) -> str:
         """The questions with their options, and the one complete answer. form: an option as the surface writes it."""
-        form = form or (lambda answer: ", ".join(python_form(answer)))
         lines = []
-        for number, ask in enumerate(self.questions, start=1):
-            lines.append(f"Question{f' {number}' if len(self.questions) > 1 else ''}: {ask.question}")
-            lines += [f"      {line}" for line in ask.examples]
-            room = max(1, (MOST_LINES - 3) // len(self.questions) - 3)
-            for option in sorted(ask.options, key=lambda option: option is not ask.chosen)[:room]:
-                mark = "*" if option is ask.chosen else " "
-                lines.append(f"  {mark} {form(option.answer)}   {option.effect}")
+        room = max(1, (MOST_LINES - 3) // len(self.questions) - 3)
+        for number, each in enumerate(self.questions, start=1):
+            lines.append(f"Question{f' {number}' if len(self.questions) > 1 else ''}: {each.text}")
+            lines += [f"      {line}" for line in each.examples]
+            for place, option in list(enumerate(each.options))[:room]:
+                lines.append(f"  {'*' if place == each.chosen else ' '} {' '.join(form(option.answer))}   {option.effect}")
         tried = f" (tried: {self.effect})" if self.effect else ""
         return "\n".join([*lines[: MOST_LINES - 2], f"{how}{tried}:", f"  {whole}"])
 
@@ -147,14 +159,32 @@ def flags_form(answer: Answer) -> list[str]:
     """An answer as flags, in words of a command.
 
     >>> flags_form({"caption_column": ("a", "b"), "sets": ("each",)})
-    ['--caption-column', 'a', '--caption-column', 'b', '--sets', 'each']
+    ['--caption-column', 'a', 'b', '--sets', 'each']
     """
-    return [word for name, values in answer.items() for value in values for word in (flag_name(name), value)]
+    return [word for name, values in answer.items() for word in (flag_name(name), *values)]
 
 
-def command_form(answer: Answer, words: Sequence[str]) -> str:
-    """A whole command with an answer appended."""
-    return shlex.join([*words, *flags_form(answer)])
+def python_call(function: str, given: Mapping[str, Any], answer: Answer) -> str:
+    """A whole call with an answer. given: arguments by name; tables are shown by the name of their argument."""
+
+    def shown(name: str, value: Any) -> str:
+        if isinstance(value, str | int | float | Path):
+            return repr(str(value) if isinstance(value, Path) else value)
+        if isinstance(value, list | tuple) and len(value) <= 20 and all(isinstance(part, str | Path) for part in value):
+            return repr([str(part) for part in value])
+        if isinstance(value, Mapping) and len(value) <= 20 and all(isinstance(part, str | int | Path | None) for part in value.values()):
+            return repr({key: str(part) if isinstance(part, Path) else part for key, part in value.items()})
+        return name
+
+    answered = dict(part.split("=", 1) for part in python_form(answer))
+    parts = [f"{name}={answered.pop(name, None) or shown(name, value)}" for name, value in given.items()]
+    return f"{function}({', '.join([*parts, *(f'{name}={text}' for name, text in answered.items())])})"
+
+
+def command_text(ask: Ask, words: Sequence[str]) -> str:
+    """A question as a terminal shows it. words: of the command as it was, without `capbias`."""
+    whole = shlex.join(["capbias", *words, *flags_form(ask.answer)])
+    return ask.text("One complete answer", whole, lambda answer: [shlex.join(flags_form(answer))])
 
 
 # what is asked, with an answer
@@ -197,14 +227,15 @@ def read_or_ask(request: Request[Result], describe: Callable[[Result], str]) -> 
         return request.run()
     except Ask as ask:
         asked, answer, result = _solved(request, ask)
-    first = asked[0]
-    first.questions, first.answer, first.effect = asked, answer, describe(result)
+    before: dict[str, tuple[str, ...]] = {}
     for place, each in enumerate(asked):  # of further options only those that read on, or ask on
-        before = {}
-        for earlier in asked[:place]:
-            before = merged(before, earlier.chosen.answer if earlier.chosen else {})
-        each.options = tuple(option for option in each.options if option is each.chosen or _works(request.plus(merged(before, option.answer))))
-    raise first
+        works = [number == each.chosen or _works(request.plus(merged(before, option.answer))) for number, option in enumerate(each.options)]
+        before = merged(before, each.best)
+        order = sorted((number for number, fine in enumerate(works) if fine), key=lambda number, each=each: number != each.chosen)
+        asked[place] = replace(each, options=tuple(each.options[number] for number in order), chosen=0)
+    complete = Ask(asked[0].text)
+    complete.questions, complete.answer, complete.effect = tuple(asked), answer, describe(result)
+    raise complete
 
 
 def merged(first: Answer, second: Answer) -> dict[str, tuple[str, ...]]:
@@ -222,11 +253,12 @@ def _works(request: Request) -> bool:
     return True
 
 
-def _solved(request: Request[Result], ask: Ask, depth: int = 1) -> tuple[list[Ask], dict[str, tuple[str, ...]], Result]:
+def _solved(request: Request[Result], ask: Ask, depth: int = 1) -> tuple[list[OpenQuestion], dict[str, tuple[str, ...]], Result]:
     """The questions with the first options that read on, the whole answer, and its result. Raises CapbiasError without
     one."""
     reason: CapbiasError | None = None
-    for option in ask.options if depth <= MOST_QUESTIONS else ():
+    (question,) = ask.questions
+    for place, option in enumerate(question.options if depth <= MOST_QUESTIONS else ()):
         further = request.plus(option.answer)
         try:
             questions, answer, result = [], {}, further.run()
@@ -239,11 +271,5 @@ def _solved(request: Request[Result], ask: Ask, depth: int = 1) -> tuple[list[As
         except CapbiasError as error:
             reason = reason or error
             continue
-        ask.chosen = option
-        return [ask, *questions], merged(option.answer, answer), result
-    raise reason or CapbiasError(ask.question, "Nothing that was tried reads on.")
-
-
-def is_kind(name: str) -> bool:
-    """Whether a name is a kind of item."""
-    return name in KINDS
+        return [replace(question, chosen=place), *questions], merged(option.answer, answer), result
+    raise reason or CapbiasError(question.text, "Nothing that was tried reads on.")

@@ -15,18 +15,18 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.attributes.labels import MOST_LABELS, is_unknown, suggest_mapping
-from capbias_core.errors import CapbiasError, flag_name
+from capbias_core.attributes.labels import MOST_LABELS
+from capbias_core.errors import CapbiasError
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.captions import EACH, PARTS, CaptionSet, captions_of
 from capbias_core.load.checks import names_only, shifted_from
-from capbias_core.load.columns import HUMAN_FILE, Roles, Wanted, caption_columns, label_columns, roles_of, selected
+from capbias_core.load.columns import HUMAN_FILE, Roles, Wanted, caption_columns, label_columns, label_options, roles_of, selected
 from capbias_core.load.formats import check_one_table, sheet_of_table, sheets_of
 from capbias_core.load.ids import short
-from capbias_core.load.join import Images, base_images, id_alone, id_faults, images_by, join_ids, joined
+from capbias_core.load.join import Images, base_images, id_alone, id_faults, images_by, joined
 from capbias_core.load.labels import LabelTable, attribute_and_mapping, label_table, mapping_details, mapping_overrides, unread_labels
 from capbias_core.load.places import checked_path
-from capbias_core.load.questions import Answer, Ask, File, Given, Option, Request, read_or_ask
+from capbias_core.load.questions import Ask, File, Given, Option, Request, read_or_ask
 from capbias_core.load.sheet import Sheet, is_missing, is_scalar, listed, present
 from capbias_core.load.tables import boxes, objects, segments
 from capbias_core.types import Problem, counted
@@ -93,14 +93,12 @@ def read(
     held: Held | None = None,
     values: Sequence[str] = (),
     needed: bool = False,
-    asked: Mapping[str, Sequence[str]] | None = None,
 ) -> Read:
     """What files hold, joined. wanted: attributes whose labels are looked for. values: the labels to compare, of an
-    attribute that is only a column. needed: whether captions must be among the files. asked: attribute -> columns that
-    the user named for it. Raises Ask with one answer that was tried, or CapbiasError.
+    attribute that is only a column. needed: whether captions must be among the files. Raises Ask with one answer that was tried, or CapbiasError.
     """
     known: dict[int, list[Sheet]] = {}
-    reader = _Reader(known, tuple(wanted), held or Held(), tuple(values), needed, asked or {})
+    reader = _Reader(known, tuple(wanted), held or Held(), tuple(values), needed)
     return read_or_ask(Request(tuple(files), given or Given(), reader.run), describe)
 
 
@@ -128,7 +126,6 @@ class _Reader:
     held: Held
     values: tuple[str, ...]
     needed: bool
-    asked: Mapping[str, Sequence[str]]
 
     def run(self, files: Sequence[File], given: Given) -> Read:
         """What files hold with what was said of them. Raises the first question that is open."""
@@ -137,8 +134,6 @@ class _Reader:
         pieces: list[_Piece] = []
         for place, (file, sheet) in enumerate(found):
             others = {kind: any(sure for other, sure in enumerate(each) if other != place) for kind, each in sure.items()}
-            if any(name in sheet.frame for names in self.asked.values() for name in names):
-                given = replace(given, attribute_column=(*given.attribute_column, *(name for names in self.asked.values() for name in names if name not in given.attribute_column)))
             pieces.append(_Piece(file, sheet, roles_of(sheet, file.kinds, self.wanted, given, others)))
         self._check_files(pieces, given)
         self._join(pieces, given)
@@ -183,11 +178,24 @@ class _Reader:
             if whose:
                 raise Ask(f"No file holds captions of a model; {people[0].sheet.title} ({people[0].sheet.format}) holds those of people. Are they a model's?", *whose)
             raise CapbiasError(f"No file holds captions of a model: {names}.", "Name the file of captions, and its columns if needed.", "captions", "caption_column")
+        if self.needed and not any(piece.roles.labels for piece in pieces):
+            self._check_derivable(pieces, bool(people))
         human = [piece for piece in captions if HUMAN_FILE.search(piece.sheet.name) and not piece.file.kinds and piece.file.path != piece.file.name]
         if human and len(captions) > len(human):
             paths = tuple(dict.fromkeys(piece.file.path for piece in human))
             names = listed(piece.sheet.title for piece in human)
             raise Ask(f"{names}: written by people, as the {'names say' if len(paths) > 1 else 'name says'}?", Option({"references": paths}, "human captions"), Option({"captions": paths}, "captions of a model"))
+
+    def _check_derivable(self, pieces: Sequence[_Piece], people: bool) -> None:
+        """Raises Ask for a column that may hold the labels, and CapbiasError if labels cannot be derived either."""
+        one = self.wanted[0]
+        for piece in pieces:
+            if options := label_options(piece.sheet, one):
+                raise Ask(f"{piece.sheet.title}: no column has a usual name of {one.name}. Which holds the labels?", *options)
+        if not (people and one.attribute and one.attribute.derived):
+            names = "; ".join(f"{piece.sheet.title} ({piece.sheet.format}): {listed(piece.sheet.columns, 6)}" for piece in pieces)
+            more = ", and there are no human captions to derive them from" if one.attribute and one.attribute.derived else ""
+            raise CapbiasError(f"There are no labels of {one.name}{more}. Read: {names}.", "Name a table of labels.", "labels", "attribute_column")
 
     # images
 
@@ -425,8 +433,7 @@ class _Reader:
 
     def _check_idle(self, found: Sequence[tuple[File, Sheet]], given: Given) -> None:
         """Raises CapbiasError for what the user said that has no effect on any file."""
-        idle = [pair for pair in given.idle() if pair.partition("=")[2] not in {name for names in self.asked.values() for name in names}]
-        if not idle:
+        if not (idle := given.idle()):
             return
         argument, _, value = idle[0].partition("=")
         columns = "; ".join(f"{sheet.title}: {listed(sheet.columns)}" for _, sheet in found)
@@ -572,11 +579,3 @@ def _agreement(texts: Sequence[Part], attribute: Any, labels: pd.Series) -> tupl
         known = [(one, other) for one, other in zip(named, label, strict=True) if one and isinstance(other, str)]
         agree, total = agree + sum(one == other for one, other in known), total + len(known)
     return agree, total
-
-
-def idle_flags(given: Given) -> list[str]:
-    """The flags without an effect, for messages."""
-    return [flag_name(pair) for pair in given.idle()]
-
-
-__all__ = ["Answer", "Ask", "File", "Given", "Held", "Part", "Read", "Wanted", "is_unknown", "join_ids", "read", "suggest_mapping"]
