@@ -61,7 +61,7 @@ from capbias_core.views.sentence import (
 from capbias_core.views.slices import saved_slice_inputs, saved_slice_rows, slices
 from capbias_core.views.tables import in_blocks, scores_table, shown_letters, to_csv, to_json
 from capbias_core.views.view import Scope, Shown
-from capbias_core.workspace.ingest import File
+from capbias_core.load.read import File
 from capbias_core.workspace.labels import DERIVED, is_derived
 from capbias_core.workspace.slices import WORDS
 from capbias_core.workspace.spec import attribute_from
@@ -202,7 +202,7 @@ def _plan(
     runs: Sequence[RunRow],
 ) -> PlanFile:
     files = [
-        File(names[item.kind, item.name], item.kind, item.name, trained=item.details.get("trained_on_references"))
+        File(names[item.kind, item.name], (item.kind,), item.name, trained=item.details.get("trained_on_references"))
         for item in items
         if item.kind in SOURCES.values()
     ]

@@ -16,6 +16,7 @@ from capbias_core.cli.inputs import (
     WHAT,
     Flags,
     InputFlags,
+    ReferencesFlag,
     Positive,
     Training,
     command,
@@ -82,7 +83,7 @@ class Explained:
 def explain(
     *,
     flags: Annotated[InputFlags, Flags],
-    references: Annotated[str | None, option_flag("references", Question, HUMAN)] = None,
+    references: ReferencesFlag = None,
     question: Annotated[Explained, Flags] = Explained(),
     training: Annotated[Training, Flags] = UNTRAINED,
 ) -> int:

@@ -84,7 +84,10 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: pd.Series,
     columns: dict[str, list[str]] = {}
     notes: list[str] = []
     who = sheet.roles.get("rater") or annotator_column(sheet.columns)
-    for attribute, listed_names in names.items():
+    hot = {attribute for attribute, listed_names in names.items() if any("=" in name and name not in rows for name in listed_names)}
+    together = [(attribute, listed_names) for attribute, listed_names in names.items() if given.several or attribute in hot]
+    apart = [(attribute, [name]) for attribute, listed_names in names.items() if not given.several and attribute not in hot for name in listed_names]
+    for attribute, listed_names in (*together, *apart):
         votes = _votes(rows, listed_names)
         name = listed_names[0] if len(listed_names) == 1 and "=" not in listed_names[0] else attribute
         by_image: dict[str, list[str]] = {}
@@ -103,7 +106,7 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: pd.Series,
             continue
         combine = COMBINE[rule or BOTH]
         frame[name] = [combine(by_image[image]) for image in order]
-        columns[attribute] = [name]
+        columns.setdefault(attribute, []).append(name)
         if mixed:
             lost = sum(label == MIXED for label in frame[name])
             note = f"rows of {len(mixed):,} of {counted(len(order), 'image')} differ in {name}; rule {rule}: {EXPLAINED[rule]}"

@@ -69,6 +69,7 @@ class Given:
         """The arguments without an effect, as `flag_name` takes them."""
         names = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute_column", "rows")
         pairs = [f"{name}={value}" for name in names for value in getattr(self, name)]
+        pairs += [f"attribute={pair}" for pair in self.attribute if "=" in pair]
         pairs += [f"{name}={getattr(self, name)}" for name in ("sets", "several") if getattr(self, name)]
         return [pair for pair in pairs if pair not in self.used]
 

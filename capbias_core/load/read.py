@@ -17,7 +17,7 @@ import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
+from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
 from capbias_core.load.captions import EACH, PARTS, CaptionSet, captions_of
 from capbias_core.load.checks import names_only, shifted_from
 from capbias_core.load.columns import HUMAN_FILE, Roles, Wanted, caption_columns, label_columns, label_options, roles_of, selected
@@ -31,6 +31,7 @@ from capbias_core.load.sheet import Sheet, is_missing, is_scalar, listed, presen
 from capbias_core.load.tables import boxes, objects, segments
 from capbias_core.types import Problem, counted
 
+UNNAMED = "captions"  # the captioner of a table or list without a name
 FEWEST_NAMED = 20  # captions that name one value, before labels are compared with them
 
 
@@ -49,7 +50,7 @@ class Part:
     kind: str
     file: File
     title: str  # of the file
-    name: str  # of the captioner or the table, '' for that of the file
+    name: str  # of the captioner or the table
     frame: pd.DataFrame
     format: str
     rows: int
@@ -68,6 +69,31 @@ class Part:
         """Its image IDs."""
         return frozenset(self.frame["image_id"])
 
+    def lines(self, known: Mapping[str, Collection[str]] = {}) -> list[tuple[str, str]]:
+        """(label, value) for a report. known: kind -> images of other files and of the collection."""
+        images = self.images
+        lines = [("File", self.title), ("Read as", kind_name(self.kind)), ("Format", self.format), *(("Read", note) for note in self.notes)]
+        lines += [*self.account, ("Rows", f"{self.rows:,}")]
+        if self.kind in (CAPTIONS, REFERENCES):
+            lines.append(("Captions", f"{len(self.frame):,} ({self.frame['caption'].nunique():,} different)"))
+        lines.append(("Images", f"{len(images):,}"))
+        for kind in KINDS[self.kind].joins:
+            if kind in known and kind != self.kind:
+                missing = sorted(images.difference(known[kind]))
+                lines.append((f"Images with {kind_title(kind)}", f"{len(images) - len(missing):,} ({1 - len(missing) / max(len(images), 1):.1%})"))
+                if kind == LABELS and self.kind == CAPTIONS and missing:
+                    lines.append(("Unknown image IDs", f"{len(missing):,} ({listed(missing, 5)})"))
+        lines += [*self.counts, ("Problems", f"{self.problem_count:,}")]
+        return [*lines, *((f"{problem.unit} {problem.line}", problem.message) for problem in self.problems)]
+
+    @property
+    def told(self) -> list[str]:
+        """Its warnings, the faulty rows first."""
+        if not self.problem_count:
+            return list(self.warnings)
+        counts = f"{counted(self.problem_count, 'problem')} in {counted(self.rows, 'row')}"
+        return [f"{counts}: these rows are left out. The first is at {self.problems[0]}.", *self.warnings]
+
 
 @dataclass(frozen=True)
 class Read:
@@ -79,11 +105,6 @@ class Read:
     def of(self, kind: str) -> list[Part]:
         """The parts of a kind."""
         return [part for part in self.parts if part.kind == kind]
-
-    @property
-    def lines(self) -> list[str]:
-        """What became of each file, a line each."""
-        return [f"{part.title} ({part.format}): {kind_title(part.kind)}; " + "; ".join(f"{role[0].lower()}{role[1:]}: {text}" for role, text in part.account) for part in self.parts]
 
 
 def read(
@@ -278,7 +299,7 @@ class _Reader:
             account += [("Images that join", piece.joins)] if piece.joins else []
             notes = tuple(filter(None, (*sheet.notes, piece.images.how, *found.notes, piece.note)))
             for each in found.sets:
-                name = _set_name(piece.file, each, len(found.sets) > 1)
+                name = _set_name(piece.file, sheet, each)
                 parts.append(Part(
                     REFERENCES if people else CAPTIONS, piece.file, sheet.title, name, each.frame, sheet.format, sheet.rows,
                     people and bool(roles.captions), tuple(account), notes, found.warnings, tuple(found.faults.first), found.faults.count,
@@ -328,7 +349,8 @@ class _Reader:
 
     def _labels(self, pieces: Sequence[_Piece], texts: Sequence[Part], given: Given) -> list[Part]:
         """The labels of all files as one table, with what they mean."""
-        having = [piece for piece in pieces if piece.roles.labels and piece.images is not None]
+        bare = not self.wanted  # a table whose attributes are looked for later
+        having = [piece for piece in pieces if piece.images is not None and (piece.roles.labels or (bare and LABELS in piece.file.kinds))]
         if not having:
             return []
         if len(having) > 1:
@@ -365,7 +387,7 @@ class _Reader:
             fields.append(("Not read", f"labels of {listed(unread)}"))
         notes = tuple(filter(None, (*sheet.notes, images.how, *table.notes)))
         result.append(Part(
-            LABELS, piece.file, sheet.title, "", table.frame, sheet.format, sheet.rows, bool(piece.roles.captions), tuple(fields), notes, (),
+            LABELS, piece.file, sheet.title, piece.file.name or sheet.name, table.frame, sheet.format, sheet.rows, bool(piece.roles.captions), tuple(fields), notes, (),
             tuple(faults.first), faults.count, (("Repeats left out", f"{table.repeats:,}"),), {}, tuple(mapping),
         ))  # fmt: skip
         return result
@@ -463,13 +485,13 @@ class _Piece:
         return "rows" in self.sheet.roles
 
 
-def _set_name(file: File, each: CaptionSet, several: bool) -> str:
+def _set_name(file: File, sheet: Sheet, each: CaptionSet) -> str:
     """The name of a set: of the file, of the captioner in it, or both if the user named the file."""
     if not each.name:
-        return file.name
+        return file.name or sheet.name
     numbered = each.name.isdigit() or each.name.startswith("prompt ")
-    stem = file.name or (Path(file.source).name.partition(".")[0] if isinstance(file.source, Path) and numbered else "")
-    return f"{stem} {each.name}".strip()
+    stem = file.name if file.name not in ("", UNNAMED) or numbered else ""
+    return f"{stem or (sheet.name if numbered else '')} {each.name}".strip()
 
 
 def _unused(sheet: Sheet, names: Sequence[str]) -> str:
@@ -564,7 +586,7 @@ def _objects(piece: _Piece, given: Given) -> list[Part]:
                 continue
             raise
         result.append(Part(
-            kind, piece.file, sheet.title, "", table.frame, sheet.format, table.rows, kind != wanted[0], (), table.notes, (),
+            kind, piece.file, sheet.title, piece.file.name or sheet.name, table.frame, sheet.format, table.rows, kind != wanted[0], (), table.notes, (),
             table.problems, table.problem_count, (("Crowds", f"{table.crowds:,}"), ("Others", f"{table.others:,}")),
         ))  # fmt: skip
     return result

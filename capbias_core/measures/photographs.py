@@ -14,7 +14,7 @@ import pandas as pd
 from capbias_core.aggregate import Needs
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.kinds import BOXES, PHOTOGRAPHS
-from capbias_core.load.parsed import listed
+from capbias_core.load.sheet import listed
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Job, MadeItem, Measure, Outcome
 from capbias_core.measures.caption_side import CaptionSide, least_captions
