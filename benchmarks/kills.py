@@ -1,6 +1,6 @@
 """What a kill costs: `python -m benchmarks.kills [--kills 20] [--only worker] [--images 300]`, by root for a full disk.
 
-Real processes are killed at random moments of the runs of a plan, in turn: the command; the server; a worker; the
+Real processes are killed at random moments of a score, in turn: the command; the server; a worker; the
 command because its disk (a small tmpfs) is full; and the command where the clock was set back by a day, so that what
 its runs noted is in the future. Then the same is asked again at once. Printed for each kill: how the first try ended,
 how many seconds passed until a run went on and until all were finished (to be held against an undisturbed try), whether
@@ -26,14 +26,14 @@ from pathlib import Path
 
 import psutil
 
-from capbias_core.runs.plan_file import keep_plan, read_plan
+from capbias_core import cli
 from capbias_core.workspace.store import Workspace
 from tests.browser import ROOT, browser, open_page, server
 from tests.disks import small_disk
-from tests.plans import PLAN, write_files
+from tests.random_captions import FILES, write_files
 
 SEEDS = 50
-PLANS = {"ngram": PLAN.format(attacker="ngram", seeds=SEEDS), "lstm_bi": PLAN.format(attacker="lstm_bi", seeds=1)}
+ATTACKERS = {"ngram": SEEDS, "lstm_bi": 1}
 A_DAY = 86_400
 PATIENCE = 300
 
@@ -47,16 +47,16 @@ def main() -> None:
     options = parser.parse_args()
     draw = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder, browser() as running:
-        files = write_files(Path(tempfile.mkdtemp(dir=folder)), options.images, PLANS)
+        files = write_files(Path(tempfile.mkdtemp(dir=folder)), options.images)
         kinds = [command, by_server(running), worker, full_disk, clock_set_back]
         kinds = [kind for kind in kinds if options.only in (None, kind.__name__)]
-        tries = {name: Try(files, Path(folder) / name, name) for name in sorted(map(plan_of, kinds))}
+        tries = {name: Try(files, Path(folder) / name, name) for name in sorted(map(attacker_of, kinds))}
         for own in tries.values():
             own.undisturbed()
         waits = defaultdict(list)
         for number in range(options.kills):
             kind = kinds[number % len(kinds)]
-            name = plan_of(kind)
+            name = attacker_of(kind)
             waits[name] += [kill(kind, tries[name].anew(number), draw)]
         for name, seconds in waits.items():
             own, (on, finished) = tries[name], zip(*seconds, strict=True)
@@ -70,15 +70,15 @@ def main() -> None:
             )
 
 
-def plan_of(kind: Callable) -> str:
+def attacker_of(kind: Callable) -> str:
     return "lstm_bi" if kind is worker else "ngram"
 
 
 class Try:
-    """A plan in a workspace. took: seconds of its undisturbed runs. first: until the first of them began."""
+    """A score in a workspace. took: seconds of its undisturbed runs. first: until the first of them began."""
 
-    def __init__(self, files: Path, folder: Path, plan: str):
-        self.files, self.folder, self.plan, self.home = files, folder, plan, folder / "home"
+    def __init__(self, files: Path, folder: Path, attacker: str):
+        self.files, self.folder, self.attacker, self.home = files, folder, attacker, folder / "home"
         self.took = self.first = 0.0
         self.rows = b""
 
@@ -93,8 +93,8 @@ class Try:
         self.rows = self.output.read_bytes()
 
     def anew(self, number: int) -> Try:
-        """The same plan in an empty workspace."""
-        other = Try(self.files, self.folder / str(number), self.plan)
+        """The same score in an empty workspace."""
+        other = Try(self.files, self.folder / str(number), self.attacker)
         other.folder.mkdir()
         other.took, other.first, other.rows = self.took, self.first, self.rows
         return other
@@ -103,8 +103,18 @@ class Try:
     def output(self) -> Path:
         return self.folder / "rows.csv"
 
+    @property
+    def place(self) -> list[str]:
+        return ["--collection", "mine", "--workspace", str(self.home)]
+
+    def keep(self) -> None:
+        assert cli.main(["import", *(str(self.files / name) for name in FILES), *self.place]) == 0
+
     def start(self) -> subprocess.Popen:
-        asked = ["run", f"{self.plan}.toml", "--workspace", str(self.home), "--output", str(self.output)]
+        if not self.home.exists():
+            self.keep()
+        asked = ["score", *self.place, "--attribute", "gender", "--metric", "lic_m", "--output", str(self.output)]
+        asked += ["--attacker", self.attacker, "--seeds", str(ATTACKERS[self.attacker])]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(
             [sys.executable, "-m", "capbias_core", *asked],
@@ -238,8 +248,7 @@ def by_server(running) -> Callable:
 
     @contextmanager
     def killed_server(own: Try, draw: random.Random) -> Iterator:
-        file = own.files / f"{own.plan}.toml"
-        keep_plan(Workspace(own.home), read_plan(file), own.files, lambda _: None)
+        own.keep()
         with asked(own) as process:
             own.a_moment(draw)
             os.killpg(process.pid, signal.SIGKILL)

@@ -5,6 +5,7 @@
     report = capbias.score(captions="sat.json", labels="attributes.csv", attribute="gender", metrics=["lic"])
     capbias.compare({"sat": "sat.json", "updn": "updn.json"}, labels="attributes.csv", attribute="gender")
     capbias.metrics.lic(probabilities, labels)
+    capbias.register(MEASURE)
 
 An input that cannot be scored raises `capbias.CapbiasError`: what was got, what was expected, and what to do.
 These names are imported when they are first used, so that `import capbias_core` itself is quick.
@@ -12,16 +13,19 @@ These names are imported when they are first used, so that `import capbias_core`
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from capbias_core import metrics
     from capbias_core.api import compare, score
     from capbias_core.errors import CapbiasError
+    from capbias_core.extensions import register
 
 __version__ = "0.1.0"
-__all__ = ["CapbiasError", "__version__", "compare", "metrics", "score"]
+__all__ = ["CapbiasError", "__version__", "compare", "metrics", "register", "score"]
 
 
 def __getattr__(name: str):
@@ -29,6 +33,8 @@ def __getattr__(name: str):
         return getattr(import_module("capbias_core.api"), name)
     if name == "CapbiasError":
         return import_module("capbias_core.errors").CapbiasError
+    if name == "register":
+        return import_module("capbias_core.extensions").register
     if name == "metrics":
         return import_module("capbias_core.metrics")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -36,3 +42,12 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# Measures, attackers and formats of installed packages, which their modules register, here and in each worker process.
+for _entry in entry_points(group="capbias"):
+    try:
+        _entry.load()
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        warnings.warn(f"capbias does without {_entry.value}, which cannot be loaded ({why}).", stacklevel=2)

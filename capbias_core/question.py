@@ -1,4 +1,4 @@
-"""What is asked: one typed model, from which Python arguments, flags, plan files and page controls are all made."""
+"""What is asked: one typed model, which Python arguments, flags and page controls make."""
 
 from __future__ import annotations
 
@@ -93,14 +93,12 @@ class Question(Described):
         references: Any = None,
         objects: Any = None,
         protocol: str = "",
-        usual_metrics: tuple[str, ...] = DEFAULT_METRICS,
         **given: Any,
     ) -> Question:
         """A checked question, in which the protocol sets what is not given (None or empty).
 
-        stored: sources are names of stored items. files: paths whose kind is detected. usual_metrics: if neither
-        metrics nor a protocol are given. given: columns, rows, `sets` and `several` as `capbias.score` takes them, and
-        other fields.
+        stored: sources are names of stored items. files: paths whose kind is detected. given: columns, rows, `sets`
+        and `several` as `capbias.score` takes them, and other fields.
         """
         given = {
             name: value
@@ -115,7 +113,7 @@ class Question(Described):
         if not given.get("attribute"):
             raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
         settings = protocol_settings(typed("protocol", protocol, str, "", "protocol"))
-        given.setdefault("metrics", protocol_metrics(protocol, usual_metrics))
+        given.setdefault("metrics", protocol_metrics(protocol, DEFAULT_METRICS))
         given.setdefault("attacker", settings.get("attacker", DEFAULT_ATTACKER))
         given.setdefault("seeds", settings.get("seeds"))
         own = {name: value for name, value in settings.items() if name not in ("attacker", "seeds")}

@@ -36,7 +36,7 @@ This page is generated from `capbias_core/measures/` by `make docs`.
 """
 PROTOCOL_HEAD = """## Protocols
 
-`--protocol NAME` (also `protocol=`, a plan's `protocol`, and Protocol on Scores) sets what a paper fixes, unless you
+`--protocol NAME` (also `protocol=`, and Protocol on Scores) sets what a paper fixes, unless you
 set it. Without it, each measure follows its paper with the fast attacker `ngram`. The method of each result names the
 protocol and each deviation. A measure that the chosen paper does not have follows its own. `custom` sets nothing, and
 no protocol is named. Of several values the first is set; the others are the paper's too.

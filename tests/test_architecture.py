@@ -23,7 +23,6 @@ ROWS = (
         "types",
         "errors",
         "kinds",
-        "toml",
         "attributes",
         "databases",
         "processes",
@@ -42,7 +41,7 @@ ROWS = (
     ("runs", "worker"),
     ("views",),
     ("bundle",),
-    ("cli", "api", "__main__", "__init__"),
+    ("cli", "api", "extensions", "__main__", "__init__"),
 )
 ORDER = {name: place for place, row in enumerate(ROWS) for name in row}
 # Names at the top level of modules that their package finds by itself.

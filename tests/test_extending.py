@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -11,7 +10,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -157,49 +155,106 @@ def done(tmp_path_factory) -> dict:
     return json.loads((folder / "done.json").read_text(encoding="utf-8"))
 
 
-def outside(folder: Path, *words: str) -> subprocess.CompletedProcess:
-    """A command of this checkout, with the parts of a folder."""
-    command = [sys.executable, "-m", "capbias_core", *words]
-    variables = os.environ | {"CAPBIAS_EXTENSIONS": str(folder), "PYTHONPATH": str(ROOT)}
+REGISTERS = {
+    "A measure": "register(MEASURE)",
+    "An attacker": "register(*ENTRIES)",
+    "A caption format": "register(*READERS)",
+}
+
+
+def package(folder: Path, *names: str, change=lambda text: text) -> Path:
+    """A folder with an installed package, whose modules register the parts of these sections of the guide."""
+    about = folder / "own_parts-1.5.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: own-parts\nVersion: 1.5\n")
+    modules = {f"own{number}": name for number, name in enumerate(names)}
+    (about / "entry_points.txt").write_text("[capbias]\n" + "".join(f"{name} = {name}\n" for name in modules))
+    for module, name in modules.items():
+        (block,) = sections()[name].code
+        text = f"{change(block)}\nimport capbias_core\n\ncapbias_core.{REGISTERS[name]}\n"
+        (folder / f"{module}.py").write_text(text, encoding="utf-8")
+    return folder
+
+
+def outside(folder: Path, *words: str, start: tuple[str, ...] = ("-m", "capbias_core")) -> subprocess.CompletedProcess:
+    """A command of this checkout, with the package of a folder."""
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+    command = [sys.executable, *start, *words]
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.long
-def test_parts_can_be_outside_the_checkout(tmp_path):
-    guide, demo = sections(), ROOT / "assets/demo"
-    for name in ("A measure", "An attacker", "A caption format"):
-        (block,) = guide[name].code
-        write(tmp_path, block.replace("# capbias_core/", "# ", 1))
-        for file, text in guide[name].files.items():
-            (tmp_path / file).write_text(text, encoding="utf-8")
+def test_a_package_adds_parts_to_every_process(tmp_path):
+    demo, home = ROOT / "assets/demo", str(tmp_path / "home")
+    parts = package(tmp_path / "parts", *REGISTERS)
     scored = ("--captions", str(demo / "results/amplifier.json"), "--labels", str(demo / "attributes.csv"))
-    scored += ("--attribute", "gender", "--metric", "long", "leakage", "--attacker", "bayes", "--seeds", "2")
-    done = outside(tmp_path, "score", *scored)
+    asked = ("--attribute", "gender", "--metric", "long", "leakage", "--attacker", "bayes", "--seeds", "2")
+    done = outside(parts, "score", *scored, *asked)
     assert done.returncode == 0, done.stderr
     table = rows(done.stdout)
     assert {"long", "long_gap"} < set(table["metric"]) and set(table["encoder"]) == {"", "bayes"}
+    (parts / "captions.txt").write_text(sections()["A caption format"].files["captions.txt"])
     words = ("import", "captions.txt", "--kind", "captions", "--collection", "demo", "--name", "by-hand", "--dry-run")
-    done = outside(tmp_path, *words, "--workspace", str(tmp_path / "home"))
+    done = outside(parts, *words, "--workspace", home)
     assert done.returncode == 0 and re.search(r"Captions\W+2\b", done.stdout), done.stderr
+    stored = ("import", *scored[1::2], "--collection", "c", "--workspace", home)
+    assert outside(parts, *stored).returncode == 0
+    by_worker = (  # a queued run dies with the process that queued it
+        "import subprocess, sys; from capbias_core.question import Question; from capbias_core.runs.plan import plan\n"
+        f"from capbias_core.workspace.store import Workspace; store = Workspace({home!r})\n"
+        "for spec in plan(store, Question('c', ('amplifier',), 'attributes', 'gender', ('long',))):\n"
+        "    store.enqueue(spec, 'c')\n"
+        f"subprocess.run([sys.executable, '-m', 'capbias_core.worker', {home!r}], check=True)"
+    )
+    assert outside(parts, by_worker, start=("-c",)).returncode == 0
+    assert [run.status for run in Workspace(home).runs()] == ["finished"]
+    again = ("score", "--collection", "c", "--attribute", "gender", "--metric", "long", "--workspace", home)
+    assert outside(parts, *again).returncode == 0
+    file = str(tmp_path / "long.zip")
+    done = outside(parts, "export", "--collection", "c", "--format", "bundle", "--output", file, "--workspace", home)
+    assert done.returncode == 0, done.stderr
+    assert outside(parts, "reproduce", file).returncode == 0
+    done = outside(tmp_path, "reproduce", file)
+    assert done.returncode == 2 and "made with own-parts. Install what is missing." in done.stderr
 
 
 @pytest.mark.long
-def test_a_folder_of_parts_that_would_be_ignored_is_an_error(tmp_path):
-    done = outside(tmp_path, "metrics")
-    assert done.returncode == 2 and str(tmp_path) in done.stderr
-    (tmp_path / "measures").mkdir()
-    (tmp_path / "measures" / "lic.py").write_text("")  # would be hidden by the one that ships
-    done = outside(tmp_path, "metrics")
-    assert done.returncode == 2 and "'lic'" in done.stderr
+def test_a_package_that_cannot_be_loaded_is_a_warning(tmp_path):
+    broken = package(tmp_path, "A measure", change=lambda text: text.replace('name="long_captions"', 'name="lic"'))
+    done = outside(broken, "metrics")
+    assert done.returncode == 0 and "without own0" in done.stderr and "'lic'" in done.stderr
+    assert "long captions" not in done.stdout
 
 
 @pytest.mark.long
 def test_a_column_that_was_not_counted_is_named(tmp_path):
-    (block,) = sections()["A measure"].code
-    write(tmp_path, block.replace("# capbias_core/", "# ", 1).replace('reads=("long",', 'reads=("lomg",'))
+    wrong = package(tmp_path, "A measure", change=lambda text: text.replace('reads=("long",', 'reads=("lomg",'))
     demo = ROOT / "assets/demo"
     words = (str(demo / "results/amplifier.json"), str(demo / "attributes.csv"), "--attribute", "gender")
-    assert "'lomg'" in outside(tmp_path, "score", *words, "--metric", "long").stderr
+    assert "'lomg'" in outside(wrong, "score", *words, "--metric", "long").stderr
+
+
+@pytest.mark.long
+def test_a_call_adds_parts_to_its_process(tmp_path):
+    (block,) = sections()["A measure"].code
+    script = f"""{block}
+import capbias_core as capbias
+capbias.register(MEASURE)
+report = capbias.score({[{"image_id": 1, "caption": "a man"}, {"image_id": 2, "caption": "a " * 12}]},
+    labels={[{"image_id": 1, "gender": "Male"}, {"image_id": 2, "gender": "Female"}]}, attribute="gender",
+    metrics=["long"])
+print(report["long"].value)
+for part in (MEASURE, METRICS):
+    try:
+        capbias.register(part)
+    except capbias.CapbiasError as error:
+        print(error)
+"""
+    (tmp_path / "script.py").write_text(script.replace("from __future__ import annotations\n", ""))
+    done = outside(tmp_path, start=("script.py",))
+    assert done.returncode == 0, done.stderr
+    value, taken, unknown = done.stdout.splitlines()
+    assert value == "50.0" and "'long_captions'" in taken and "A tuple cannot be registered." in unknown
 
 
 def rows(text: str) -> pd.DataFrame:
@@ -288,34 +343,10 @@ def test_a_page_draws_its_chart(done):
     assert done["page"] == ["Bars", 1, 1]
 
 
-@pytest.mark.long
-def test_a_bundle_names_the_parts_outside_and_reproduce_says_which_are_missing(tmp_path, monkeypatch):
-    parts, home, file = tmp_path / "parts", str(tmp_path / "home"), str(tmp_path / "long.zip")
-    parts.mkdir()
-    (block,) = sections()["A measure"].code
-    write(parts, block.replace("# capbias_core/", "# ", 1))
-    (module,) = (parts / "measures").glob("*.py")
-    demo = ROOT / "assets/demo"
-    stored = ("import", str(demo / "results/amplifier.json"), str(demo / "attributes.csv"), "--collection", "c")
-    scored = ("score", "--collection", "c", "--attribute", "gender", "--metric", "long")
-    for words in (stored, scored, ("export", "--collection", "c", "--format", "bundle", "--output", file)):
-        done = outside(parts, *words, "--workspace", home)
-        assert done.returncode == 0, done.stderr
-    with zipfile.ZipFile(file) as bundle:
-        versions = json.loads(bundle.read("manifest.json"))["versions"]
-    name = f"measures/{module.name}"
-    assert versions[name] == hashlib.sha256(module.read_bytes()).hexdigest()[:12]
-    (tmp_path / "other" / "load").mkdir(parents=True)
-    done = outside(tmp_path / "other", "reproduce", file)
-    assert done.returncode == 2 and f"made with {name}. Name their folder in CAPBIAS_EXTENSIONS." in done.stderr
-    module.write_text(module.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
-    assert f"note: {name} {versions[name]} made the bundle" in outside(parts, "reproduce", file).stderr
-
-
 def test_an_unknown_attacker_is_one_of_the_users_and_not_of_the_hub():
     with pytest.raises(CapbiasError) as own:
         encoder_files(attacker_entry("bayes"))
-    assert "CAPBIAS_EXTENSIONS" in str(own.value) and "hf download" not in str(own.value)
+    assert "capbias.register" in str(own.value) and "hf download" not in str(own.value)
     with pytest.raises(CapbiasError) as hub:
         encoder_files(attacker_entry("bert-base-cased"))
-    assert "CAPBIAS_EXTENSIONS" not in str(hub.value)
+    assert "capbias.register" not in str(hub.value)

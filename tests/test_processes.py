@@ -15,7 +15,7 @@ from capbias_core import processes
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from tests.browser import ROOT, free_port, wait_until_healthy
-from tests.plans import PLAN, write_files
+from tests.random_captions import write_files
 
 pytestmark = pytest.mark.long
 
@@ -40,16 +40,16 @@ FILES = ["a.csv", "labels.csv", "--attribute", "gender"]
 COMMANDS = {
     "import": ["import", "a.csv", "labels.csv", "--collection", "c"],
     "score": ["score", *FILES, "--metric", "lic_m", "--seeds", "2"],
-    "run": ["run", "plan.toml"],
-    "export": ["export", "--collection", "mine", "--format", "bundle", "--output", "bundle.zip"],
+    "stored": ["score", "--collection", "c", "--attribute", "gender", "--metric", "lic_m", "--seeds", "2"],
+    "export": ["export", "--collection", "c", "--format", "bundle", "--output", "bundle.zip"],
     "reproduce": ["reproduce", "bundle.zip"],
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Captions, labels and a plan among files that are named like modules, and say when they run."""
-    folder = write_files(tmp_path_factory.mktemp("here"), 100, {"plan": PLAN.format(attacker="ngram", seeds=2)})
+    """Captions and labels among files that are named like modules, and say when they run."""
+    folder = write_files(tmp_path_factory.mktemp("here"), 100)
     for name in NAMES:
         (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'a').write('{name} ')\n")
     return folder

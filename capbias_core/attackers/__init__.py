@@ -1,13 +1,13 @@
 """Attackers: an encoder plus a head that guesses the protected attribute from a masked caption.
 
-To add one, write a module here with `ENTRIES`; it is loaded by itself. Modules here import nothing heavy, so that the
-web server's process never imports torch. What needs torch is in networks/, imported when an attacker is made.
+To add one, write a module here with `ENTRIES`, which is loaded by itself, or call `capbias.register`. Modules here
+import nothing heavy, so that the web server's process never imports torch. What needs torch is in networks/, imported
+when an attacker is made.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections import Counter
 from dataclasses import replace
 from importlib import import_module
 
@@ -16,26 +16,29 @@ from capbias_core.attackers.device import TF32
 from capbias_core.attackers.neural import frozen_entry
 from capbias_core.errors import CapbiasError, nearest, need, taken_twice
 from capbias_core.language.files import ModelFiles, find_model
-from capbias_core.resources import EXTENSIONS, extension_folders
-
-__path__.extend(extension_folders("attackers"))
-
-
-def _load_entries() -> dict[str, AttackerEntry]:
-    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg]
-    names.sort(key=lambda name: (name != "ngram", name != "neural"))
-    modules = [import_module(f"{__name__}.{name}") for name in names]
-    entries = [entry for module in modules for entry in getattr(module, "ENTRIES", ())]
-    if twice := [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]:
-        raise taken_twice("attacker", twice[0], ["attackers/"])
-    return {entry.name: entry for entry in entries}
-
 
 # Name -> entry, in the order in which they are shown; the first is the default.
-ATTACKERS: dict[str, AttackerEntry] = _load_entries()
+ATTACKERS: dict[str, AttackerEntry] = {}
+PRETRAINED: set[str] = set()
+FROM_SCRATCH: list[str] = []
+
+
+def add(entry: AttackerEntry) -> None:
+    """Make an attacker known. Raises CapbiasError if its name is taken."""
+    if entry.name in ATTACKERS:
+        raise taken_twice("attacker", entry.name, ["attackers/"])
+    ATTACKERS[entry.name] = entry
+    if entry.model:
+        PRETRAINED.add(entry.name)
+    if entry.from_scratch:
+        FROM_SCRATCH.append(entry.name)
+
+
+_NAMES = [module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg]
+for _name in sorted(_NAMES, key=lambda name: (name != "ngram", name != "neural")):
+    for _entry in getattr(import_module(f"{__name__}.{_name}"), "ENTRIES", ()):
+        add(_entry)
 DEFAULT_ATTACKER = next(iter(ATTACKERS))
-PRETRAINED = {name for name, entry in ATTACKERS.items() if entry.model}
-FROM_SCRATCH = tuple(name for name, entry in ATTACKERS.items() if entry.from_scratch)
 
 
 def attacker_entry(name: str) -> AttackerEntry:
@@ -66,7 +69,7 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
         known = f"Known: {', '.join(sorted(ATTACKERS))}, or the folder of a text encoder."
         message = f"Attacker {entry.model!r} is not on this machine."
         # The hub's names have a hyphen or slash; names of attackers outside this package are those of Python.
-        own = f"{EXTENSIONS} names the folder of an attacker of yours."
+        own = "An attacker of yours is known once its package is installed, or after capbias.register."
         hint = own if entry.model.isidentifier() else error.hint
         raise CapbiasError(message, f"{near}{known} {hint}", *error.arguments) from None
 

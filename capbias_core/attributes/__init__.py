@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from capbias_core.errors import CapbiasError, NotMeasurable, unknown_name
-from capbias_core.toml import read_toml, start_of
 from capbias_core.typed import typed
 from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, WITHIN, Attribute, Derivation
-from capbias_core.whole_files import typed_path
+from capbias_core.whole_files import check_file, typed_path
 
 FOLDER = Path(__file__).parent
+MOST_BYTES = 64 * 1024  # of a TOML file, which a stranger may have written
+MOST_DOTS = 200  # in a line: each may be a table in a table, and reading them takes the square of their number
 KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
 
 
 def read_attribute(path: Path) -> Attribute:
     """An attribute from a TOML file. Raises CapbiasError for a file that is not one."""
     try:
-        text = start_of(path)
+        check_file(path)
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(MOST_BYTES + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(Path(path).name, error) from None
     return parse_attribute(text, Path(path).name)
@@ -31,7 +35,14 @@ def parse_attribute(text: str, source: str) -> Attribute:
     """An attribute from the text of a TOML file. source: what the text is called in errors. Raises CapbiasError, with
     the line if the text is no TOML."""
     try:
-        data = read_toml(text)
+        if (size := len(text.encode("utf-8", "surrogatepass"))) > MOST_BYTES:
+            raise ValueError(f"{size:,} bytes; at most {MOST_BYTES:,}")
+        if max(line.count(".") for line in f"{text}\n".splitlines()) > MOST_DOTS:
+            raise ValueError(f"a line has more than {MOST_DOTS} dots, so its keys may be nested too deeply")
+        data = tomllib.loads(text)
+        repr(data)  # a number in hexadecimal may be too long to be written anywhere
+    except RecursionError:
+        raise unreadable(source, "it is nested too deeply") from None
     except ValueError as error:
         end = f"at line {len(text.splitlines())}, where the text ends"
         raise unreadable(source, str(error).replace("at end of document", end)) from None

@@ -14,12 +14,13 @@ from capbias_core.typed import shown
 from capbias_core.types import BOTH, BOX_COLUMNS, CONDITIONS, RESULT_COLUMNS, SEGMENT_COLUMNS
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.slices import RULE, Slice
+from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES
 from capbias_core.workspace.store import HASH, checked_name
 
-FORMAT = 1
-MANIFEST, PLAN, ROWS = "manifest.json", "plan.toml", "rows.json"
+FORMAT = 2
+MANIFEST, ROWS = "manifest.json", "rows.json"
 # Of these files, which are read and checked piece by piece; a bundle of 40,000 rows is smaller.
-MOST_BYTES = {MANIFEST: 4_000_000, PLAN: 64_000, ROWS: 32_000_000}
+MOST_BYTES = {MANIFEST: 4_000_000, ROWS: 32_000_000}
 # In the details of items: places on the machine that wrote the bundle, which mean nothing on another.
 PLACES = ("path", "folder", "run", "size", "modified")
 TEXT = re.compile(r".{0,10000}", re.DOTALL)
@@ -65,6 +66,7 @@ ATTRIBUTE = dict.fromkeys(("name", "title", "mask_token", "note"), TEXT) | {
     "columns": [TEXT],
     "aliases": {str: TEXT},
 }
+MAPPING = {str: (TEXT, None)}
 DETAILS = dict.fromkeys((f"{name}?" for name in PLACES), _never) | {
     "trained_on_references?": (bool, None),
     "captioner?": _name,
@@ -76,7 +78,7 @@ DETAILS = dict.fromkeys((f"{name}?" for name in PLACES), _never) | {
     f"{RULE}?": _rule,
     "dimension?": _count,
     "bare?": [TEXT],
-    "attributes?": {str: {"column": TEXT, "mapping": {str: (TEXT, None)}, "attribute": ATTRIBUTE, "forms?": [[TEXT]]}},
+    "attributes?": {str: {"column": TEXT, "mapping": MAPPING, "attribute": ATTRIBUTE, "forms?": [[TEXT]]}},
     f"{DERIVED}?": {"references": HASH, "precedence": [TEXT], "at_least?": _count, "both?": BOTH},
 }
 ITEM = {
@@ -89,7 +91,22 @@ ITEM = {
     "images": _count,
     "details": DETAILS,
 }
-WHOLE = {"format": FORMAT, "collection": _name, "rows": _count, "versions?": {str: TEXT}, "items": [ITEM]}
+# The fields of a RunSpec; its options are checked by its measure.
+RUN = {
+    "measure": TEXT,
+    "version": _count,
+    "model": _name,
+    "captions": HASH,
+    "references": ("", HASH),
+    "labels": {"table": HASH, "column": TEXT, "mapping": MAPPING},
+    "attribute": ATTRIBUTE,
+    "objects": ({"table": HASH, "column": TEXT}, {"table?": _never}),
+    "coverage": (ALL_IMAGES, WITH_REFERENCES),
+    "shared_with": ("", HASH),
+    "options": dict,
+}
+WHOLE = {"format": FORMAT, "collection": _name, "rows": _count, "versions?": {str: TEXT}}
+WHOLE |= {"items": [ITEM], "runs": [RUN]}
 ROW = (
     dict.fromkeys(RESULT_COLUMNS, (TEXT, None))
     | dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), (_number, None))
@@ -134,12 +151,20 @@ def manifest_fault(manifest: Any, rows: Any) -> str:
         if item["kind"] == "attributes" and not entries or DERIVED in item["details"] and len(entries) != 1:
             return f"{path}.details"
         for name, entry in entries.items():
-            values = entry["attribute"]["values"]
-            held = {*entry["mapping"].values(), *entry["attribute"]["words"], *entry["attribute"]["aliases"].values()}
-            wrong = len(values) < 2 or len({*values}) < len(values) or not held - {None} <= {*values}
-            if wrong or entry["attribute"].keys() > ATTRIBUTE.keys():
+            if _attribute_fault(entry["attribute"], entry["mapping"]):
                 return f"{path}.details.attributes.{name}"
+    for number, run in enumerate(manifest["runs"]):
+        if run.keys() != RUN.keys() or _attribute_fault(run["attribute"], run["labels"]["mapping"]):
+            return f"manifest.runs[{number}]"
     return ""
+
+
+def _attribute_fault(attribute: dict[str, Any], mapping: dict[str, str | None]) -> bool:
+    """Whether an attribute has unknown fields, lacks two values, or words and labels name others."""
+    values = attribute["values"]
+    held = {*mapping.values(), *attribute["words"], *attribute["aliases"].values()}
+    wrong = len(values) < 2 or len({*values}) < len(values) or not held - {None} <= {*values}
+    return wrong or attribute.keys() > ATTRIBUTE.keys()
 
 
 def table_fault(item: dict[str, Any], frame: pd.DataFrame) -> str:

@@ -101,7 +101,6 @@ class ReportParts:
     about: Mapping[str, str] = field(default_factory=dict)
     sections: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     reproduce: str = ""
-    plan: str = ""
     views: Mapping[str, Shown] = field(default_factory=dict)
 
 
@@ -142,7 +141,6 @@ def report_html(parts: ReportParts) -> str:
             "<h2>How to reproduce it</h2>",
             f"<p>{escape(parts.reproduce)}</p>",
             "<pre>capbias reproduce BUNDLE.zip</pre>",
-            f'<h3>The plan</h3>\n<pre tabindex="0">{escape(parts.plan)}</pre>',
             "</main>",
             *(f"<script>{script}</script>" for script in scripts),
             "</body>\n</html>\n",

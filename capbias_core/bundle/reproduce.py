@@ -14,23 +14,23 @@ import pandas as pd
 from pyarrow.parquet import read_metadata
 
 from capbias_core.aggregate.variants import ORIGINS
-from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLAN, ROWS, manifest_fault, table_fault
+from capbias_core.attackers import attacker_entry
+from capbias_core.bundle.manifest import FORMAT, MANIFEST, ROWS, manifest_fault, table_fault
 from capbias_core.bundle.manifest import MOST_BYTES as MOST_OF_FILE
 from capbias_core.bundle.write import versions
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import SLICES, SOURCES, kind_name
 from capbias_core.load.files import unpacked_tree
 from capbias_core.load.read import File, Held
 from capbias_core.load.read import read as read_files
 from capbias_core.load.sheet import MOST_COLUMNS, MOST_ROWS
+from capbias_core.measures.registry import MEASURES
 from capbias_core.prepare import derive_labels
-from capbias_core.resources import EXTENSIONS, extensions
 from capbias_core.runs.inputs import Tell
-from capbias_core.runs.plan import plan
-from capbias_core.runs.plan_file import PlanFile, parse_plan
 from capbias_core.types import RESULT_COLUMNS, Derivation
 from capbias_core.views.slices import saved_slice_rows
 from capbias_core.workspace.labels import DERIVED
+from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.slices import RULE, Slice, keep_slice
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
@@ -50,10 +50,11 @@ Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle that was read. items: as of the manifest. frames: of those that it holds, by content."""
+    """A bundle that was read. specs: its runs, of this version of their measures. items: as of the manifest. frames:
+    of those that it holds, by content."""
 
     manifest: dict[str, Any]
-    plan: PlanFile
+    specs: list[RunSpec]
     rows: pd.DataFrame
     items: list[dict[str, Any]]
     frames: dict[str, pd.DataFrame]
@@ -78,7 +79,7 @@ def read_bundle(path: Path, folder: Path) -> Bundle:
     """A bundle, checked as a whole. folder: an empty one for its files. Raises CapbiasError for a file that is
     no bundle, or was changed."""
     files = unpacked_tree(path, folder)
-    if missing := [name for name in (MANIFEST, PLAN, ROWS) if name not in files]:
+    if missing := [name for name in (MANIFEST, ROWS) if name not in files]:
         raise _no_bundle(path, f"it lacks {', '.join(missing)}")
     for name, most in MOST_OF_FILE.items():
         if (size := files[name].stat().st_size) > most:
@@ -95,18 +96,26 @@ def read_bundle(path: Path, folder: Path) -> Bundle:
         other = f" The bundle has format {form}, and this capbias reads {FORMAT}." if form != FORMAT else ""
         raise _no_bundle(path, f"{fault} is missing or wrong", other)
     try:
-        plan_file = parse_plan(files[PLAN].read_text(encoding="utf-8", errors="replace"), PLAN)
+        specs = [_current(run) for run in manifest["runs"]]
     except CapbiasError as error:
-        others = [name for name in manifest.get("versions", {}) if "/" in name and name not in extensions()]
+        others = manifest.get("versions", {}).keys() - versions(networks=True).keys()
         if not others:
             raise
-        hint = f"The bundle was made with {', '.join(others)}. Name their folder in {EXTENSIONS}."
+        hint = f"The bundle was made with {', '.join(sorted(others))}. Install what is missing."
         raise CapbiasError(error.message, hint) from None
-    if plan_file.collection != manifest["collection"]:
-        raise _no_bundle(path, f"{PLAN} names another collection than {MANIFEST}")
     items = manifest["items"]
     frames = {item["content"]: _table(path, item, files.get(item["file"])) for item in items if item["file"]}
-    return Bundle(manifest, plan_file, pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), items, frames)
+    return Bundle(manifest, specs, pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), items, frames)
+
+
+def _current(run: dict[str, Any]) -> RunSpec:
+    """A run of a bundle, of this version of its measure. Raises CapbiasError for an unknown measure, or an option that
+    is not allowed."""
+    if run["measure"] not in MEASURES:
+        raise unknown_name("measure", run["measure"], MEASURES)
+    measure = MEASURES[run["measure"]]
+    options = measure.options.read(run["options"]).to_dict()
+    return RunSpec(**run | {"version": measure.version_with(options.get("attacker", "")), "options": options})
 
 
 def _no_bundle(path: Path, why: str, more: str = "") -> CapbiasError:
@@ -193,10 +202,10 @@ def reproduce(
     compute: Compute,
     tolerance: float = TOLERANCE,
 ) -> Reproduction:
-    """Run the plan of a bundle in an empty workspace, and compare the numbers.
+    """Repeat the runs of a bundle in an empty workspace, and compare the numbers.
 
-    frames: tables that the bundle leaves out, by content. compute: runs what is planned. tolerance: the allowed
-    difference of a number. Raises CapbiasError for missing data.
+    frames: tables that the bundle leaves out, by content. compute: computes runs. tolerance: the allowed difference of
+    a number. Raises CapbiasError for missing data.
     """
     if workspace.items() or workspace.runs():
         raise CapbiasError(f"The workspace {workspace.folder} is not empty.", "Name another folder.")
@@ -220,20 +229,20 @@ def reproduce(
     for item in bundle.items:
         if item["kind"] == SLICES:
             keep_slice(workspace, collection, Slice.parse(item["details"][RULE]), item["name"])
-    specs: dict[str, RunSpec] = {}
-    reasons: list[str] = []
-    for request in bundle.plan.questions:
+    specs, reasons = [], []
+    for spec in bundle.specs:
         try:
-            specs |= {spec.run_id: spec for spec in plan(workspace, request)}
+            if not spec.inputs() <= {item["hash"] for item in stored}:
+                raise CapbiasError("The bundle lacks what it read.")
+            if spec.options.get("encoder"):  # as it is on this machine
+                encoder = encoder_option(workspace, attacker_entry(spec.attacker))
+                spec = replace(spec, options=spec.options | {"encoder": encoder})
+            specs.append(spec)
         except CapbiasError as error:
-            reasons.append(f"{', '.join(request.metrics)}: {error}")
-    wanted = set(bundle.rows["run_id"])
-    # Runs with another id are of a changed version, model or input; they are compared all the same.
-    all_known = bool(wanted) and wanted <= specs.keys()
-    chosen = [spec for run_id, spec in specs.items() if not all_known or run_id in wanted]
-    rows = compute(workspace, chosen, collection)
+            reasons.append(f"{spec.measure} of {spec.model}: {error}")
+    rows = compute(workspace, specs, collection)
     reasons += [f"{row.spec.measure} of {row.spec.model}: {row.message}" for row in rows if row.status != "finished"]
-    ids = [spec.run_id for spec in chosen]
+    ids = [spec.run_id for spec in specs]
     of_slices = saved_slice_rows(workspace, collection, ids, set(bundle.rows["metric"]))
     made = pd.concat([workspace.results(ids), of_slices])
     recorded, here = bundle.manifest.get("versions", {}), versions(networks=True)

@@ -1,11 +1,9 @@
-"""A bundle: a zip with results, what they were measured from, the plan and a report.
+"""A bundle: a zip with results, what they were measured from, and a report.
 
 report.html   answer, tables and charts; opens without a server and without a network
-plan.toml     what was measured; `capbias run plan.toml` runs it, also edited
 rows.csv, rows.json   a row per number, nothing rounded; also of saved slices
-manifest.json         versions, extensions, and each input with its content hash
+manifest.json         versions, extensions, each run with its attribute and options, each input with its content hash
 data/         the inputs as they were kept (Parquet), unless they are left out
-attributes/   each attribute with its words
 """
 
 from __future__ import annotations
@@ -17,22 +15,19 @@ import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Any
 
 import pandas as pd
 
 from capbias_core import __version__
 from capbias_core.aggregate.comparison import unlearned_note
-from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, PLAN, ROWS, TABLES
+from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, ROWS, TABLES
 from capbias_core.bundle.report import Chart, ReportParts, page_charts, report_cell, report_html
 from capbias_core.errors import CapbiasError, installed, missing_extra
-from capbias_core.kinds import SOURCES, kind_name
+from capbias_core.kinds import kind_name
 from capbias_core.measures.registry import METRICS
-from capbias_core.question import Question
-from capbias_core.resources import extensions
-from capbias_core.runs.plan import plan
-from capbias_core.runs.plan_file import LabelColumn, PlanFile, attribute_text, plan_text, questions_of
 from capbias_core.runs.run import needs_workers
 from capbias_core.types import counted
 from capbias_core.views.change import change
@@ -61,10 +56,8 @@ from capbias_core.views.sentence import (
 from capbias_core.views.slices import saved_slice_inputs, saved_slice_rows, slices
 from capbias_core.views.tables import in_blocks, scores_table, shown_letters, to_csv, to_json
 from capbias_core.views.view import Scope, Shown
-from capbias_core.load.read import File
 from capbias_core.workspace.labels import DERIVED, is_derived
 from capbias_core.workspace.slices import WORDS
-from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
 REPORT = "report.html"
@@ -106,22 +99,17 @@ def _files(
     runs = [run for run in runs if run.run_id in set(rows["run_id"])]
     if not runs:
         raise CapbiasError(f"The collection {collection} has no results to export.", "Score it first.")
-    requests = questions_of(workspace, collection, [run.spec for run in runs], rows["metric"].unique())
     items = _items(workspace, collection, runs)
     names: dict[tuple[str, str], str] = {}  # each item's file; two names that would be one file get a number
     for item in items:
         base, taken = (f"data/{kind_name(item.kind)}-{file_name(item.name)}", {name.lower() for name in names.values()})
         tries = (f"{base}{number}.parquet" for number in ("", *(f"-{number}" for number in range(2, 10_000))))
         names[item.kind, item.name] = next(name for name in tries if name.lower() not in taken)
-    written = plan_text(_plan(collection, items, names, requests, runs))
     # Bytes that depend on the content alone, so that the same results give the same files.
     ids = [run.run_id for run in runs]
     of_slices = saved_slice_rows(workspace, collection, ids, metrics or METRICS)
     of_slices = with_inputs(workspace, collection, of_slices, runs)
-    files: dict[str, bytes | str] = {PLAN: written, ROWS: to_json(pd.concat([rows, of_slices]))}
-    for run in runs:
-        attribute = attribute_of_run(run)
-        files[_attribute_file(attribute.name)] = attribute_text(attribute)
+    files: dict[str, bytes | str] = {ROWS: to_json(pd.concat([rows, of_slices]))}
     entries = []
     for item in items:
         frame, name = workspace.frame(item.hash) if item.kind in TABLES else None, names[item.kind, item.name]
@@ -139,11 +127,6 @@ def _files(
         )
         if data and frame is not None:
             files[name] = frame_bytes(frame)
-    planned: set[str] = set()
-    for request in requests:
-        with suppress(CapbiasError):  # such as a model that is gone
-            planned |= {spec.run_id for spec in plan(workspace, request)}
-    unplanned = [run.run_id for run in runs if run.run_id not in planned]  # which the plan does not give again
     manifest = {
         "format": FORMAT,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -151,8 +134,7 @@ def _files(
         "rows": len(rows) + len(of_slices),
         "versions": versions(any(run.spec.options.get("encoder") or needs_workers(run.spec) for run in runs)),
         "measures": {run.spec.measure: run.spec.version for run in runs},
-        "runs": [run.run_id for run in runs],
-        "not_in_plan": unplanned,
+        "runs": [asdict(run.spec) for run in runs],
         "items": entries,
     }
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
@@ -167,14 +149,10 @@ def _files(
         charts += [Chart(shown.title, shown.chart()) for shown in views.values() if shown.chart]
         charts += page_charts(workspace, collection, rows, runs)
     rows = with_letters(workspace, rows, all_comparisons, ids)
-    parts = _report(workspace, collection, rows, runs, best, charts, views, manifest, written, unplanned, inputs)
+    parts = _report(workspace, collection, rows, runs, best, charts, views, manifest, inputs)
     files["rows.csv"] = to_csv(pd.concat([rows, of_slices]))
     files[REPORT] = report_html(parts)
     return files
-
-
-def _attribute_file(name: str) -> str:
-    return f"attributes/{file_name(name)}.toml"
 
 
 # what was measured
@@ -194,36 +172,15 @@ def _items(workspace: Workspace, collection: str, runs: Sequence[RunRow]) -> lis
     )
 
 
-def _plan(
-    collection: str,
-    items: Sequence[Item],
-    names: dict[tuple[str, str], str],
-    requests: Sequence[Question],
-    runs: Sequence[RunRow],
-) -> PlanFile:
-    files = [
-        File(names[item.kind, item.name], (item.kind,), item.name, trained=item.details.get("trained_on_references"))
-        for item in items
-        if item.kind in SOURCES.values()
-    ]
-    tables = {item.hash: item.name for item in items if item.kind == "attributes"}
-    columns = {}
-    for run in runs:
-        labels, attribute = run.spec.labels, attribute_from(run.spec.attribute)
-        mapping = {raw: value for raw, value in labels["mapping"].items() if value is not None}
-        table = tables.get(labels["table"], "")
-        columns[attribute.name] = LabelColumn(_attribute_file(attribute.name), table, labels["column"], mapping)
-    return PlanFile(collection, tuple(files), tuple(requests), columns)
-
-
 def versions(networks: bool) -> dict[str, str]:
-    """What numbers may depend on besides inputs and plan: packages, and users' modules by content. networks: with the
-    packages of networks."""
+    """What numbers may depend on besides inputs and options: packages, also those that extend capbias. networks: with
+    the packages of networks."""
     numbers = {"capbias": __version__, "python": platform.python_version()}
-    for name in (*PACKAGES, *(OF_NETWORKS if networks else ())):
+    extending = (entry.dist.name for entry in entry_points(group="capbias") if entry.dist)
+    for name in (*PACKAGES, *(OF_NETWORKS if networks else ()), *extending):
         with suppress(PackageNotFoundError):
             numbers[name] = version(name)
-    return numbers | extensions() | {"machine": f"{platform.system()} {platform.machine()}"}
+    return numbers | {"machine": f"{platform.system()} {platform.machine()}"}
 
 
 # what it says
@@ -271,8 +228,6 @@ def _report(
     charts: Sequence[Chart],
     views: Mapping[str, Shown],
     manifest: dict[str, Any],
-    written: str,
-    unplanned: Sequence[str],
     of_inputs: str,
 ) -> ReportParts:
     first_answer, elsewhere = None, []
@@ -291,11 +246,12 @@ def _report(
         variants_warning(rows),
     ]
     notes += [attribute.note for attribute in attributes.values()]
-    if unplanned:
-        lost = {(run.spec.measure, run.spec.model) for run in runs if run.run_id in set(unplanned)}
-        named = ", ".join(sorted(f"{measure} of {model}" for measure, model in lost))
-        notes.append(f"The plan does not make these again, since what they read is not in the bundle: {named}.")
     items = manifest["items"]
+    held = {item["hash"] for item in items if item["content"]}
+    if lost := {f"{run.spec.measure} of {run.spec.model}" for run in runs if not run.spec.inputs() <= held}:
+        notes.append(
+            f"These cannot be repeated from the bundle, which lacks what they read: {', '.join(sorted(lost))}."
+        )
     if not installed("plotly"):
         notes.append(f"Charts are left out. {missing_extra(['plotly'], 'A chart')}")
     groups = gap_table(rows, report_cell)
@@ -331,7 +287,6 @@ def _report(
         groups=groups,
         groups_note=READING,
         sections={f"Inputs ({counted(len(items), 'file')})": inputs},
-        reproduce=f"{files} This runs the plan in an empty workspace and compares every number with rows.json.",
-        plan=written,
+        reproduce=f"{files} This repeats the runs in an empty workspace and compares every number with rows.json.",
     )
     return parts

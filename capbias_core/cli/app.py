@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import tomllib
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,6 @@ from capbias_core.cli.terminal import STOPPED
 from capbias_core.errors import CapbiasError, need
 from capbias_core.processes import python
 from capbias_core.resources import APP
-from capbias_core.toml import read_toml, start_of
 from capbias_core.whole_files import typed_path
 
 LOOPBACK, PORT = "127.0.0.1", 8501
@@ -104,7 +104,7 @@ def sign_in() -> dict[str, Any]:
     auth: dict[str, Any] = {}
     for file in (Path.home() / SECRETS, SECRETS, APP.parent / SECRETS):  # as Streamlit reads them; the last one wins
         try:
-            auth |= read_toml(start_of(file)).get("auth", {}) if file.is_file() else {}
+            auth |= tomllib.loads(file.read_text(encoding="utf-8")).get("auth", {}) if file.is_file() else {}
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise CapbiasError(f"{file} cannot be read ({error}).", "Correct the file.") from None
     providers = [table for table in auth.values() if isinstance(table, dict)] or [auth]

@@ -44,8 +44,8 @@ app = command(
   capbias export --collection coco --format report --output report.html
 
 Rows of saved slices name the slice as group and its rule as method (CSV, JSON and bundle). A report is one HTML file to
-send: answer, tables, where it amplifies, charts, caveats and methods. A bundle is a zip with the report, the rows, the
-data and the plan; `capbias reproduce bundle.zip` recomputes the numbers on another machine.""",
+send: answer, tables, where it amplifies, charts, caveats and methods. A bundle is a zip with the report, the rows and
+the data; `capbias reproduce bundle.zip` recomputes the numbers on another machine.""",
 )
 reproduce_app = command(
     "reproduce",
@@ -53,8 +53,8 @@ reproduce_app = command(
   capbias reproduce bundle.zip
   capbias reproduce bundle.zip --data results/ annotations/
 
-Checks the content of the data, runs the plan in an empty workspace without a network, and compares each number. On the
-same machine and versions all digits are equal. Other processors sum in another order: numbers are equal within
+Checks the content of the data, repeats the runs in an empty workspace without a network, and compares each number. On
+the same machine and versions all digits are equal. Other processors sum in another order: numbers are equal within
 {TOLERANCE:g}, and the largest difference is printed. The exit code is 1 if any row differs.""",
 )
 

@@ -60,7 +60,6 @@ Flags = Parameter(name="*")
 
 WorkspaceFlag = Annotated[str | None, flag("the workspace (default: CAPBIAS_HOME, or ./workspace)", "FOLDER", INPUTS)]
 CollectionFlag = Annotated[str, flag("the collection", "NAME", INPUTS)]
-OutputFlag = Annotated[str | None, flag("where to write the CSV (default: stdout)", "FILE", ANSWER)]
 
 
 # flags of measures

@@ -1,4 +1,4 @@
-"""Runs from a terminal: what is to do, how far it is, how it ended; `run`, `list` and `demo`."""
+"""Runs from a terminal: what is to do, how far it is, how it ended; `list` and `demo`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,21 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Column
 
 from capbias_core.api import failures
-from capbias_core.cli.inputs import ANSWER, INPUTS, OutputFlag, WorkspaceFlag, command, flag, known_collection, opened
-from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_table
+from capbias_core.cli.inputs import ANSWER, INPUTS, WorkspaceFlag, command, flag, known_collection, opened
+from capbias_core.cli.terminal import DONE, RUN_FAILED, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import kind_name
-from capbias_core.load.places import checked_path
-from capbias_core.measures.registry import expand_metrics
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
-from capbias_core.runs.plan import left_out, plan, useful
-from capbias_core.runs.plan_file import keep_plan, read_plan
 from capbias_core.runs.run import run_in_memory
 from capbias_core.types import counted
 from capbias_core.views.sentence import cost_text, left_text, named_notes, number, run_text
-from capbias_core.views.tables import ordered, scores_table, to_csv
+from capbias_core.views.tables import scores_table
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import ACTIVE, STATUSES, RunRow, Workspace
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
 BETWEEN_LINES = 60.0
 
@@ -133,110 +129,65 @@ def outcome(rows: Sequence[RunRow]) -> int:
 
 # commands
 
-app = command(
-    "run",
+list_app = command(
+    "list",
     """\
-  capbias run plan.toml
-  capbias run plan.toml --check
-  capbias run status
-  capbias run resume --all
+  capbias list
+  capbias list --collection demo --json
+  capbias list --runs
+  capbias list --cancel 3f2a
+  capbias list --repeat all
 
-A plan names files, relative to itself, and what to measure; a bundle holds one (plan.toml), and the guide shows how to
-write one. Files are stored in the workspace, so the dashboard shows the results, and a finished run is not repeated.
-Ctrl-C cancels what was started; `capbias run resume --all` continues.""",
+Ctrl-C cancels the runs that a command started; --repeat starts runs again that failed, died or were cancelled.""",
 )
-list_app = command("list", "  capbias list\n  capbias list --collection demo --json")
 demo_app = command("demo", "  capbias demo\n  capbias demo --if-empty\n  capbias app")
 
-JsonFlag = Annotated[bool, flag("as JSON", group=ANSWER, name="--json")]
-RunIds = Annotated[str, flag("runs, from `capbias run status`; the beginning is enough", "ID", INPUTS)]
-
-
-@app.default
-def run(
-    plan_file: Annotated[str, flag("the plan, a TOML file", "FILE", INPUTS)],
-    /,
-    *,
-    check: Annotated[bool, flag("read the plan, list the runs that it makes, and stop", group=ANSWER)] = False,
-    workspace: WorkspaceFlag = None,
-    output: OutputFlag = None,
-) -> int:
-    """Run a plan."""
-    path, file = checked_output(output), checked_path(plan_file)
-    read = read_plan(file)
-    store = opened(workspace, make=True)
-    requests = keep_plan(store, read, file.resolve().parent, say)
-    specs: dict[str, RunSpec] = {}
-    for request in requests:
-        able, reasons = useful(plan(store, request), request)
-        specs |= {spec.run_id: spec for spec in able}
-        for line in left_out(reasons):
-            say(f"warning: {line}")
-    if check:
-        for spec in specs.values():
-            show(f"{spec.run_id}  {run_text(spec)}")
-        return DONE
-    rows = run_all(store, list(specs.values()), read.collection)
-    code = outcome(rows)
-    frame = store.results(list(specs))
-    wanted = dict.fromkeys(name for request in requests for name in expand_metrics(request.metrics))
-    # In the order of the plan, whichever run ended first.
-    frame = ordered(frame, [spec.model for spec in specs.values()], list(wanted))
-    if frame.empty:
-        raise CapbiasError("No run of the plan gave a number.", "See: capbias run status")
-    write_table(frame, path, to_csv, scores_table)
-    return code
-
-
-@command("status", "  capbias run status\n  capbias run status --status running queued --json", app).default
-def status(
-    *,
-    status: Annotated[
-        list[str] | None, flag(f"only these: {', '.join(STATUSES)} (default: all)", "STATUS", INPUTS)
-    ] = None,
-    json_: JsonFlag = False,
-    workspace: WorkspaceFlag = None,
-) -> int:
-    """List the runs, newest first, with status, progress and seconds."""
-    for name in status or ():
-        if name not in STATUSES:
-            raise unknown_name("--status", name, STATUSES)
-    store = opened(workspace)
-    runs = [run for run in store.runs() if run.status in (status or STATUSES)]
-    if json_:
-        show(json.dumps([_run_details(run) for run in runs], indent=2))
-    else:
-        _show_runs(runs) if runs else show("No runs.")
-    return DONE
+ALL = "all"
+SEE = "See: capbias list --runs"
 
 
 @list_app.default
 def list_stored(
     *,
     collection: Annotated[str, flag("only this collection (default: all)", "NAME", INPUTS)] = "",
-    json_: JsonFlag = False,
+    runs: Annotated[bool, flag("only the runs", group=INPUTS)] = False,
+    cancel: Annotated[
+        list[str] | None, flag("stop these runs, by the beginning of their IDs, or all", f"ID|{ALL}", INPUTS)
+    ] = None,
+    repeat: Annotated[
+        list[str] | None, flag("start these unfinished runs again, or all, and wait for them", f"ID|{ALL}", INPUTS)
+    ] = None,
+    json_: Annotated[bool, flag("as JSON", group=ANSWER, name="--json")] = False,
     workspace: WorkspaceFlag = None,
 ) -> int:
-    """List the stored files and the runs."""
+    """List the stored files and the runs, newest first; cancel or repeat runs."""
     store = opened(workspace)
     only = known_collection(store, collection) if collection else None
+    known = store.runs(only)
+    if cancel or repeat:
+        if cancel and repeat:
+            raise CapbiasError("--cancel and --repeat cannot be combined.", "Leave one out.")
+        return _cancel(store, known, cancel) if cancel else _repeat(store, known, repeat or ())
     items = [
         {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
         | {"kind": kind_name(item.kind), "attributes": list(item.details.get("attributes", {}))}
-        for item in store.items(collection=only)
+        for item in (() if runs else store.items(collection=only))
     ]
-    runs = store.runs(only)
     if json_:
-        show(json.dumps({"items": items, "runs": [_run_details(run) for run in runs]}, indent=2))
+        listed = {"runs": [_run_details(run) for run in known]}
+        show(json.dumps(listed if runs else {"items": items} | listed, indent=2))
         return DONE
     if items:
         shown = [row | {"attributes": ", ".join(row["attributes"]), "hash": row["hash"][:12]} for row in items]
         show_table(pd.DataFrame(shown))
-    else:
+    elif not runs:
         show("The workspace is empty.")
-    if runs:
-        show("")
-        _show_runs(runs)
+    if known:
+        frame = pd.DataFrame([_run_details(run) for run in known])
+        frame = frame[["run_id", "collection", "what", "status", "progress", "seconds", "message"]]
+        show_table(frame.assign(progress=frame["progress"].map("{:.0%}".format)), before="" if runs else "\n")
+    elif runs:
+        show("No runs.")
     return DONE
 
 
@@ -261,40 +212,26 @@ def _run_details(run: RunRow) -> dict:
     }
 
 
-def _show_runs(runs: Sequence[RunRow]) -> None:
-    frame = pd.DataFrame([_run_details(run) for run in runs])
-    frame = frame[["run_id", "collection", "what", "status", "progress", "seconds", "message"]]
-    show_table(frame.assign(progress=frame["progress"].map("{:.0%}".format)))
-
-
-def _chosen(store: Workspace, ids: Sequence[str], all_: bool, candidates: Sequence[RunRow]) -> list[RunRow]:
-    """The runs named by the beginning of their ids, or all candidates with `--all`.
-
-    Raises CapbiasError for neither or both, and for an id that no run or more than one begins with.
-    """
-    if bool(ids) == all_:
-        raise CapbiasError("Name runs by their ids, or all with --all.", "`capbias run status` lists them.")
-    chosen = {run.run_id: run for run in candidates} if all_ else {}
+def _chosen(ids: Sequence[str], known: Sequence[RunRow], candidates: Sequence[RunRow]) -> list[RunRow]:
+    """The known runs whose IDs begin so; all candidates for `all`. Raises CapbiasError for the beginning of no ID, or
+    of several."""
+    if ALL in ids:
+        return list(candidates)
+    chosen = {}
     for name in ids:
-        matches = [run for run in store.runs() if name and run.run_id.startswith(name)]
+        matches = [run for run in known if name and run.run_id.startswith(name)]
         if not matches:
             raise unknown_name("run", name, [run.run_id for run in candidates])
         if len(matches) > 1:
             several = ", ".join(run.run_id for run in matches[:3])
-            raise CapbiasError(f"{len(matches)} runs have an id that begins with {name!r}.", f"Write more: {several}.")
+            raise CapbiasError(f"{len(matches)} runs have an ID that begins with {name!r}.", f"Write more: {several}.")
         chosen[matches[0].run_id] = matches[0]
     return list(chosen.values())
 
 
-@command("cancel", "  capbias run cancel 3f2a\n  capbias run cancel --all", app).default
-def cancel(
-    *ids: RunIds,
-    all_: Annotated[bool, flag("all that are queued or running", group=INPUTS, name="--all")] = False,
-    workspace: WorkspaceFlag = None,
-) -> int:
+def _cancel(store: Workspace, known: Sequence[RunRow], ids: Sequence[str]) -> int:
     """Stop runs that are queued or running; a running one stops at its next report, in a second or two."""
-    store = opened(workspace)
-    chosen = _chosen(store, ids, all_, [run for run in store.runs() if run.status in ACTIVE])
+    chosen = _chosen(ids, known, [run for run in known if run.status in ACTIVE])
     engine = Engine(store.folder)
     ended = [run for run in chosen if not engine.cancel(run.run_id)]
     for run in chosen:
@@ -303,25 +240,19 @@ def cancel(
         else:
             show(f"{run.run_id} cancelled: {run_text(run.spec)}")
     if chosen and len(ended) == len(chosen):
-        raise CapbiasError("No run was cancelled, because none is queued or running.", "See: capbias run status")
+        raise CapbiasError("No run was cancelled, because none is queued or running.", SEE)
     return DONE
 
 
-@command("resume", "  capbias run resume 3f2a\n  capbias run resume --all", app).default
-def resume(
-    *ids: RunIds,
-    all_: Annotated[bool, flag("all that failed, died or were cancelled", group=INPUTS, name="--all")] = False,
-    workspace: WorkspaceFlag = None,
-) -> int:
+def _repeat(store: Workspace, known: Sequence[RunRow], ids: Sequence[str]) -> int:
     """Start runs again that failed, died or were cancelled, and wait for them."""
-    code = DONE
-    store = opened(workspace)
-    resumable = unfinished(store)
-    chosen = _chosen(store, ids, all_, resumable)
+    here = {run.run_id for run in known}
+    resumable = [run for run in unfinished(store) if run.run_id in here]
+    chosen, code = _chosen(ids, known, resumable), DONE
     for run in chosen:
-        if run not in resumable:
+        if run.run_id not in {own.run_id for own in resumable}:
             why = "still under way" if run.status in ACTIVE else "finished, or of an earlier version"
-            raise CapbiasError(f"The run {run.run_id} is {why}, so it cannot resume.", "See: capbias run status")
+            raise CapbiasError(f"The run {run.run_id} is {why}, so it cannot be repeated.", SEE)
     if not chosen:
         say("no run failed, died or was cancelled")
     for collection in dict.fromkeys(run.collection for run in chosen):

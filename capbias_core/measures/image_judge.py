@@ -372,7 +372,7 @@ class VLLICOptions(JudgeTraining):
         TEXT,
         f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder, as an attacker is",
         flag="--text-encoder",
-        suggested=FROM_SCRATCH,
+        suggested=tuple(FROM_SCRATCH),
         metavar="NAME",
     )
     text_attacker: str = option("", "the attacker that reads captions with the pretrained text encoder")

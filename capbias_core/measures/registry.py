@@ -1,9 +1,10 @@
-"""All measures: those that the modules of this package define as MEASURE, or as MEASURES if they are several."""
+"""All measures: those that the modules of this package define as MEASURE, or as MEASURES if they are several, and those
+that are added."""
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, get_args
 
@@ -17,23 +18,6 @@ from capbias_core.errors import CapbiasError, taken_twice, unknown_name
 from capbias_core.measures.base import Group, Measure
 from capbias_core.measures.protocols import PROTOCOLS, protocol_in, protocol_of
 from capbias_core.types import RESULT_COLUMNS
-
-
-def _found() -> dict[str, Measure]:
-    modules = [
-        import_module(f"{package.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(package.__path__)
-        if module.name != "registry"
-    ]
-    measures = []
-    for module in modules:
-        measures += getattr(module, "MEASURES", None) or ([module.MEASURE] if hasattr(module, "MEASURE") else [])
-    names = [measure.name for measure in measures]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise taken_twice("measure", twice[0], ["measures/"])
-    check(measures)
-    return {measure.name: measure for measure in sorted(measures, key=lambda one: (one.position, one.name))}
-
 
 # Columns of tables of scores, whose names no metric can have.
 COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "images", "letters", "name"}
@@ -93,20 +77,51 @@ def check(measures: list[Measure]) -> None:
 
 
 # Name -> measure, in the order in which they are shown.
-MEASURES: dict[str, Measure] = _found()
+MEASURES: dict[str, Measure] = {}
 # Name -> metric, in the same order.
-METRICS: dict[str, Metric] = {row.name: row for measure in MEASURES.values() for row in measure.metrics}
+METRICS: dict[str, Metric] = {}
 # What a user asks for by one name.
-GROUPS: dict[str, Group] = {group.name: group for measure in MEASURES.values() for group in measure.groups}
-DEFAULT_GROUPS = tuple(name for name, group in GROUPS.items() if group.default)
-_MEASURE_OF = {row.name: measure for measure in MEASURES.values() for row in measure.metrics}
-
+GROUPS: dict[str, Group] = {}
+_MEASURE_OF: dict[str, Measure] = {}
 # Names in lower case, by which users ask for metrics. A group that is called as its first metric takes that name.
-_BY_NAME = {name.lower(): row for name, row in METRICS.items()}
-_ASKED_BY = {name: (row.name,) for name, row in _BY_NAME.items()}
-_ASKED_BY |= {name.lower(): group.metrics for name, group in GROUPS.items()}
-# The same names as lists of them are written.
-NAMES = (*GROUPS, *(name for name in METRICS if name.lower() not in map(str.lower, GROUPS)))
+_BY_NAME: dict[str, Metric] = {}
+_ASKED_BY: dict[str, tuple[str, ...]] = {}
+
+
+def add(*measures: Measure) -> None:
+    """Make measures known. Raises CapbiasError for a name that is taken, and for facts that mean nothing."""
+    known = sorted((*MEASURES.values(), *measures), key=lambda one: (one.position, one.name))
+    names = [measure.name for measure in known]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise taken_twice("measure", twice[0], ["measures/"])
+    check(known)
+    for index in (MEASURES, METRICS, GROUPS):
+        index.clear()
+    for measure in known:
+        MEASURES[measure.name] = measure
+        METRICS.update({row.name: row for row in measure.metrics})
+        GROUPS.update({group.name: group for group in measure.groups})
+        _MEASURE_OF.update({row.name: measure for row in measure.metrics})
+    _BY_NAME.update({name.lower(): row for name, row in METRICS.items()})
+    _ASKED_BY.update({name: (row.name,) for name, row in _BY_NAME.items()})
+    _ASKED_BY.update({name.lower(): group.metrics for name, group in GROUPS.items()})
+
+
+def _shipped() -> Iterator[Measure]:
+    for found in pkgutil.iter_modules(package.__path__):
+        if found.name != "registry":
+            module = import_module(f"{package.__name__}.{found.name}")
+            yield from getattr(module, "MEASURES", None) or ([module.MEASURE] if hasattr(module, "MEASURE") else [])
+
+
+add(*_shipped())
+
+
+def default_groups() -> tuple[str, ...]:
+    """The groups that are measured if nothing else is asked."""
+    return tuple(name for name, group in GROUPS.items() if group.default)
+
+
 NAME_RULE = (
     "Case does not matter. A name gives the metric and its parts: lic gives LIC, LIC_M, LIC_D and others, LIC_M only "
     "itself."
@@ -135,7 +150,8 @@ def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:
     names: list[str] = []
     for word in asked:
         if (name := str(word).lower()) not in _ASKED_BY:
-            error = unknown_name("metric", word, NAMES, GROUPS)
+            names = (*GROUPS, *(name for name in METRICS if name.lower() not in map(str.lower, GROUPS)))
+            error = unknown_name("metric", word, names, GROUPS)
             raise CapbiasError(error.message, f"{error.hint} {NAME_RULE}", *error.arguments)
         names += _ASKED_BY[name]
     if not names:
@@ -146,7 +162,8 @@ def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:
 def alike_with_references(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of results without a coverage where the metric needs references: it depends on the images that have some, be
     they all of one captioner's and a part of another's. Metrics that are in no table stay as they are."""
-    return rows.assign(coverage=rows["coverage"].mask(rows["metric"].isin(_BESIDE_REFERENCES), ""))
+    beside_references = [name for name in METRICS if needs_references(name)]
+    return rows.assign(coverage=rows["coverage"].mask(rows["metric"].isin(beside_references), ""))
 
 
 def variants_of(rows: pd.DataFrame) -> pd.Series:
@@ -189,6 +206,3 @@ def check_choices(given: Mapping[str, Any]) -> None:
 def needs_references(name: str) -> bool:
     """Whether a metric needs the human captions of the same images."""
     return measure_of(name).compares or metric(name).needs.references == "required"
-
-
-_BESIDE_REFERENCES = [name for name in METRICS if needs_references(name)]

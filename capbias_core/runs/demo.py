@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 
-from capbias_core.measures.registry import DEFAULT_GROUPS
+from capbias_core.measures.registry import default_groups
 from capbias_core.question import Question
 from capbias_core.runs.condition_runs import plan_conditions
 from capbias_core.runs.engine import Engine
@@ -29,7 +29,7 @@ def demo_request() -> Question:
         captions=tuple(name for name in names if suggested_condition(name)[1] == ORIGINAL),
         labels="labels",
         attribute="gender",
-        metrics=DEFAULT_GROUPS,
+        metrics=default_groups(),
         references="human",
         words=True,
     )

@@ -13,7 +13,7 @@ from capbias_core.aggregate import Pair, Ranking, estimates_of, rank
 from capbias_core.aggregate.ranking import ALIKE
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.base import BY_OBJECT
-from capbias_core.measures.registry import DEFAULT_GROUPS, METRICS
+from capbias_core.measures.registry import METRICS, default_groups
 from capbias_core.prepare.labels import parts_of
 from capbias_core.question import Question
 from capbias_core.runs.run import add_later_metrics, estimates, is_current
@@ -354,7 +354,7 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     )
     table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
     named = human[attribute].name if human else ""
-    return Question(collection, tuple(captions), table.name, attribute, DEFAULT_GROUPS, named, words=True)
+    return Question(collection, tuple(captions), table.name, attribute, default_groups(), named, words=True)
 
 
 def first_attribute(workspace: Workspace, collection: str) -> str:

@@ -49,7 +49,6 @@ STATE = (
     " || '/' || (SELECT coalesce(max(rowid), 0) FROM results) AS version"
 )
 ACTIVE = ("queued", "running")
-STATUSES = (*ACTIVE, "finished", "failed", "cancelled", "died")
 # A folder of photographs with this file was made by a run; one with this prefix was uploaded. Both go with their item.
 MADE, UPLOADED = "masked.json", "uploaded-"
 LONGEST_NAME = 80
@@ -81,7 +80,7 @@ class RunRow:
     run_id: str
     collection: str
     spec: RunSpec
-    status: str  # one of STATUSES
+    status: str  # queued, running, finished, failed, cancelled or died
     progress: float
     message: str
     notes: tuple[str, ...]  # for the reader, with a line for each reason in `lacking`

@@ -149,7 +149,7 @@ def _request(bar: Bar, sets: list[str], tables: list[Item]) -> tuple[Question, s
         side,
         "Metrics",
         groups,
-        default=[name for name in protocol_metrics(protocol, registry.DEFAULT_GROUPS) if name in groups],
+        default=[name for name in protocol_metrics(protocol, registry.default_groups()) if name in groups],
         format_func=lambda name: registry.GROUPS[name].title,
         key=f"metrics{suffix}",
         missing="the metric",
@@ -480,7 +480,7 @@ def _downloads(bar: Bar, request: Question, rows: pd.DataFrame) -> None:
     container.download_button("Report", report, f"{name}.html", "text/html", key="report", on_click="ignore")
     with container.popover("Bundle"):
         note(
-            "A zip with a report, the rows, the plan and versions. `capbias reproduce` recomputes the numbers "
+            "A zip with a report, the rows and versions. `capbias reproduce` recomputes the numbers "
             "from it on another machine."
         )
         data = view.checkbox(

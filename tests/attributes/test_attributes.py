@@ -4,16 +4,8 @@ import json
 
 import pytest
 
-from capbias_core.attributes import (
-    FOLDER,
-    get_attribute,
-    known_attributes,
-    parse_attribute,
-    plain_attribute,
-    word_forms,
-)
+from capbias_core.attributes import FOLDER, get_attribute, known_attributes, plain_attribute, word_forms
 from capbias_core.errors import CapbiasError
-from capbias_core.runs.plan_file import attribute_text
 from capbias_core.workspace.labels import attribute_of, mapping_details
 from capbias_core.workspace.store import Item
 
@@ -123,7 +115,6 @@ def test_forms_of_ones_own_reach_the_labels_and_no_run_key(tmp_path):
     )
     read, _ = attribute_of(kept, "own")
     assert word_forms(read) == word_forms(own) and "forms" not in read.stored()
-    assert parse_attribute(attribute_text(own), "own.toml").forms == own.forms
     without = get_attribute(write(tmp_path, f'values = ["young", "old"]\n{words}'))
     assert word_forms(without) == (("kid", "elder", "person"),)
 

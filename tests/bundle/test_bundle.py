@@ -22,6 +22,7 @@ from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.types import Result
 from capbias_core.workspace.ingest import File, ingest
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 from tests.cli.test_cli import write_files
@@ -182,7 +183,8 @@ def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     for item in manifest["items"]:
         frame = pd.read_parquet(io.BytesIO(archive.read(item["file"])))
         pd.testing.assert_frame_equal(frame, measured[0].frame(item["hash"]))
-    assert manifest["versions"]["numpy"] and manifest["measures"]["lic"] and manifest["not_in_plan"] == []
+    assert manifest["versions"]["numpy"] and manifest["measures"]["lic"]
+    assert [RunSpec(**run).run_id for run in manifest["runs"]] == measured[1]
     csv = pd.read_csv(io.BytesIO(archive.read("rows.csv")), float_precision="round_trip")
     own = measured[0].results(measured[1])
     assert csv["value"].tolist() == own["value"].tolist() and len(csv) == manifest["rows"]
@@ -198,18 +200,18 @@ def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):
     table = pd.DataFrame({bad: [bad]})
     figure = go.Figure(go.Scatter(x=[1], y=[bad]))
     charts, about, sections = [Chart(bad, figure, bad)], {bad: bad}, {bad: table}
-    text = report_html(ReportParts(bad, (bad, bad), [table], bad, table, bad, charts, [bad], about, sections, bad, bad))
+    text = report_html(ReportParts(bad, (bad, bad), [table], bad, table, bad, charts, [bad], about, sections, bad))
     assert text.count("<script") == 3, "plotly.js, what draws, and the figure"
     assert bad not in text and text.count("alert(1)") >= 16
 
 
 BAD = {
     "no zip": (lambda path: path.write_bytes(b"PK nothing"), "cannot be unpacked"),
-    "another zip": (lambda path: _zip(path, {"a.txt": "a"}), "it lacks manifest.json, plan.toml, rows.json"),
+    "another zip": (lambda path: _zip(path, {"a.txt": "a"}), "it lacks manifest.json, rows.json"),
     "a path outside": (lambda path: _zip(path, {"../evil.txt": "a"}), "evil.txt|c:x"),
     "a path from the root": (lambda path: _zip(path, {"/evil.txt": "a"}), "evil.txt|c:x"),
     "a path of Windows": (lambda path: _zip(path, {"..\\evil.txt": "a", "c:x": "a"}), "evil.txt|c:x"),
-    "no manifest": (lambda path: _zip(path, {"manifest.json": "[]", "plan.toml": "", "rows.json": "[]"}), "manifest"),
+    "no manifest": (lambda path: _zip(path, {"manifest.json": "[]", "rows.json": "[]"}), "manifest"),
 }
 
 
@@ -300,7 +302,7 @@ def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Re
         write_bundle(workspace, "small", [spec.run_id for spec in specs], data=not places)
     )
     read = read_bundle(folder / "bundle.zip", folder / "inside")
-    assert read.manifest["not_in_plan"] == []
+    assert [spec.run_id for spec in read.specs] == [spec.run_id for spec in specs]
     return reproduce(Workspace(folder / "again"), read, find_data(read, places, print), run_here)
 
 
@@ -342,12 +344,3 @@ def test_labels_that_were_derived_are_derived_again(tmp_path):
     specs = plan(workspace, Question("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
     found = reproduced(workspace, specs, tmp_path, [tmp_path / "strong.json", tmp_path / "human.json"])
     assert found.same == found.rows > 0
-
-
-@pytest.mark.long
-def test_the_plan_of_a_bundle_gives_the_same_runs(bundle, measured, tmp_path, monkeypatch, capsys):
-    """Read from its files, as anybody would run it: the content of each is what the run names."""
-    zipfile.ZipFile(bundle).extractall(tmp_path)
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
-    assert cli.main(["run", str(tmp_path / "plan.toml"), "--check"]) == 0
-    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == set(measured[1])

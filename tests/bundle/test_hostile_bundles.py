@@ -134,8 +134,14 @@ def bomb(files: Files) -> bytes:
     return buffer.getvalue()
 
 
-def setting(text: str) -> Callable[[Files], Files]:
-    return lambda files: files | {"plan.toml": files["plan.toml"] + text.encode()}
+def run(**fields: Any) -> Callable[[Files], Files]:
+    """Fields of a run."""
+    return manifest(lambda content: content["runs"][0].update(fields))
+
+
+def options(**given: Any) -> Callable[[Files], Files]:
+    """A run of a measure that trains attackers, with these options."""
+    return run(measure="lic", options=given)
 
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
@@ -151,13 +157,12 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
     "a file that leads out": item(file="../outside/precious.parquet"),
     "a name that leads out": item(name="../../outside/x"),
     "a collection that leads out": manifest(lambda own: own.update(collection="../x")),
-    "another collection in the plan": manifest(lambda own: own.update(collection="d")),
     "a kind of its own": item(kind="secrets"),
     "captions as labels": item(kind="attributes"),
     "no details": item(details=None),
     "rows without end": item(rows=10**400),
     "an item twice": manifest(lambda own: own["items"].append(own["items"][1])),
-    "another format": manifest(lambda own: own.update(format=2)),
+    "another format": manifest(lambda own: own.update(format=1)),
     "an attribute without values": entry(lambda own: own["attribute"].update(values=[])),
     "an attribute with a field of its own": entry(lambda own: own["attribute"].update(secret="x")),
     "words of another value": entry(lambda own: own["attribute"].update(words={"Nobody": ["x"]})),
@@ -165,14 +170,17 @@ CASES: dict[str, Callable[[Files], Files | bytes]] = {
     "a manifest that is a list": file("manifest.json", b"[]"),
     "a manifest nested without end": file("manifest.json", DEEP),
     "a number of 5,000 digits": file("manifest.json", b'{"format": ' + b"9" * 5000 + b"}"),
-    "no plan": file("plan.toml", None),
-    "a plan that is no TOML": file("plan.toml", b"[[["),
-    "an option that leads out": setting('options = { people = { name = "x", item = "../../outside/x" } }\n'),
-    "words that are one text": setting('options = { object_words = "tiara" }\n'),
-    "yes as a text": setting('merge_masks = "false"\n'),
-    "a share that is a list": setting("options = { test_share = [0.2] }\n"),
-    "a choice that is a table": setting('options = { objects_from = { name = "image" } }\n'),
-    "a number without end": setting(f"options = {{ max_images = 0x{'f' * 60} }}\n"),
+    "runs that are a text": manifest(lambda own: own.update(runs="all")),
+    "captions that lead out": run(captions="../../outside/x"),
+    "labels that lead out": run(labels={"table": "OUTSIDE/x", "column": "gender", "mapping": {}}),
+    "a run with a field of its own": run(secret="x"),
+    "a run without values": manifest(lambda own: own["runs"][0]["attribute"].update(values=[])),
+    "an unknown measure": run(measure="secrets"),
+    "an option that leads out": options(alignment={"name": "x", "item": "../../outside/x", "delta": 0.5}),
+    "yes as a text": options(merge_masks="false"),
+    "a share that is a list": options(test_share=[0.2]),
+    "a choice that is a table": options(attacker={"name": "ngram"}),
+    "a number without end": options(seeds=16**60),
     "rows that are an object": file("rows.json", b"{}"),
     "fewer rows than the manifest says": rows(lambda own: own[:1]),
     "a value that is text": rows(lambda own: own[0].update(value="much")),

@@ -348,9 +348,8 @@ BAD = {
     "choices of files": "score --collection x --attribute gender --rows a=b --map gender:f=Female --sets each",
     "a wrong map": "import attributes.csv --map gender",
     "a port of nobody": "app --port 70000",
-    "no run": "run cancel",
-    "an unknown run": "run resume zz",
-    "no plan": "run nowhere.toml",
+    "an unknown run": "list --repeat zz",
+    "cancelled and repeated": "list --cancel all --repeat all",
 }
 # What the command line refuses without looking at files.
 WRONG = {
@@ -422,8 +421,7 @@ def test_bad_input_is_one_sentence_and_code_2_before_anything_runs(ask, name):
 
 VIEWS = tuple(name for name in cli._app()["view"] if not name.startswith("-"))
 OF_VIEW = [("view", name) for name in VIEWS]
-PARTS = [("run", name) for name in ("status", "cancel", "resume")]
-PARTS += [("labels", name) for name in ("derive", "cross", "compare", "check")]
+PARTS = [("labels", name) for name in ("derive", "cross", "compare", "check")]
 PARTS += [("images", name) for name in ("detect", "mask", "caption")]
 
 

@@ -8,7 +8,7 @@ from capbias_core import cli
 from capbias_core.workspace.store import Workspace
 from tests.app import opened
 from tests.pages.synthetic import fill
-from tests.plans import write_files
+from tests.random_captions import write_files
 
 BAD = ("~nosuchuser/a.json", "x" * 300 + ".json", "loop/a.json")
 SCORE = "score --captions a.csv --labels labels.csv --attribute gender --metric ratio --seeds 1"
@@ -36,9 +36,7 @@ COMMANDS = f"""
     list --workspace PATH
     export --workspace PATH
     export --collection c --output PATH
-    run PATH
-    run status --workspace PATH
-    run cancel --workspace PATH
+    list --cancel all --workspace PATH
     reproduce PATH
     reproduce bundle.zip --data PATH
     labels check PATH.toml
@@ -55,7 +53,7 @@ COMMANDS = f"""
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """Captions and labels, and a folder that is a link to itself."""
-    write_files(tmp_path, 40, {})
+    write_files(tmp_path, 40)
     (tmp_path / "loop").symlink_to("loop")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))

@@ -16,7 +16,7 @@ from capbias_core import cli
 from capbias_core.workspace.store import ACTIVE, Workspace
 from tests.browser import ROOT
 from tests.disks import small_disk
-from tests.plans import PLAN, write_files
+from tests.random_captions import FILES, write_files
 from tests.runs.test_engine import until
 
 IMAGES = 160
@@ -24,25 +24,26 @@ IMAGES = 160
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> Path:
-    """Captions of three captioners, labels and a plan; its runs take some seconds."""
-    plans = {"plan": PLAN.format(attacker="ngram", seeds=20)}
-    return write_files(tmp_path_factory.mktemp("files"), IMAGES, plans)
+    """Captions of three captioners, and labels."""
+    return write_files(tmp_path_factory.mktemp("files"), IMAGES)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(files, tmp_path_factory) -> bytes:
-    """The rows of the plan."""
+    """The rows of the command, which computes for some seconds."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    asked = ["--workspace", str(folder / "home"), "--output", str(folder / "rows.csv")]
-    assert cli.main(["run", str(files / "plan.toml"), *asked]) == 0
+    assert start(files, folder / "home").wait(120) == 0
     return (folder / "rows.csv").read_bytes()
 
 
 def start(files: Path, home: Path) -> subprocess.Popen:
-    """The command that runs the plan; its rows go beside the workspace."""
-    asked = ["run", "plan.toml", "--workspace", str(home), "--output", str(home.parent / "rows.csv")]
+    """The command that scores what it has imported; its rows go beside the workspace."""
+    place = ["--collection", "mine", "--workspace", str(home)]
+    if not home.exists():
+        assert cli.main(["import", *(str(files / name) for name in FILES), *place]) == 0
+    asked = [*place, "--attribute", "gender", "--metric", "lic_m", "--seeds", "20"]
     return subprocess.Popen(
-        [sys.executable, "-m", "capbias_core", *asked],
+        [sys.executable, "-m", "capbias_core", "score", *asked, "--output", str(home.parent / "rows.csv")],
         cwd=files,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
@@ -98,7 +99,7 @@ def test_what_is_stored_is_listed_and_an_import_refused(files, tmp_path, capsys,
         assert cli.main(keep) == 0
         getattr(disk, state)()
         capsys.readouterr()
-        assert cli.main(["list", *home]) == 0 and cli.main(["run", "status", *home]) == 0
+        assert cli.main(["list", *home]) == 0 and cli.main(["list", "--runs", *home]) == 0
         listed = capsys.readouterr().out
         assert "captions" in listed and str(IMAGES) in listed
         keep[1] = str(files / "b.csv")
@@ -118,7 +119,7 @@ def damaged(home: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [newer, damaged])
-@pytest.mark.parametrize("asked", [["list"], ["run", "status"], ["run", "cancel", "--all"], ["demo"]], ids=" ".join)
+@pytest.mark.parametrize("asked", [["list"], ["list", "--cancel", "all"], ["demo"]], ids=" ".join)
 def test_a_workspace_that_cannot_be_used_is_one_line_and_code_2(tmp_path, capsys, harm, asked):
     Workspace(tmp_path)
     harm(tmp_path)

@@ -29,7 +29,6 @@ from capbias_core.load.parsed import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
 from capbias_core.load.photographs import find_pictures, picture_files, read_photograph
 from capbias_core.load.read import CAPTIONS, LABELS, parse, readings
 from capbias_core.load.vectors import read_vectors
-from capbias_core.runs.plan_file import read_plan
 from capbias_core.vision.detect import find_weights
 from capbias_core.workspace.models import model_option, named_file, resolve_model
 from capbias_core.workspace.store import Workspace
@@ -373,7 +372,6 @@ OPENING = {
     "1.jpg": read_photograph,
     "2.png": lambda path: find_pictures(path.parent),
     "own.toml": read_attribute,
-    "plan.toml": read_plan,
     "glove.txt": lambda path: read_vectors(path, {"a"}),
     "model.safetensors": lambda path: model_digest(path.parent),
     "weights.pt": files.file_digest,

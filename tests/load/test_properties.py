@@ -29,7 +29,6 @@ from capbias_core.load.published import read_human_scores, read_results
 from capbias_core.load.read import parse, parse_table, read_file, read_texts, readings
 from capbias_core.load.tables import boxes, objects, segments
 from capbias_core.load.vectors import read_vectors
-from capbias_core.runs.plan_file import read_plan
 from capbias_core.workspace.ingest import File, preview
 from tests.load.test_formats import FILES as SHAPES
 from tests.load.test_formats import arrow, to_bytes
@@ -49,7 +48,6 @@ INSTANCES = {
     "categories": [{"id": 1, "name": "person"}],
 }
 ATTRIBUTE = 'name = "g"\nvalues = ["F", "M"]\nderived.precedence = ["F", "M"]\n[words]\nF = ["she"]\nM = ["he"]\n'
-PLAN = 'collection = "c"\n[captions]\nsat = "sat.json"\n[[measure]]\nattribute = "gender"\nseeds = [0, 1]\n'
 VECTORS = b"2 3\n" + b"".join(word + b" " + np.arange(3, dtype="<f4").tobytes() + b"\n" for word in (b"dog", b"man"))
 ARROW = arrow(pa.table({"image_id": ["1", "2"], "caption": [["a dog"], ["a man", "men"]], "references": ["x", "y"]}))
 SAVED = {
@@ -65,7 +63,6 @@ OTHERS = [
     ("glove.txt", "dog 0.1 0.2\nman 1 2\n"),
     ("word2vec.txt", "2 2\ndog 0.1 0.2\nman 1 2\n"),
     ("attribute.toml", ATTRIBUTE),
-    ("plan.toml", PLAN),
     ("vectors.bin", VECTORS),
     ("vectors.gz", gzip.compress(VECTORS)),
     ("references.arrow", ARROW),
@@ -189,7 +186,6 @@ READERS = [
     read_human_scores,
     read_texts,
     lambda path: read_vectors(path, {"dog", "man", ""}),
-    read_plan,
     read_attribute,
 ]
 

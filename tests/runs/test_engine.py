@@ -37,7 +37,7 @@ from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
 from tests.disks import small_disk
-from tests.plans import WORDS
+from tests.random_captions import WORDS
 
 pytestmark = pytest.mark.torch
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from capbias_core.load.read import read_file
 from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.runs.plan import plan
-from capbias_core.runs.plan_file import keep_plan, read_plan
 from capbias_core.views.results import first_request
 from capbias_core.workspace import limited
 from capbias_core.workspace.ingest import File, expand, held_by, ingest, preview, replaced_items, store, with_mapping
@@ -307,25 +305,10 @@ def test_columns_of_several_captioners_are_the_same_sets_whichever_way_they_come
     capbias.score("wide.csv", "labels.csv", "gender", metrics=["ratio"], **given)
     flags = [word for column in columns for word in ("--caption-column", column)]
     assert cli.main(["import", "wide.csv", *flags, "--collection", "c", "--workspace", str(tmp_path / "import")]) == 0
-    wide = 'captions = { wide = { file = "wide.csv", caption_column = ["caption", "other"] } }'
-    Path("plan.toml").write_text(re.sub("captions = .*", wide, PLAN))
-    keep_plan(Workspace(tmp_path / "plan"), read_plan(Path("plan.toml")), files, print)
-    for way in ("api", "import", "plan"):
+    for way in ("api", "import"):
         items = {item.name: item for item in Workspace(tmp_path / way).items(CAPTIONS, "c")}
         assert items.keys() == set(columns), way
         assert items["other"].details["account"][:2] == [["Image ID", "image_id"], ["Captions", "caption, other"]]
-
-
-PLAN = """
-collection = "c"
-labels = "labels.csv"
-references = "captions.json"
-captions = ["strong.json", "weak.csv"]
-
-[[measure]]
-attribute = "gender"
-metrics = ["ratio"]
-"""
 
 
 @pytest.mark.long
@@ -350,9 +333,6 @@ def test_the_same_files_are_the_same_items_whichever_way_they_come_in(files, tmp
     ways["tables"] = Workspace(tmp_path / "tables").items()
     assert cli.main(["import", *names, "--collection", "c", "--workspace", str(tmp_path / "import")]) == 0
     ways["import"] = Workspace(tmp_path / "import").items()
-    Path("plan.toml").write_text(PLAN)
-    keep_plan(Workspace(tmp_path / "plan"), read_plan(Path("plan.toml")), files, print)
-    ways["plan"] = Workspace(tmp_path / "plan").items()
     page = Workspace(tmp_path / "page")  # as the drop zone does
     store(page, "c", [with_mapping(part) for part in preview([File(files / name) for name in names])])
     ways["page"] = page.items()
