@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from inspect import signature
@@ -16,6 +17,7 @@ import pandas as pd
 from capbias_core.aggregate import Ranking
 from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import attribute_folder
+from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.questions import Ask, python_call
 from capbias_core.measures.lic import ABOUT_EQUAL
@@ -24,22 +26,21 @@ from capbias_core.measures.registry import metric as metric_named
 from capbias_core.measures.word_comparison import ENDS
 from capbias_core.question import Question, Source
 from capbias_core.runs.engine import Engine
-from capbias_core.runs.inputs import Tell, resolve
-from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, forget_without, plan, useful
+from capbias_core.runs.inputs import Tell, read, resolve
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, forget_without, load_asked, plan, runs_for, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
-from capbias_core.runs.run import add_later_metrics, run_in_memory
+from capbias_core.runs.run import Stopped, Watch, add_later_metrics, compute_in_hand
 from capbias_core.typed import typed
-from capbias_core.types import counted, left_out_lines
-from capbias_core.views.results import attribute_of_run, object_rows, ranking
+from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
+from capbias_core.views.results import attribute_of_run, object_rows, ranked
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import PARTS, lettered, ordered, scores_table, to_text
 from capbias_core.views.word_comparison import words_of_set
 from capbias_core.whole_files import typed_path
 from capbias_core.worker import execute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
-from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
+from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, results_frame
 from capbias_core.workspace.vectors import CONSTANT
 
 FINISHED = "finished"
@@ -52,8 +53,9 @@ COMPARED = (
 )  # columns of words
 OF_WORDS = (PER_CAPTION, WORDS_COMPARED)
 
+Watching = Callable[[Sequence[RunSpec]], AbstractContextManager[Watch]]
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
-Compute = Callable[[Any, Sequence[RunSpec], str], list[RunRow]]
+Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
 
 # what comes back
@@ -99,7 +101,7 @@ class Report:
     table: a row per number, in the columns of the results table. left_out: why a metric that was asked for has no
     value, by metric. refused: what was asked for and cannot be had, such as an attacker, and why. failed: what went
     wrong with single runs. notes: what the numbers depend on. sentence: the answer in words; about: the captioner
-    that it speaks of. ranking: the captioners in pairs by `ranked_by`, a metric and its direction, of the runs
+    that it speaks of; both are made when they are first asked for. ranking: the captioners in pairs by `ranked_by`, a metric and its direction, of the runs
     `ranked_runs`; None for a single captioner.
 
     `report["LIC"]` is one number, with its `value`, `interval`, `n`, `method` and more (`Value`). With several
@@ -112,12 +114,25 @@ class Report:
     refused: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    sentence: str = ""
-    about: str = ""
     ranking: Ranking | None = None
     ranked_by: tuple[str, str] = ("", "")
     ranked_runs: tuple[str, ...] = ()
     compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
+    answer: Callable[[], tuple[str, str]] = field(default=lambda: ("", ""), repr=False)
+
+    @cached_property
+    def _answered(self) -> tuple[str, str]:
+        return self.answer()
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        return self._answered[1]
+
+    @property
+    def about(self) -> str:
+        """The captioner that the sentence speaks of."""
+        return self._answered[0]
 
     @cached_property
     def words(self) -> pd.DataFrame:
@@ -160,7 +175,7 @@ class Report:
         for part in parts:
             rows = self._having(rows, part)
         if rows["metric"].nunique() > 1:
-            return replace(self, table=rows, sentence="", ranking=None)
+            return replace(self, table=rows, answer=lambda: ("", ""), ranking=None)
         for column in ("coverage", "group", "object"):  # of several rows, that of all images, groups and objects
             if len(rows) > 1 and (rows[column] == "").any():
                 rows = rows[rows[column] == ""]
@@ -334,19 +349,21 @@ def score(
         rows=rows,
         sets=sets,
     )
-    store: Workspace = Workspace(workspace) if workspace else MemoryWorkspace()
-    compute = run_on_workers if workers else run_here if workspace else run_in_memory
     lines: list[str] = []
-    folder = attribute_folder(typed_path(workspace)) if workspace else None
     try:
-        question = resolve(store, question, lines.append, own_attributes=folder)
+        if workspace:
+            store = Workspace(workspace)
+            question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
+            inputs = stored(store, question, run_on_workers if workers else run_here)
+        else:
+            inputs = in_hand(*read(question, lines.append))
     except Ask as ask:
         ask.call = python_call("capbias.score", given, ask.answer)
         raise
-    report = measured(store, question, compute)
+    report = measured(inputs)
     if report.table.empty:
         raise nothing_measured(report)
-    words_later = partial(words_of, store, question, compute)
+    words_later = partial(words_of, inputs)
     report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
     return replace(report, compute_words=partial(pd.DataFrame, words_later())) if words else report
 
@@ -400,24 +417,63 @@ def compare(
 # how it is measured; the command line comes here too
 
 
-def measured(workspace: Workspace, question: Question, compute: Compute, tell: Tell = lambda line: None) -> Report:
-    """Plan a question about stored items, compute it, and report on it. tell: gets a line on each thing that cannot be
-    had."""
-    request = question.to_plan()
+@dataclass(frozen=True)
+class Inputs:
+    """What is measured, and how: in hand, or in a workspace."""
+
+    data: Data
+    question: Question  # by names
+    # A question to its runs; the dictionary gets why attackers cannot be planned.
+    plan: Callable[[Question, dict[str, CapbiasError] | None], list[RunSpec]]
+    # Planned runs, of metrics by name: the runs as they ended, and their rows.
+    compute: Callable[[Sequence[RunSpec], Sequence[str]], tuple[list[RunRow], pd.DataFrame]]
+
+
+@contextmanager
+def unwatched(_specs: Sequence[RunSpec]) -> Iterator[Watch]:
+    """Nobody watches runs."""
+    yield lambda rows: None
+
+
+def in_hand(data: Data, question: Question, watching: Watching = unwatched, stopped: Stopped = None) -> Inputs:
+    """Data in hand, measured in this process. watching: runs to a block in which somebody watches them. stopped: as of
+    `compute_in_hand`."""
+
+    def compute(specs: Sequence[RunSpec], _metrics: Sequence[str]) -> tuple[list[RunRow], pd.DataFrame]:
+        with watching(specs) as watch:
+            runs = compute_in_hand(data, specs, watch, stopped)
+        results = [(run.run_id, row) for run in runs if run.status == FINISHED for row in run.evidence.results]
+        rows = [{**row.row(), "run_id": run_id} for run_id, row in results]
+        return runs, results_frame([tuple(row[column] for column in RESULT_COLUMNS) for row in rows])
+
+    return Inputs(data, question, partial(runs_for, data), compute)
+
+
+def stored(workspace: Workspace, question: Question, run: Compute) -> Inputs:
+    """Items of a workspace. run: computes what it does not have."""
+
+    def compute(specs: Sequence[RunSpec], metrics: Sequence[str]) -> tuple[list[RunRow], pd.DataFrame]:
+        run_ids = [spec.run_id for spec in specs]
+        add_later_metrics(workspace, workspace.runs_of(run_ids).values())
+        forget_without(workspace, specs, metrics)
+        return run(workspace, specs, question.collection), workspace.results(run_ids)
+
+    return Inputs(load_asked(workspace, question), question, partial(plan, workspace), compute)
+
+
+def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
+    """Plan a question, compute it, and report on it. tell: gets a line on each thing that cannot be had."""
+    question, request = inputs.question, inputs.question.to_plan()
     errors: dict[str, CapbiasError] = {}
-    planned = plan(workspace, request, errors)
+    planned = inputs.plan(request, errors)
     refused = [f"{name} left out: {error}" for name, error in errors.items()]
     specs, reasons = useful(planned, request)
     left_out = {name: lack.text for lack, names in reasons.items() for name in names}
     for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
-    run_ids = [spec.run_id for spec in specs]
-    add_later_metrics(workspace, workspace.runs_of(run_ids).values())
-    forget_without(workspace, specs, request.metrics)
-    rows = compute(workspace, specs, question.collection)
+    rows, frame = inputs.compute(specs, request.metrics)
     finished = [row for row in rows if row.status == FINISHED]
-    frame = workspace.results(run_ids)
-    by_object = [object_rows(workspace, row) for row in finished] if question.per_object else []
+    by_object = [object_rows(row) for row in finished] if question.per_object else []
     whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
     encoders = list(dict.fromkeys(spec.attacker for spec in planned))
     table = ordered(whole, request.captions, request.metrics, encoders)
@@ -426,7 +482,7 @@ def measured(workspace: Workspace, question: Question, compute: Compute, tell: T
         if name not in left_out and name not in set(table["metric"]):
             of_measure = [row for row in rows if row.spec.measure == measure_of(name).name]
             why = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
-            lost[name] = " ".join(dict.fromkeys(filter(None, why))) or _uncounted(workspace, name, of_measure)
+            lost[name] = " ".join(dict.fromkeys(filter(None, why))) or _uncounted(name, of_measure)
     failed = failures(rows)
     asked_for = {name.casefold() for name in question.metrics}
     told = {  # LIC at equal length, which lic stands for too, needs no warning where lengths are equal
@@ -448,28 +504,33 @@ def measured(workspace: Workspace, question: Question, compute: Compute, tell: T
     )
     if table.empty:
         return report
-    about, sentence = _sentence(workspace, frame, table, question.collection, first)
-    report = replace(report, sentence=sentence, about=about)
+    report = replace(report, answer=partial(_sentence, inputs.data, finished, frame, table, first))
     metrics = list(dict.fromkeys(table["metric"]))
     name, direction = (
         metric_named(question.rank_by[0]).name if question.rank_by[0] else leading(metrics),
         question.rank_by[1],
     )
-    ranked = _ranked_rows(table, name, direction, first)
-    if direction and ranked.empty and name in metrics:
+    compared = _ranked_rows(table, name, direction, first)
+    if direction and compared.empty and name in metrics:
         return replace(report, refused=(*report.refused, f"Not ranked: {name} has no direction {direction} here."))
-    if len(ranked) < 2:
+    if len(compared) < 2:
         return report
-    direction, run_ids = ranked["direction"].iloc[0], tuple(ranked["run_id"])
-    pairs = ranking(workspace, list(workspace.runs_of(list(run_ids)).values()), name, direction)
+    direction, run_ids = compared["direction"].iloc[0], tuple(compared["run_id"])
+    by_id = {row.run_id: row for row in finished}
+    captions, remember = inputs.data.captions, inputs.data.sources.remember
+
+    def words_a_caption(run: RunRow) -> float:
+        return float(captions[run.spec.model].tokens.lengths.mean())
+
+    pairs = ranked(remember, words_a_caption, [by_id[run_id] for run_id in run_ids], name, direction)
     if len(pairs.letters) < 2:
         return report
     return replace(report, ranking=pairs, ranked_by=(name, direction), ranked_runs=run_ids)
 
 
-def _uncounted(workspace: Workspace, name: str, rows: Sequence[RunRow]) -> str:
+def _uncounted(name: str, rows: Sequence[RunRow]) -> str:
     """Why finished runs have no value of a metric: columns that it reads and they did not count."""
-    known = [counts for row in rows if row.status == FINISHED for counts in workspace.counts(row.run_id).values()]
+    known = [counts for row in rows if row.status == FINISHED for counts in row.counts().values()]
     columns = {column for counts in known for column in counts.columns}
     lacking = [repr(column) for column in metric_named(name).reads if column not in columns]
     return f"its runs did not count {', '.join(lacking)}" if columns and lacking else "its runs gave no value"
@@ -496,10 +557,11 @@ def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str =
 
 
 def _sentence(
-    workspace: Workspace, frame: pd.DataFrame, table: pd.DataFrame, collection: str, encoder: str
+    data: Data, runs: Sequence[RunRow], frame: pd.DataFrame, table: pd.DataFrame, encoder: str
 ) -> tuple[str, str]:
     """The captioner that answers first by this encoder (views/sentence.py) and its answer; else its first number."""
-    answer = headline(workspace, collection, frame[frame["encoder"] == encoder])
+    trained = {name: captions.details.get("trained_on_references") for name, captions in data.captions.items()}
+    answer = headline(frame[frame["encoder"] == encoder], runs, trained)
     if answer:
         # What further attackers say of it: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`
         metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
@@ -524,22 +586,23 @@ def leading(names: Sequence[str]) -> str:
     return next((name for name in names if METRICS[name].gap_of == first), first)
 
 
-def words_of(workspace: Workspace, question: Question, compute: Compute) -> pd.DataFrame:
+def words_of(inputs: Inputs) -> pd.DataFrame:
     """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
     beside what it adds there."""
+    question = inputs.question
     specs = [
         spec
-        for spec in plan(workspace, replace(question.to_plan(words=True), attacker=question.attacker[:1]))
+        for spec in inputs.plan(replace(question.to_plan(words=True), attacker=question.attacker[:1]), None)
         if spec.measure == WORDS_COMPARED or (spec.measure == PER_CAPTION and spec.model in question.captions)
     ]
-    rows = compute(workspace, specs, question.collection)
+    rows, _ = inputs.compute(specs, ())
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
     by_measure = {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in OF_WORDS}
     tables = []
     for model, run in by_measure[PER_CAPTION].items():
         values = attribute_of_run(run).values
-        table = words_of_set(workspace, run, by_measure[WORDS_COMPARED].get(model))
+        table = words_of_set(run, by_measure[WORDS_COMPARED].get(model))
         table = table.sort_values("mean", ascending=False).drop_duplicates("word")
         words = pd.DataFrame(
             {

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import uuid
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -67,11 +66,9 @@ def temporary_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def scratch_folder(holder: object) -> Path:
-    """A folder that does not exist yet, and is removed with its holder."""
-    folder = Path(tempfile.gettempdir()) / f"{_prefix()}{os.getpid()}-{uuid.uuid4().hex}"
-    weakref.finalize(holder, shutil.rmtree, folder, ignore_errors=True)
-    return folder
+def new_scratch_folder() -> Path:
+    """The path of a folder that does not exist yet; whoever makes it removes it."""
+    return Path(tempfile.gettempdir()) / f"{_prefix()}{os.getpid()}-{uuid.uuid4().hex}"
 
 
 @cache

@@ -46,10 +46,10 @@ from capbias_core.views.results import (
 )
 from capbias_core.views.sentence import (
     BY_HUMAN,
-    headline,
     intervals_over,
     named_notes,
     second_dots,
+    stored_headline,
     told_apart,
     variants_warning,
 )
@@ -232,7 +232,9 @@ def _report(
 ) -> ReportParts:
     first_answer, elsewhere = None, []
     for name, comparison in best.items():
-        answered = headline(workspace, collection, workspace.results(list(comparison.run_ids)))  # also of other metrics
+        answered = stored_headline(
+            workspace, collection, workspace.results(list(comparison.run_ids))
+        )  # also of other metrics
         if first_answer is None:
             first_answer = answered
         elif answered:

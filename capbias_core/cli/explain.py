@@ -27,6 +27,7 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
+from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
@@ -37,7 +38,7 @@ from capbias_core.views import word_comparison
 from capbias_core.views import words as word_views
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace, images_in
+from capbias_core.workspace.store import RunRow, Workspace
 
 FORMATS = ("table", "json")
 
@@ -200,6 +201,6 @@ def _answer(
         attackers = caption_views.stored_attackers(workspace, run)
         effects = [word_views.edit_effect(scores, written, attackers, *edit) for edit in edits]
         return head | {"edits": effects}, "\n".join(map(word_views.edit_text, effects))
-    table = word_comparison.words_of_set(workspace, run, compared)
+    table = word_comparison.words_of_set(run, compared)
     words = word_comparison.strongest_words(scores, table, question.min_count, question.top)
     return head | words, word_comparison.corpus_text(words)

@@ -53,9 +53,9 @@ from capbias_core.vision.masking import OF_OBJECTS
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.masked_photographs import made_here, masked_names
-from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option
 from capbias_core.workspace.photographs import ORIGINALS, frozen_photographs, masked_so, photograph_files
+from capbias_core.workspace.sources import scratch_workspace
 from capbias_core.workspace.store import Item, Workspace
 
 LABELLED = "labelled"  # the name of the boxes of labelled people in a workspace of files
@@ -269,7 +269,7 @@ def caption(
         raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
     options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": flags.name})
     output = checked_output(flags.output)
-    workspace = opened(flags.workspace) if flags.collection else MemoryWorkspace()
+    workspace = opened(flags.workspace) if flags.collection else scratch_workspace()
     if flags.collection:
         collection = known_collection(workspace, flags.collection)
         folder = flags.photographs or masked_so(workspace, collection, flags.condition)
@@ -363,7 +363,7 @@ def mask(
         for item in items:
             say(f"stored: photographs {item.name} in the collection {collection}")
         return code
-    workspace = MemoryWorkspace()
+    workspace = scratch_workspace()
     _check_output(_store_photographs(workspace, images), workspace, flags)
     kind, name = (BOXES, "boxes") if flags.boxes else (SEGMENTS, "segments")
     files = [(options.labelled, BOXES, LABELLED), (flags.instances or flags.boxes, kind, name)]

@@ -27,7 +27,7 @@ from capbias_core.runs.inputs import resolve
 from capbias_core.typed import fields_of
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.derived import derivable
-from capbias_core.workspace.memory import MemoryWorkspace
+from capbias_core.workspace.sources import scratch_workspace
 from capbias_core.workspace.store import Workspace, default_folder
 
 INPUTS = Group("Inputs", sort_key=1)
@@ -288,13 +288,13 @@ class PairFlags(InputFlags):
 def opened(folder: str | None, make: bool = False) -> Workspace:
     """The workspace in a folder (None: the usual one). Without `make`, an empty one stands in for a missing one."""
     path = typed_path(folder) if folder else default_folder()
-    return Workspace(path) if make or path.exists() else MemoryWorkspace()
+    return Workspace(path) if make or path.exists() else scratch_workspace()
 
 
 def inputs(flags: InputFlags, question: Question, tell=say) -> tuple[Workspace, Question]:
-    """A workspace and the question with the names of its inputs: of a collection, or of files, which are kept in
-    memory. tell: receives each line for the user."""
-    workspace = MemoryWorkspace() if question.files else opened(flags.workspace)
+    """A workspace and the question with the names of its inputs: of a collection, or of files, which leave
+    nothing behind. tell: receives each line for the user."""
+    workspace = scratch_workspace() if question.files else opened(flags.workspace)
     folder = own_folder(flags.workspace, of_files=bool(question.files))
     with ticking() as tick:
         return workspace, resolve(workspace, question, tell, tick, folder)

@@ -21,12 +21,10 @@ from capbias_core.kinds import kind_name
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
-from capbias_core.runs.run import run_in_memory
 from capbias_core.types import counted
 from capbias_core.views.sentence import cost_text, left_text, named_notes, number, run_text
 from capbias_core.views.tables import scores_table
 from capbias_core.workspace.ingest import DEMO
-from capbias_core.workspace.memory import MemoryWorkspace
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
@@ -42,14 +40,8 @@ def run_all(
     """Run what is not finished yet, and wait for all. If it is stopped, the runs that were started here are cancelled.
 
     stopped: gets what stopped it; the runs are then returned as they are. Without it a stop is raised.
-    Runs of another process are waited for, and started here if that process dies. Runs of a workspace in memory are
-    computed in this process.
+    Runs of another process are waited for, and started here if that process dies.
     """
-    if isinstance(workspace, MemoryWorkspace):
-        to_come = expected(workspace, specs)
-        say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come)}")
-        with Shown(to_come) as shown:
-            return run_in_memory(workspace, specs, collection, shown, stopped)
     engine = Engine(workspace.folder)
     started: set[str] = set()
     todo = list(specs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Annotated
 
 import pandas as pd
 
-from capbias_core.api import Report, measured
+from capbias_core.api import Inputs, Report, in_hand, measured, stored
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER
 from capbias_core.cli.inputs import (
     ANSWER,
@@ -30,18 +31,23 @@ from capbias_core.cli.inputs import (
     inputs,
     measure_choices,
     option_flag,
+    own_folder,
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
-from capbias_core.cli.run import run_all
-from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_output
+from capbias_core.cli.run import Shown, run_all
+from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, on_terminal, say, show, ticking, write_output
 from capbias_core.errors import flag_name, unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.question import DEFAULT_METRICS, Question
+from capbias_core.runs.engine import expected_in_hand
+from capbias_core.runs.inputs import read
+from capbias_core.types import counted
 from capbias_core.views import tables
 from capbias_core.views.groups import score_tables
-from capbias_core.views.sentence import decimals, told_apart
+from capbias_core.views.sentence import cost_text, decimals, told_apart
 from capbias_core.whole_files import typed_path
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import suggested_name
 
 FORMATS = {
@@ -143,10 +149,9 @@ def score(
     path, written = checked_output(output), format or ("table" if on_terminal() and not output else by_name)
     lines, stops = list[str](), list[KeyboardInterrupt]()
     tell = lines.append if on_terminal() else say  # on a terminal the lines follow the answer
-    compute = partial(run_all, stopped=stops.append)  # what had finished is written then
     try:
-        workspace, resolved = inputs(flags, question, tell)
-        report = measured(workspace, resolved, compute, tell)
+        asked = _inputs(flags, question, tell, stops.append)
+        report = measured(asked, tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             tell(line)
         if answered := on_terminal() and len(report.table) and (path or written == "table"):
@@ -161,9 +166,28 @@ def score(
         say(report.sentence)
     if stops:
         raise stops[0]
-    if answered and (further_command := _next_command(flags, files, resolved, further.references, report)):
+    if answered and (further_command := _next_command(flags, files, asked.question, further.references, report)):
         show(f"Next: {further_command}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
+
+
+def _inputs(
+    flags: InputFlags, question: Question, tell: Callable[[str], None], stopped: Callable[[KeyboardInterrupt], None]
+) -> Inputs:
+    """What is scored. stopped: gets Ctrl-C; what had finished is written then."""
+    if not question.files:
+        return stored(*inputs(flags, question, tell), partial(run_all, stopped=stopped))
+    with ticking() as tick:
+        data, resolved = read(question, tell, tick, own_folder(flags.workspace, of_files=True))
+
+    @contextmanager
+    def watching(specs: Sequence[RunSpec]) -> Iterator[Shown]:
+        to_come = expected_in_hand(data, specs)
+        say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come)}")
+        with Shown(to_come) as bar:
+            yield bar
+
+    return in_hand(data, resolved, watching, stopped)
 
 
 def _show(report: Report, asked: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import App, Group
 
 from capbias_core.aggregate.change import WORSE
-from capbias_core.api import measured as measure_question
+from capbias_core.api import measured, stored
 from capbias_core.cli.inputs import (
     ANSWER,
     INPUTS,
@@ -38,7 +38,7 @@ from capbias_core.spreadsheets import csv_text
 from capbias_core.views.change import FAILED, PASSED, UNDECIDED, Runs, change_rows, chosen_metrics, gate, pair_scope
 from capbias_core.views.registry import FILES, PAIR, VIEWS, View
 from capbias_core.views.view import FORMATS, Scope, Shown, exported, format_of, scope
-from capbias_core.workspace.memory import MemoryWorkspace
+from capbias_core.workspace.sources import scratch_workspace
 from capbias_core.workspace.spec import RunSpec
 
 app = command(
@@ -114,7 +114,7 @@ def answered(view: View, flags: Any) -> tuple[int, Shown | None]:
     """The exit code, and what a view shows with these flags; None if runs failed without which it shows nothing."""
     of_scope, of_view, chosen, codes = choices_in(scope), choices_in(view.answer), given(flags), [DONE]
     folder, collection = chosen.pop("workspace", None), chosen.get("collection")
-    store = opened(folder) if folder or collection else MemoryWorkspace()
+    store = opened(folder) if folder or collection else scratch_workspace()
     if collection:
         known_collection(store, collection)
     scoped = {name: of_scope.checked(name, chosen.pop(name)) for name in view.scoped if name in chosen}
@@ -159,7 +159,7 @@ def pair(flags: PairFlags, names: Sequence[str], metrics: Sequence[str]) -> Scop
     if len(resolved.captions) != 2:
         captioners = ", ".join(resolved.captions)
         raise CapbiasError(f"Expected captions of two captioners, got {len(resolved.captions)}: {captioners}.")
-    for line in measure_question(store, resolved, run_all, say).failed:
+    for line in measured(stored(store, resolved, run_all), say).failed:
         say(f"error: {line}")
     first, second = resolved.captions
     return pair_scope(store, resolved.collection, first, second, resolved.attribute)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, taken_twice
 from capbias_core.load.containers import HEADERLESS, Raw, coco_names, opened
 from capbias_core.load.ids import described, normalise_image_id, short
 from capbias_core.load.photographs import MOST_PIXELS
@@ -530,8 +530,18 @@ FORMATS = (
 )  # fmt: skip
 
 
+_ADDED: list[Format] = []
+
+
+def add(part: Format) -> None:
+    """Make a format known, before those of capbias. Raises CapbiasError if its name is taken."""
+    if part.name in {known.name for known in (*_ADDED, *FORMATS)}:
+        raise taken_twice("format", part.name, ["load/formats.py"])
+    _ADDED.append(part)
+
+
 def _format_of(columns: list[str]) -> Format | None:
-    for known in FORMATS:
+    for known in (*_ADDED, *FORMATS):
         needs = known.needs.split()
         few = needs[-1] == "=" and needs.pop()
         begins = (any(_fits(name, need) for name in columns) for need in needs)

@@ -7,20 +7,22 @@ words that become `<unk>`, and METEOR between captions before and after, under c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, estimates_of, result_rows
+from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Job, Measure, Outcome, run_facts
+from capbias_core.measures.base import Group, Measure, Outcome, run_facts
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import meteor_counts, meteor_of
 from capbias_core.prepare.align import Alignment, Neighbours
 from capbias_core.prepare.java import NO_JAVA, has_java
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
-from capbias_core.workspace.store import frame_bytes, images_in
+from capbias_core.workspace.store import frame_bytes
 from capbias_core.workspace.vectors import CONSTANT, alignment_name, neighbours_of
 
 _DBAC = "Nair et al., arXiv:2503.07878 (DBAC)"
@@ -62,20 +64,20 @@ METRICS = by_name(
 )
 
 
-def count(job: Job) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """The human captions of the captioner's images, aligned at each delta to the words of all its captions."""
-    option = job.options.alignment
+    option = options.alignment
     if not option:
         raise CapbiasError(
             "Alignment at several distances needs word vectors.", "Choose contextual alignment and a file of vectors."
         )
-    human = of_same_images(job.references(), job.frame)
-    known = frozenset(job.masked(job.tokens(job.frame)).words)
-    masked = job.masked(job.reference_tokens(human))
-    near = neighbours_of(job.table(option["item"]), option, masked.words, known)
+    human = of_same_images(data.human, data.frame)
+    known = frozenset(data.masked(data.tokens(data.frame)).words)
+    masked = data.masked(data.human_tokens(human))
+    near = neighbours_of(data.sources.frame(option["item"]), option, masked.words, known)
     deltas = {*DELTAS, option["delta"]}
-    by_delta = sweep(human["image_id"], job.codes, masked, known, near, deltas, job.progress)
-    facts = run_facts(job.spec, job.options, job.attribute)
+    by_delta = sweep(human["image_id"], data.codes, masked, known, near, deltas, progress)
+    facts = run_facts(data.spec, options, data.attribute)
     method, rows, numbers = f"{len(known):,} words of the model's captions known", [], {}
     for delta, counts in by_delta.items():
         name = CONSTANT if delta is None else alignment_name(option | {"delta": delta})

@@ -17,20 +17,21 @@ import pandas as pd
 
 from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, no_neutral
 from capbias_core.attributes import get_attribute
+from capbias_core.data import Data, images_in, of_images
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import Group, Job, Measure, Outcome, npz, of_images
+from capbias_core.measures.base import Group, Measure, Outcome, npz
 from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, option
 from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.text import tokens_with_spans
-from capbias_core.types import Attribute
+from capbias_core.types import Attribute, Progress
 from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, upsampled, word_maps
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.models import captioner_option
 from capbias_core.workspace.photographs import ORIGINALS, People, writer_of
 from capbias_core.workspace.spec import ModelReference
-from capbias_core.workspace.store import frame_bytes, images_in
+from capbias_core.workspace.store import frame_bytes
 
 ORDER = 0  # seed of the order in which images are taken, if not all of them are
 WINDOW = ("left", "top", "right", "bottom")
@@ -128,20 +129,23 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
     )
 
 
-def count(job: Job) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """Maps at the words that name a value, and how much of each lies outside people."""
-    options, attribute = job.options, job.attribute
-    photographs, people = job.photographs(), People(job.table(options.people["item"]))
-    captions, left_out = captions_to_read(job, photographs, people.rows)
+    attribute = data.attribute
+    photographs, people = (
+        data.sources.photographs(options.photographs),
+        People(data.sources.frame(options.people["item"])),
+    )
+    captions, left_out = captions_to_read(data, options, photographs, people.rows)
     captioner: Any = None
     rows, maps = [], []
     if len(captions):
         from capbias_core.vision.captioners import Captioner
 
-        job.progress(0.0, "loading the captioner")
-        captioner = Captioner(job.model(options.captioner).path, options.device)
+        progress(0.0, "loading the captioner")
+        captioner = Captioner(data.sources.model(options.captioner).path, options.device)
     for done, caption in enumerate(captions.to_dict("records")):
-        job.progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
+        progress(done / len(captions), f"maps of caption {done:,} of {len(captions):,}")
         try:
             pixels = read_photograph(photographs[caption["image_id"]])
             person = people.mask(caption["image_id"], *pixels.shape[:2])
@@ -169,7 +173,7 @@ def count(job: Job) -> Outcome:
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
     if captioner is None or not any(heat.any() for heat in maps):
         raise CapbiasError(
-            f"No caption of {job.spec.model} has a map: {reasons}.",
+            f"No caption of {data.captioner} has a map: {reasons}.",
             "Check that captions, photographs, and outlines or boxes have the same image IDs.",
         )
     table = pd.DataFrame(rows)
@@ -194,7 +198,7 @@ def count(job: Job) -> Outcome:
     # Of all maps, and of those at words for each value, the direction. An image counts as often as it has maps.
     groups = {"": used} | {value: used[used["value"] == code] for code, value in enumerate(attribute.values)}
     counts = {
-        direction: Counts.of_captions(rows["image_id"], job.codes, {name: rows[name] for name in NAMES}, sort=False)
+        direction: Counts.of_captions(rows["image_id"], data.codes, {name: rows[name] for name in NAMES}, sort=False)
         for direction, rows in groups.items()
         if len(rows)
     }
@@ -203,7 +207,9 @@ def count(job: Job) -> Outcome:
     return Outcome(counts, columns, notes, arrays=arrays)
 
 
-def captions_to_read(job: Job, photographs: Container[str], marked: Container[str]) -> tuple[pd.DataFrame, Counter]:
+def captions_to_read(
+    data: Data, options: Any, photographs: Container[str], marked: Container[str]
+) -> tuple[pd.DataFrame, Counter]:
     """The captions that name a value (or, if captions do not name the attribute, a person), with `named`: its words as
     (index among the caption's words, word, value).
 
@@ -211,12 +217,14 @@ def captions_to_read(job: Job, photographs: Container[str], marked: Container[st
     many captions were left out for which reason. Of many images the first in an order that is random, and the same for
     every set.
     """
-    frame = job.frame.assign(kept_at=job.frame.index, caption=[" ".join(text.split()) for text in job.frame["caption"]])
-    labels = job.codes(frame["image_id"].tolist()).tolist()
+    frame = data.frame.assign(
+        kept_at=data.frame.index, caption=[" ".join(text.split()) for text in data.frame["caption"]]
+    )
+    labels = data.codes(frame["image_id"].tolist()).tolist()
     pairs = zip(frame["caption"], labels, strict=True)
-    frame["named"] = [named_words(caption, job.attribute, label) for caption, label in pairs]
+    frame["named"] = [named_words(caption, data.attribute, label) for caption, label in pairs]
     ways = {
-        SILENT if job.attribute.names_values else WITHOUT_PERSON: frame["named"].map(bool),
+        SILENT if data.attribute.names_values else WITHOUT_PERSON: frame["named"].map(bool),
         MISSING: frame["image_id"].map(lambda image: image in photographs),
         NOBODY: frame["image_id"].map(lambda image: image in marked),
     }
@@ -224,7 +232,7 @@ def captions_to_read(job: Job, photographs: Container[str], marked: Container[st
     for reason, fine in ways.items():
         left_out[reason] = int((kept & ~fine).sum())
         kept &= fine.to_numpy(dtype=bool)
-    frame, most = frame[kept], job.options.max_images
+    frame, most = frame[kept], options.max_images
     images = sorted(images_in(frame))
     if most and len(images) > most:
         frame = of_images(frame, [images[number] for number in random_order(images, ORDER)[:most]])
@@ -264,12 +272,10 @@ MEASURE = Measure(
     seconds=30_000.0,
     count=count,
     # The captioner that is named, by its content, else the one that wrote each set.
-    freeze=lambda workspace, collection, options, attribute: options.with_(
-        captioner=captioner_option(workspace, options.captioner) if options.captioner else options.captioner
+    freeze=lambda options, data: options.with_(
+        captioner=captioner_option(data.sources, options.captioner) if options.captioner else options.captioner
     ),
-    for_set=lambda workspace, options, item: options.with_(
-        captioner=options.captioner or writer_of(item, "--captioner")
-    ),
+    for_set=lambda options, captions: options.with_(captioner=options.captioner or writer_of(captions, "--captioner")),
     in_process=False,
     packages=("torch", "transformers", "PIL"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,9 @@ from scipy.sparse import csr_array, hstack, triu
 from capbias_core.aggregate import DIFFERENCE, MISTAKES, NOTHING_MORE, Counts, Metric, Needs, by_name, zero
 from capbias_core.aggregate.resampling import BOOTSTRAP_SEED
 from capbias_core.attributes import need_words
+from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
+from capbias_core.measures.base import Group, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST,
     OF_CAPTIONS,
@@ -38,7 +40,7 @@ from capbias_core.metrics.cooccurrence import (
 )
 from capbias_core.metrics.share import share
 from capbias_core.prepare.tasks import content_words, object_names
-from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
+from capbias_core.types import A_TO_T, T_TO_A, Progress, left_out_lines
 
 HALVINGS = 10  # of the images, for signs of other images
 OTHER_SIGNS = f"signs of other images, {HALVINGS} random halvings"
@@ -143,10 +145,10 @@ MULTI = (
 )
 
 
-def count(job: Job) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """Counts of both sides on the images that both have."""
-    sides = both_sides(job)[::-1]
-    counts, notes, lacking = counts_of_sides(sides, job.objects())
+    sides = both_sides(data)[::-1]
+    counts, notes, lacking = counts_of_sides(sides, data.objects)
     of_words, of_objects = least_captions(sides[0]), least_object_captions(sides[0])
     objects = [f"objects in {of_objects} human captions or more (paper: no minimum)"]
     words = [f"words with each value in {of_words} human captions or more (paper: {LEAST})"]
@@ -299,9 +301,9 @@ def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
     return kept, least
 
 
-def count_multi(job: Job) -> Outcome:
+def count_multi(data: Data, options: Any, progress: Progress) -> Outcome:
     """Objects and pairs of objects beside values, in each direction that the inputs allow."""
-    sides = both_sides(job)[::-1]
+    sides = both_sides(data)[::-1]
 
     def named() -> tuple[list[csr_array], str]:
         """Labelled values, and objects that captions name."""
@@ -310,8 +312,8 @@ def count_multi(job: Job) -> Outcome:
 
     def annotated_on_images() -> tuple[list[csr_array], str]:
         """Objects on images, and values that captions name."""
-        need_words(job.attribute)
-        if (objects := job.objects()) is None:
+        need_words(data.attribute)
+        if (objects := data.objects) is None:
             raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
         _, on_image = objects_of(sides[0].images, objects)
         combined, note = combinations([on_image[side.image] for side in sides], sides[0])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Counts, Metric, Needs, by_name, no_neutral, with_gaps
-from capbias_core.measures.base import Group, Job, Measure, Outcome, group_of, of_images
+from capbias_core.data import Data, of_images
+from capbias_core.measures.base import Group, Measure, Outcome, group_of, sizes
 from capbias_core.measures.options import Options, option
 from capbias_core.metrics.caption_quality import (
     bleu_counts,
@@ -93,16 +95,16 @@ class QualityOptions(Options):
     )
 
 
-def count(job: Job) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """The captions of labelled images that have references, each against the references of its image."""
-    tokenizer = job.options.tokenizer or PTB
-    human = job.references()
-    frame = of_images(job.frame, human["image_id"])
-    counts = Counts.of_captions(frame["image_id"], job.codes, scored(frame, human, tokenizer, job.progress))
+    tokenizer = options.tokenizer or PTB
+    human = data.human
+    frame = of_images(data.frame, human["image_id"])
+    counts = Counts.of_captions(frame["image_id"], data.codes, scored(frame, human, tokenizer, progress))
     each, images = of_images(human, counts.images).groupby("image_id").size(), f"{len(counts.images):,}"
     method = f"{images} images with {each.min()} to {each.max()} references; {TOKENIZERS[tokenizer]}"
     notes = [
-        f"Caption quality is measured on the {images} labelled images with references ({job.sizes(counts)}). "
+        f"Caption quality is measured on the {images} labelled images with references ({sizes(counts, data.attribute)}). "
         "Papers score other images, and CIDEr depends on which, so their values differ."
     ]
     if tokenizer != PTB:
@@ -148,9 +150,7 @@ MEASURE = Measure(
     version=2,
     seconds=40.0,
     count=count,
-    freeze=lambda workspace, collection, options, attribute: options.with_(
-        tokenizer=options.tokenizer or default_tokenizer()
-    ),
+    freeze=lambda options, data: options.with_(tokenizer=options.tokenizer or default_tokenizer()),
     in_process=False,
     packages=("pycocoevalcap",),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +18,15 @@ from capbias_core.aggregate.counts import from_npz, to_npz
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
 from capbias_core.attackers.device import trained_on
+from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Job, Measure, Outcome, npy, npz
+from capbias_core.measures.base import Measure, Outcome, npy, npz
 from capbias_core.measures.options import Attacked, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
 from capbias_core.prepare.split import FIT, balanced_folds, child_seed, split_around
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import Attention
-from capbias_core.workspace.store import frame_bytes, images_in
+from capbias_core.types import Attention, Progress
+from capbias_core.workspace.store import frame_bytes
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,11 @@ class EncoderViewOptions(Attacked):
     edited: int = option(0, "the index of the caption that was edited; captions of other indices are not read")
 
 
-def caption_scores(job: Job) -> Outcome:
+def caption_scores(data: Data, options: Any, progress: Progress) -> Outcome:
     """Cross-fitting: every caption is scored by the attacker of the fold that holds its image out."""
-    images, folds = sorted(images_in(job.frame)), attacker_entry(job.options.attacker).folds
-    y, k, seed = job.codes(images), len(job.attribute.values), job.spec.seeds[0]
-    trainer, lists = _trainer(job, images, y, k, folds)
+    images, folds = sorted(images_in(data.frame)), attacker_entry(options.attacker).folds
+    y, k, seed = data.codes(images), len(data.attribute.values), options.seed_numbers[0]
+    trainer, lists = _trainer(data, options, progress, images, y, k, folds)
     splits = balanced_folds(y, k, seed, folds)
     scored, arrays = [], {}
     for index, captions in enumerate(lists):
@@ -53,7 +55,7 @@ def caption_scores(job: Job) -> Outcome:
             table, words = scored_rows(fitted, corpus, captions, captions.with_caption(split.test), y)
             scored.append((table.assign(caption_index=index, fold=fold), words))
             models.append(fitted)
-        if attacker_entry(job.options.attacker).rescores:  # the linear attackers, to score an edited caption at once
+        if attacker_entry(options.attacker).rescores:  # the linear attackers, to score an edited caption at once
             arrays[f"attackers{index}"] = npz(
                 terms=np.frombuffer("\n".join(corpus.ngrams.terms).encode(), dtype=np.uint8),
                 weights=np.stack([fitted.weights for fitted in models]),
@@ -65,23 +67,26 @@ def caption_scores(job: Job) -> Outcome:
     return Outcome(notes=[note, *trainer.notes], arrays=arrays | kept)
 
 
-def encoder_view(job: Job) -> Outcome:
+def encoder_view(data: Data, options: Any, progress: Progress) -> Outcome:
     """Scores, words and attention of the captions of some images, by one attacker for each caption index.
 
     Edits stand last, with the caption indices -1, -2, ... in their order.
     """
-    images, chosen = sorted(images_in(job.frame)), set(job.options.images)
+    images, chosen = sorted(images_in(data.frame)), set(options.images)
     indices = np.array([number for number, image in enumerate(images) if image in chosen], dtype=int)
     if not len(indices):
         raise CapbiasError(
-            f"None of these images has both a caption of {job.spec.model} and a label.", "Choose other images."
+            f"None of these images has both a caption of {data.captioner} and a label.", "Choose other images."
         )
-    y, k = job.codes(images), len(job.attribute.values)
-    trainer, lists = _trainer(job, images, y, k, 1)
-    split, edits = split_around(y, k, job.spec.seeds[0], indices), job.masked(Tokens.of(job.options.edits))
+    y, k = data.codes(images), len(data.attribute.values)
+    trainer, lists = _trainer(data, options, progress, images, y, k, 1)
+    split, edits = (
+        split_around(y, k, options.seed_numbers[0], indices),
+        data.masked(Tokens.of(options.edits), options.merge_masks),
+    )
     scored, attention, edited = [], [], []
     for index, captions in enumerate(lists):
-        if len(edits) and index != job.options.edited:
+        if len(edits) and index != options.edited:
             continue
         texts = Tokens.join([captions.masked, edits]) if len(edits) else captions.masked
         corpus, test = trainer.attacker.corpus(texts), captions.with_caption(split.test)
@@ -98,18 +103,18 @@ def encoder_view(job: Job) -> Outcome:
             attention += fitted.attention(corpus, captions.rows(test))
     arrays = scores_arrays([*scored, *edited], images)[2]
     arrays |= {"attention": attention_bytes(attention)} if attention else {}
-    where = trained_on(trainer.attacker, job.options.deterministic)
+    where = trained_on(trainer.attacker, options.deterministic)
     training = len(trainer.balance(split.train))
     note = f"Read by an attacker that trained on {training:,} other images{where}."
     return Outcome(notes=[note, *trainer.notes], arrays=arrays)
 
 
 def _trainer(
-    job: Job, images: list[str], y: np.ndarray, k: int, fits: int
+    data: Data, options: Any, progress: Progress, images: list[str], y: np.ndarray, k: int, fits: int
 ) -> tuple[AttackerTrainer, list[CaptionList]]:
     """What trains the attackers of a run, and the masked captions. fits: attackers for each caption index."""
-    lists = caption_lists(job.frame, job.masked(job.tokens(job.frame)), images, y, k)
-    trainer = AttackerTrainer(attacker_of(job), k, y, tuple(images), job.progress, fits * len(lists))
+    lists = caption_lists(data.frame, data.masked(data.tokens(data.frame), options.merge_masks), images, y, k)
+    trainer = AttackerTrainer(attacker_of(data, options), k, y, tuple(images), progress, fits * len(lists))
     trainer.note_unread("captions", lists)
     return trainer, lists
 

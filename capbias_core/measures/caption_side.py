@@ -13,16 +13,15 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from capbias_core.aggregate import Counts
+from capbias_core.data import Data, images_in, label_codes
 from capbias_core.errors import NotMeasurable
 from capbias_core.load.tables import SURE
-from capbias_core.measures.base import Job, label_codes
 from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
 from capbias_core.prepare.text import tokenize
 from capbias_core.prepare.tokens import Tokens, cell_counts
 from capbias_core.types import Attribute
-from capbias_core.workspace.store import images_in
 
 # A word must stand beside each value this often in the human captions of all images (LIC, appendix A.2), and in
 # proportion less often where there are fewer captions.
@@ -100,13 +99,13 @@ class CaptionSide:
         return self.frame.index.get_indexer(captions.kept_at[captions.rows(images)])
 
 
-def both_sides(job: Job) -> tuple[CaptionSide, CaptionSide]:
+def both_sides(data: Data) -> tuple[CaptionSide, CaptionSide]:
     """The model's side of a run and the human one, on the images that both have."""
-    human = job.references()
-    images = sorted(images_in(job.frame) & images_in(human))
+    human = data.human
+    images = sorted(images_in(data.frame) & images_in(human))
     return (
-        CaptionSide(job.frame, images, job.attribute, job.labels, job.tokens),
-        CaptionSide(human, images, job.attribute, job.labels, job.reference_tokens),
+        CaptionSide(data.frame, images, data.attribute, data.labels, data.tokens),
+        CaptionSide(human, images, data.attribute, data.labels, data.human_tokens),
     )
 
 

@@ -19,8 +19,9 @@ from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
 from capbias_core.attackers.device import device_of, trained_on
+from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
+from capbias_core.measures.base import Group, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
     CaptionSide,
@@ -44,7 +45,7 @@ from capbias_core.prepare.tasks import (
     rows_by_image,
 )
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
+from capbias_core.types import A_TO_T, T_TO_A, Progress, left_out_lines
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.vectors import aligner, alignment_method
 
@@ -285,13 +286,14 @@ def on_images(side: CaptionSide, named: csr_array) -> csr_array:
     return on_image
 
 
-def _count_both(job: Job, title: str, words: Objects | Verbs) -> Outcome:
-    sides, options, attacker = both_sides(job), job.options, attacker_of(job)
+def _count_both(data: Data, options: Any, progress: Progress, title: str, words: Objects | Verbs) -> Outcome:
+    sides, attacker = both_sides(data), attacker_of(data, options)
     images = sides[0].images
     known = words.known(images)
     sides_of = {A_TO_T: sides, T_TO_A: sides if known is images else [side.on(known) for side in sides]}
     counts, notes, reasons = run_available(
-        {way: partial(_count, job, attacker, words, sides_of[way], way) for way in sides_of}, f"{title} "
+        {way: partial(_count, data, options, progress, attacker, words, sides_of[way], way) for way in sides_of},
+        f"{title} ",
     )
     if not attacker_entry(options.attacker).in_process and len(images) < ENOUGH:
         notes.append(
@@ -341,7 +343,13 @@ def named_most(side: CaptionSide) -> np.ndarray:
 
 
 def _count(
-    job: Job, attacker: Attacker, words: Objects | Verbs, sides: Sequence[CaptionSide], direction: str
+    data: Data,
+    options: Any,
+    progress: Progress,
+    attacker: Attacker,
+    words: Objects | Verbs,
+    sides: Sequence[CaptionSide],
+    direction: str,
 ) -> tuple[Counts, str]:
     """Held-out guesses of attackers on both sides, and what all captions have; and a note.
 
@@ -351,26 +359,26 @@ def _count(
     """
     y, k, images = sides[0].y, sides[0].k, sides[0].images
     if direction == A_TO_T:
-        tasks, patterned, which = words.of_captions(sides, job.spec.model)
-        truth, mask, groups = y, job.masked, [side.labelled for side in sides]
+        tasks, patterned, which = words.of_captions(sides, data.captioner)
+        truth, mask, groups = y, partial(data.masked, merge=options.merge_masks), [side.labelled for side in sides]
     else:
         on_image, mask, which = words.of_images(sides[1])
         truth = on_image.toarray().astype(bool)
         tasks = patterned = [on_image[side.image] for side in sides]
         groups = [csr_array(different_rows(csr_array(named_most(side))).T) for side in sides]
     lists = [side.lists(mask) for side in sides]
-    splits = [image_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
+    splits = [image_split(y, k, seed, options.test_share, images) for seed in options.seed_numbers]
     training, test_size = len(images) - len(splits[0].test), len(splits[0].test)
     trainer = AttackerTrainer(
         small_batches(attacker, training)[0],
         k,
         truth,
         tuple(images),
-        lambda share, text: job.progress(((direction == T_TO_A) + share) / 2, text),
+        lambda share, text: progress(((direction == T_TO_A) + share) / 2, text),
         len(splits) * sum(map(len, lists)),
         balanced=False,
-        align=aligner(job.table, job.options.alignment),
-        kept=job.kept,
+        align=aligner(data.sources.frame, options.alignment),
+        kept=data.resume,
     )
     parts, all_seeds = [], np.full(len(images), EVERY_SEED)
     read = (("model", "the model's captions", None), ("human", "the human captions", lists[0]))
@@ -444,7 +452,7 @@ MEASURES = (
         needs=Needs(references="required", objects="optional"),
         version=8,
         seconds=0.8,
-        count=lambda job: _count_both(job, "DBAC", Objects(job.objects())),
+        count=lambda data, options, progress: _count_both(data, options, progress, "DBAC", Objects(data.objects)),
     ),
     Measure(
         name="dbac_verbs",
@@ -456,6 +464,8 @@ MEASURES = (
         needs=Needs(references="required"),
         version=5,
         seconds=2.0,
-        count=lambda job: _count_both(job, VERBS, Verbs(job.attribute.masked_words)),
+        count=lambda data, options, progress: _count_both(
+            data, options, progress, VERBS, Verbs(data.attribute.masked_words)
+        ),
     ),
 )

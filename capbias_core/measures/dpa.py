@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import DIFFERENCE, WEIGHT, Counts, Metric, Needs
 from capbias_core.attributes import need_words
+from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Group, Job, Measure, Outcome, run_available
+from capbias_core.measures.base import Group, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
     CaptionSide,
@@ -31,7 +33,7 @@ from capbias_core.metrics.share import share
 from capbias_core.prepare import child_seed, image_split
 from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
 from capbias_core.processes import one_thread
-from capbias_core.types import A_TO_T, T_TO_A, left_out_lines
+from capbias_core.types import A_TO_T, T_TO_A, Progress, left_out_lines
 
 _TOKAS = "Tokas et al., NeurIPS 2025"
 
@@ -79,12 +81,15 @@ METRICS = (
 Guess = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def count(job: Job) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """Both directions, if the inputs allow them."""
-    sides = both_sides(job)
+    sides = both_sides(data)
     directions = {A_TO_T: _objects_named, T_TO_A: _value_named}
     counts, notes, reasons = run_available(
-        {name: partial(_losses, job, sides, guess, part) for part, (name, guess) in enumerate(directions.items())},
+        {
+            name: partial(_losses, data, options, progress, sides, guess, part)
+            for part, (name, guess) in enumerate(directions.items())
+        },
         "DPA ",
     )
     method = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds"
@@ -92,14 +97,16 @@ def count(job: Job) -> Outcome:
     return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
 
 
-def _losses(job: Job, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int) -> tuple[Counts, str]:
+def _losses(
+    data: Data, options: Any, progress: Progress, sides: Sequence[CaptionSide], guess: Callable[..., Guess], part: int
+) -> tuple[Counts, str]:
     """The mean loss of each held-out image on each side, by seed; and a note."""
     side, rows, sizes = sides[0], [], []
-    for done, seed in enumerate(job.spec.seeds):
-        job.progress((part + done / len(job.spec.seeds)) / 2, f"seed {done + 1} of {len(job.spec.seeds)}")
+    for done, seed in enumerate(options.seed_numbers):
+        progress((part + done / len(options.seed_numbers)) / 2, f"seed {done + 1} of {len(options.seed_numbers)}")
         rng = np.random.default_rng(child_seed(seed, BOOTSTRAP))
-        features, model, human, kept = guess(job, sides, [side.one_per_image(rng) for side in sides])
-        split = image_split(side.y, side.k, seed, job.options.test_share, side.images)
+        features, model, human, kept = guess(data, sides, [side.one_per_image(rng) for side in sides])
+        split = image_split(side.y, side.k, seed, options.test_share, side.images)
         train, test = (part[kept[part]] for part in (split.train, split.test))
         if min(len(train), len(test)) < SMALLEST_GROUP:
             raise NotMeasurable(
@@ -159,7 +166,7 @@ def guess_labels(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.n
     return shares
 
 
-def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
+def _objects_named(data: Data, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
     model, human = (side.objects[places].toarray().astype(float) for side, places in zip(sides, drawn, strict=True))
     often = np.minimum(model.mean(axis=0), human.mean(axis=0)) >= LEAST_SHARE
     if not often.any():
@@ -171,10 +178,10 @@ def _objects_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarra
     return features, model[:, often], human[:, often], np.ones(len(sides[0].images), dtype=bool)
 
 
-def _value_named(job: Job, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
+def _value_named(data: Data, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
     """T->A: the images whose objects are known and on which both captions name one value take part."""
-    images, objects = sides[0].images, job.objects()
-    need_words(job.attribute)
+    images, objects = sides[0].images, data.objects
+    need_words(data.attribute)
     if objects is None:
         raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
     _, on_image = objects_of(images, objects)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from capbias_core.aggregate import NOTHING_MORE, Needs
 from capbias_core.attributes import word_forms
+from capbias_core.data import Data
 from capbias_core.errors import CapbiasError
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures.base import Job, Measure, Outcome, group_of
+from capbias_core.measures.base import Measure, Outcome, group_of
 from capbias_core.measures.gender_score_common import (
     CAPTION,
     CONFIDENCE,
@@ -39,10 +41,9 @@ from capbias_core.measures.gender_score_common import (
 )
 from capbias_core.measures.options import option
 from capbias_core.metrics.gender_score import chosen, gender_score, object_distance
-from capbias_core.types import Attribute, Progress, Vectors
+from capbias_core.types import Progress, Vectors
 from capbias_core.workspace.models import model_option, vectors_option
 from capbias_core.workspace.spec import ModelReference
-from capbias_core.workspace.store import Workspace
 
 COOCCURRENCE = "object_gender_cooccurrence"
 COOCCURRENCE_COUNT = f"{COOCCURRENCE}_count"
@@ -153,28 +154,25 @@ class GenderScoreOptions(EncoderChoices):
         return ["language_model", "sentence_encoder"] + (["masked_model"] if self.masked_model else [])
 
 
-def freeze(
-    workspace: Workspace, collection: str, options: GenderScoreOptions, attribute: Attribute
-) -> GenderScoreOptions:
+def freeze(options: GenderScoreOptions, data: Data) -> GenderScoreOptions:
     """The options with models by their content."""
-    models = {kind: model_option(workspace, kind, getattr(options, kind)) for kind in options.kinds}
-    return options.with_(**models, forms=frozen_forms(attribute))
+    models = {kind: model_option(data.sources, kind, getattr(options, kind)) for kind in options.kinds}
+    return options.with_(**models, forms=frozen_forms(data.attribute))
 
 
-def count_scores(job: Job, data: Gendered | None = None) -> Outcome:
+def count_scores(data: Data, options: Any, progress: Progress, texts_of_set: Gendered | None = None) -> Outcome:
     """Gender Scores of each variant of a caption and each object of it, and what the variants suggest."""
     from capbias_core.language.models import CausalModel, MaskedModel, SentenceEncoder
 
-    options = job.options
-    data, texts, how = varied(job, data)
-    job.progress(0.0, "loading the models")
-    files = {kind: model_files(job, kind) for kind in options.kinds}
+    texts_of_set, texts, how = varied(data, options, texts_of_set)
+    progress(0.0, "loading the models")
+    files = {kind: model_files(data, options, kind) for kind in options.kinds}
     sentences, language = SentenceEncoder(files["sentence_encoder"].path), CausalModel(files["language_model"].path)
     masked = MaskedModel(files["masked_model"].path).word_probability if "masked_model" in files else None
     models = sentences.encode, language.mean_token_probability, masked
-    columns = scored(data, texts, *models, len(job.attribute.values), job.progress)
+    columns = scored(texts_of_set, texts, *models, len(data.attribute.values), progress)
     notes = [*cut_notes(sentences.cut, texts), *cut_notes(language.cut, texts)]
-    captions = {name: len(np.unique(data.pairs[0][weights.pair])) for name, weights in columns.items()}
+    captions = {name: len(np.unique(texts_of_set.pairs[0][weights.pair])) for name, weights in columns.items()}
     notes += [
         f"{name}: {captions[METRIC] - n:,} captions do not count, since two of their versions score the same."
         for name, n in captions.items()
@@ -182,11 +180,11 @@ def count_scores(job: Job, data: Gendered | None = None) -> Outcome:
     ]
     how += f"; mean token probability; confidence {options.object_confidence:g} in objects without a detector's"
     read = {column: " + ".join(files[kind].name for kind in kinds if kind in files) for column, kinds in MODELS.items()}
-    return evidence(data, columns, METRICS, how, notes, read)
+    return evidence(texts_of_set, columns, METRICS, how, notes, read)
 
 
 def scored(
-    data: Gendered,
+    texts_of_set: Gendered,
     texts: Texts,
     encode: Callable,
     language: Callable,
@@ -199,13 +197,13 @@ def scored(
     encode: texts to (n, d) vectors. language: texts to (n,) P(g). masked: (before, word, after) to (n,) probabilities
     of the words, None for none. Each also takes a function that is called with the share done. k: values.
     """
-    cosines = similarities(data, texts, encode, lambda share: progress(ENCODE * share, "sentence encoder"))
-    caption, _, confidence = data.pairs
+    cosines = similarities(texts_of_set, texts, encode, lambda share: progress(ENCODE * share, "sentence encoder"))
+    caption, _, confidence = texts_of_set.pairs
     likelihood = language(texts.distinct, lambda share: progress(ENCODE + (READ - ENCODE) * share, "language model"))[
         texts.code
     ]  # (n, K + 1)
     scores = gender_score(likelihood[caption], cosines, confidence[:, None])  # (p, K + 1)
-    n, objects = len(data.row), np.bincount(caption)
+    n, objects = len(texts_of_set.row), np.bincount(caption)
     mean = np.column_stack([np.bincount(caption, scores[:, value], n) / objects for value in range(k)])
     suggested = {"estimation": mean, "language_model": likelihood[:, :k]}
     if masked:
@@ -218,47 +216,49 @@ def scored(
         row = {question: number for number, question in enumerate(dict.fromkeys(asked))}
         answers = masked(list(row), lambda share: progress(READ, "masked language model"))
         suggested["masked_model"] = answers[[row[question] for question in asked]].reshape(n, k)
-    written = scores[np.arange(len(caption)), data.value[caption]]
-    columns = {METRIC: by_pair(scores), WEIGHTED: by_value(data, data.value, written, k)}
+    written = scores[np.arange(len(caption)), texts_of_set.value[caption]]
+    columns = {METRIC: by_pair(scores), WEIGHTED: by_value(texts_of_set, texts_of_set.value, written, k)}
     for column, values in suggested.items():
         picked = chosen(values)
         value = np.where(picked.any(axis=1), picked.argmax(axis=1), -1)
-        columns[column] = by_value(data, value, np.ones(len(caption)), k)
+        columns[column] = by_value(texts_of_set, value, np.ones(len(caption)), k)
     return columns
 
 
-def count_cooccurrence(job: Job, data: Gendered | None = None) -> Outcome:
+def count_cooccurrence(data: Data, options: Any, progress: Progress, texts_of_set: Gendered | None = None) -> Outcome:
     """Captions by the value that they name, over the set and beside each object."""
-    data = data or captions_of(job, CAPTION)
-    weights = by_value(data, data.value, np.ones(data.confidence.nnz), len(job.attribute.values))
-    return evidence(data, {COOCCURRENCE: weights}, COOCCURRENCE_METRICS)
+    texts_of_set = texts_of_set or captions_of(data, options, CAPTION)
+    weights = by_value(
+        texts_of_set, texts_of_set.value, np.ones(texts_of_set.confidence.nnz), len(data.attribute.values)
+    )
+    return evidence(texts_of_set, {COOCCURRENCE: weights}, COOCCURRENCE_METRICS)
 
 
-def count_distance(job: Job, data: Gendered | None = None) -> Outcome:
+def count_distance(data: Data, options: Any, progress: Progress, texts_of_set: Gendered | None = None) -> Outcome:
     """The cosine of each variant of a caption and each object of it."""
     from capbias_core.language.models import SentenceEncoder
 
-    data, texts, how = varied(job, data)
-    job.progress(0.0, "loading the sentence encoder")
-    files = model_files(job, "sentence_encoder")
+    texts_of_set, texts, how = varied(data, options, texts_of_set)
+    progress(0.0, "loading the sentence encoder")
+    files = model_files(data, options, "sentence_encoder")
     encoder = SentenceEncoder(files.path)
-    cosines = similarities(data, texts, encoder.encode, lambda share: job.progress(share, "reading captions"))
+    cosines = similarities(texts_of_set, texts, encoder.encode, lambda share: progress(share, "reading captions"))
     notes, read = cut_notes(encoder.cut, texts), {DISTANCE: files.name}
-    return evidence(data, {DISTANCE: by_pair(cosines)}, DISTANCE_METRICS, how, notes, read)
+    return evidence(texts_of_set, {DISTANCE: by_pair(cosines)}, DISTANCE_METRICS, how, notes, read)
 
 
-def count_word_distance(job: Job) -> Outcome:
+def count_word_distance(data: Data, options: Any, progress: Progress) -> Outcome:
     """The cosine of each value's word and each object's, for each object of each caption."""
-    option = job.options.word_vectors
-    words = (job.options.forms or word_forms(job.attribute))[0]
-    data, file = captions_of(job), Path(job.model(option).path)
-    job.progress(0.0, "reading word vectors")
-    vectors = read_vectors(file, {*words, *(word for name in data.objects for word in name.split())})
-    cosines = cosines_of(words, data.objects, vectors)  # (L, K + 1)
-    missing = [name for name, row in zip(data.objects, cosines, strict=True) if np.isnan(row).any()]
+    option = options.word_vectors
+    words = (options.forms or word_forms(data.attribute))[0]
+    texts_of_set, file = captions_of(data, options), Path(data.sources.model(option).path)
+    progress(0.0, "reading word vectors")
+    vectors = read_vectors(file, {*words, *(word for name in texts_of_set.objects for word in name.split())})
+    cosines = cosines_of(words, texts_of_set.objects, vectors)  # (L, K + 1)
+    missing = [name for name, row in zip(texts_of_set.objects, cosines, strict=True) if np.isnan(row).any()]
     notes = [f"Objects without a vector, left out: {', '.join(missing)}."] if missing else []
-    columns, read = {WORD_DISTANCE: by_pair(cosines[data.pairs[1]])}, {WORD_DISTANCE: option["name"]}
-    return evidence(data, columns, WORD_DISTANCE_METRICS, f"; words {', '.join(words)}", notes, read)
+    columns, read = {WORD_DISTANCE: by_pair(cosines[texts_of_set.pairs[1]])}, {WORD_DISTANCE: option["name"]}
+    return evidence(texts_of_set, columns, WORD_DISTANCE_METRICS, f"; words {', '.join(words)}", notes, read)
 
 
 def cosines_of(words: Sequence[str], objects: Sequence[str], vectors: Vectors) -> np.ndarray:
@@ -299,9 +299,9 @@ MEASURES = (
         version=3,
         seconds=100.0,
         count=count_distance,
-        freeze=lambda workspace, collection, options, attribute: options.with_(
-            sentence_encoder=model_option(workspace, "sentence_encoder", options.sentence_encoder),
-            forms=frozen_forms(attribute),
+        freeze=lambda options, data: options.with_(
+            sentence_encoder=model_option(data.sources, "sentence_encoder", options.sentence_encoder),
+            forms=frozen_forms(data.attribute),
         ),
         of_texts=True,
         in_process=False,
@@ -317,8 +317,8 @@ MEASURES = (
         version=3,
         seconds=30.0,
         count=count_word_distance,
-        freeze=lambda workspace, collection, options, attribute: options.with_(
-            word_vectors=vectors_option(workspace, options.word_vectors), forms=frozen_forms(attribute)
+        freeze=lambda options, data: options.with_(
+            word_vectors=vectors_option(data.sources, options.word_vectors), forms=frozen_forms(data.attribute)
         ),
         in_process=False,
     ),

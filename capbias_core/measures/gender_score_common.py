@@ -16,9 +16,10 @@ from scipy.sparse import csr_array, hstack
 from capbias_core.aggregate import FEWEST, NOTHING_MORE, WITHOUT_LIMIT, Counts, Metric, Needs, unlabelled, zero
 from capbias_core.aggregate.counts import beside_objects, captions_beside_objects
 from capbias_core.attributes import need_words, word_forms
+from capbias_core.data import Data
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles, find_model
-from capbias_core.measures.base import Job, Outcome
+from capbias_core.measures.base import Outcome
 from capbias_core.measures.caption_side import names_in
 from capbias_core.measures.options import Options, option
 from capbias_core.metrics.gender_score import bias_ratio, neutral_ratio, object_distance
@@ -292,9 +293,9 @@ def _read(text: str, usual: float) -> tuple[list[tuple[str, float]], int]:
     return kept, len(confidence) - len(kept)
 
 
-def captions_of(job: Job, usual: str = IMAGE) -> Gendered:
+def captions_of(data: Data, options: Any, usual: str = IMAGE) -> Gendered:
     """The captions of a run that name one value and have an object. usual: as in `gendered`."""
-    return gendered(job.frame, job.attribute, job.objects(), job.options, usual, tokens=job.tokens).with_objects()
+    return gendered(data.frame, data.attribute, data.objects, options, usual, tokens=data.tokens).with_objects()
 
 
 # variants of captions
@@ -309,27 +310,27 @@ class Texts:
     code: np.ndarray  # (n, K + 1) index of each caption's variants in distinct
 
 
-def texts_of(data: Gendered, attribute: Attribute, choices: VariantChoices) -> Texts:
+def texts_of(texts_of_set: Gendered, attribute: Attribute, choices: VariantChoices) -> Texts:
     """Every caption with the words of each value and, last, with neutral words. Raises CapbiasError if a value has no
     words."""
     forms = choices.forms or word_forms(attribute)
     versions = tuple(
         variants(caption, attribute, value, forms) if value >= 0 else led_variants(caption, choices.lead, forms)
-        for caption, value in zip(data.captions, data.named, strict=True)
+        for caption, value in zip(texts_of_set.captions, texts_of_set.named, strict=True)
     )
     index: dict[str, int] = {}
     code = np.array([[index.setdefault(text, len(index)) for text in version.texts] for version in versions])
     return Texts(versions, tuple(index), code)
 
 
-def varied(job: Job, data: Gendered | None) -> tuple[Gendered, Texts, str]:
+def varied(data: Data, options: Any, texts_of_set: Gendered | None) -> tuple[Gendered, Texts, str]:
     """Captions with their variants, and what the method says of them. Texts that name no value count if there is a
-    lead. data: None for the captions of the run."""
-    data, lead = data or captions_of(job), job.options.lead
-    if not lead and (data.named < 0).any():
-        data = data.having(data.named >= 0)
+    lead. texts_of_set: None for the captions of the run."""
+    texts_of_set, lead = texts_of_set or captions_of(data, options), options.lead
+    if not lead and (texts_of_set.named < 0).any():
+        texts_of_set = texts_of_set.having(texts_of_set.named >= 0)
     how = f"; {FORMS_METHOD}" + (f"; before texts that name none: {lead}" if lead else "")
-    return data, texts_of(data, job.attribute, job.options), how
+    return texts_of_set, texts_of(texts_of_set, data.attribute, options), how
 
 
 def cut_notes(cut: Callable[[Sequence[str]], list[str]], texts: Texts) -> tuple[str, ...]:
@@ -338,25 +339,25 @@ def cut_notes(cut: Callable[[Sequence[str]], list[str]], texts: Texts) -> tuple[
 
 
 def similarities(
-    data: Gendered, texts: Texts, encode: Callable[[Sequence[str], ShareDone], np.ndarray], tick: ShareDone
+    texts_of_set: Gendered, texts: Texts, encode: Callable[[Sequence[str], ShareDone], np.ndarray], tick: ShareDone
 ) -> np.ndarray:
     """(p, K + 1) cosine of each variant and each object of its caption."""
-    caption, column, _ = data.pairs
+    caption, column, _ = texts_of_set.pairs
     seen = np.unique(column)
-    vectors = encode([*texts.distinct, *(data.objects[number] for number in seen)], tick)
-    objects = np.zeros((len(data.objects), vectors.shape[1]), dtype=vectors.dtype)
+    vectors = encode([*texts.distinct, *(texts_of_set.objects[number] for number in seen)], tick)
+    objects = np.zeros((len(texts_of_set.objects), vectors.shape[1]), dtype=vectors.dtype)
     objects[seen] = vectors[len(texts.distinct) :]
     versions = range(texts.code.shape[1])
     parts = [object_distance(vectors[texts.code[caption, version]], objects[column]) for version in versions]
     return np.column_stack(parts).astype(float)
 
 
-def model_files(job: Job, kind: str) -> ModelFiles:
+def model_files(data: Data, options: Any, kind: str) -> ModelFiles:
     """The files of a model that a run, or a user by name, chose."""
-    chosen = getattr(job.options, kind)
+    chosen = getattr(options, kind)
     if chosen is None or isinstance(chosen, str):
         return text_model(kind, chosen)
-    return job.model(chosen)
+    return data.sources.model(chosen)
 
 
 def text_model(kind: str, name: str | None) -> ModelFiles:
@@ -377,13 +378,13 @@ class Weights:
     of_object: np.ndarray  # (e, W) beside the object
 
 
-def by_value(data: Gendered, value: np.ndarray, weight: np.ndarray, k: int) -> Weights:
+def by_value(texts_of_set: Gendered, value: np.ndarray, weight: np.ndarray, k: int) -> Weights:
     """A weight for each value: captions over the set, and captions beside each object.
 
     value: (n,) index of the value that each caption counts for, -1 for none. weight: (p,) of each pair; over the set a
     caption has the mean of its objects' weights.
     """
-    caption = data.pairs[0]
+    caption = texts_of_set.pairs[0]
     pair = np.flatnonzero(value[caption] >= 0)
     mean = weight[pair] / np.bincount(caption)[caption[pair]]
     counts_for = np.eye(k)[value[caption[pair]]]
@@ -398,7 +399,7 @@ def by_pair(scores: np.ndarray) -> Weights:
 
 
 def evidence(
-    data: Gendered,
+    texts_of_set: Gendered,
     columns: Mapping[str, Weights],
     metrics: Iterable[Metric],
     how: str = "",
@@ -409,47 +410,47 @@ def evidence(
 
     columns: by name; metrics read them. how: what the method says besides. models: the models of each column.
     """
-    caption, of_pair, _ = data.pairs
+    caption, of_pair, _ = texts_of_set.pairs
     summed, captions = {}, {}
 
     def by_image(pair: np.ndarray, weights: np.ndarray, first: np.ndarray, width: int) -> csr_array:
         """(n_images, width) sums of (e, W) weights. first: (e,) the column of the first weight."""
         each = weights.shape[1]
-        cells = np.repeat(data.image[caption[pair]], each), (first[:, None] + np.arange(each)).ravel()
-        return csr_array((weights.ravel(), cells), shape=(len(data.images), width))
+        cells = np.repeat(texts_of_set.image[caption[pair]], each), (first[:, None] + np.arange(each)).ravel()
+        return csr_array((weights.ravel(), cells), shape=(len(texts_of_set.images), width))
 
     for name, weights in columns.items():
-        pair, each, objects = weights.pair, weights.of_set.shape[1], len(data.objects)
+        pair, each, objects = weights.pair, weights.of_set.shape[1], len(texts_of_set.objects)
         summed[name] = by_image(pair, weights.of_set, np.zeros_like(pair), each)
         summed[beside_objects(name)] = by_image(pair, weights.of_object, of_pair[pair] * each, objects * each)
         summed[captions_beside_objects(name)] = by_image(pair, np.ones((len(pair), 1)), of_pair[pair], objects)
         captions[name] = len(np.unique(caption[pair]))
     counts = Counts.by_image(
-        data.images,
-        unlabelled(data.images),
+        texts_of_set.images,
+        unlabelled(texts_of_set.images),
         summed,
-        objects=data.objects,
+        objects=texts_of_set.objects,
         constants={f"{name} captions": float(n) for name, n in captions.items()},
     )
-    one_value = ((data.named >= 0) & (data.named == data.value)).all()
-    method = f"captions{' that name one value' if one_value else ''}, with {data.source}{how}"
+    one_value = ((texts_of_set.named >= 0) & (texts_of_set.named == texts_of_set.value)).all()
+    method = f"captions{' that name one value' if one_value else ''}, with {texts_of_set.source}{how}"
     about = {
         metric.name: {"method": method, "n": captions[name], "encoder": (models or {}).get(name, "")}
         for metric in metrics
         for name in metric.reads
         if name in columns
     }
-    return Outcome(counts, notes=(note(data), *notes), further=about)
+    return Outcome(counts, notes=(note(texts_of_set), *notes), further=about)
 
 
-def note(data: Gendered) -> str:
+def note(texts_of_set: Gendered) -> str:
     """What was left out, for the reader."""
     unsure = (
-        f" Of the objects that a detector found, {data.unsure:,} do not count: only the {MOST_OBJECTS} surest of an "
+        f" Of the objects that a detector found, {texts_of_set.unsure:,} do not count: only the {MOST_OBJECTS} surest of an "
         f"image do, with a confidence of {LEAST_CONFIDENCE} or more."
     )
     return (
-        f"{len(data.captions):,} captions name one value and have an object ({data.source}); "
-        f"{data.bare:,} more have none, and {data.others:,} name no or several values."
-        f"{unsure if data.unsure else ''}"
+        f"{len(texts_of_set.captions):,} captions name one value and have an object ({texts_of_set.source}); "
+        f"{texts_of_set.bare:,} more have none, and {texts_of_set.others:,} name no or several values."
+        f"{unsure if texts_of_set.unsure else ''}"
     )

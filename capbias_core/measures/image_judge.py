@@ -13,9 +13,10 @@ import numpy as np
 from capbias_core.aggregate import Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.attackers.device import choose_device, device_of, trained_on
+from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import Group, Job, Measure, Outcome
+from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
 from capbias_core.measures.training import (
     HUMAN,
@@ -29,13 +30,12 @@ from capbias_core.measures.training import (
 )
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
-from capbias_core.types import Attribute, Split
+from capbias_core.types import Progress, Split
 from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.models import captioner_option, encoder_option, named_file, register_model
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
 from capbias_core.workspace.spec import WITH_REFERENCES, ModelReference
-from capbias_core.workspace.store import Workspace, images_in
 
 _PAPER = "Abdelrahman et al., AAAI 2024"
 LEAST_TO_TRAIN = 40  # images of every value: fewer leave less than 8 to test on
@@ -97,15 +97,17 @@ class JudgeInputs:
     notes: tuple[str, ...]  # what was left out
 
 
-def judge_inputs(job: Job, mask: Callable, size: int = 0, look: Callable | None = None) -> JudgeInputs:
+def judge_inputs(
+    data: Data, options: Any, progress: Progress, mask: Callable, size: int = 0, look: Callable | None = None
+) -> JudgeInputs:
     """The photographs of captioned images, and their captions as a judge reads them.
 
     mask: tokens to what is read. size: pixels per side of what a trained judge sees, 0 for a judge that reads the
     files. look: see `small_pictures`. Raises CapbiasError if no captioned image has a photograph, or there are too few
     to train on, before any is decoded.
     """
-    photographs, captioned = job.photographs(), images_in(job.frame)
-    references = job.references() if job.spec.references else None
+    photographs, captioned = data.sources.photographs(options.photographs), images_in(data.frame)
+    references = data.human
     if references is not None:
         captioned &= images_in(references)
     shown = sorted(captioned & set(photographs))
@@ -117,14 +119,14 @@ def judge_inputs(job: Job, mask: Callable, size: int = 0, look: Callable | None 
         )
     sight, refused, notes = np.empty(0), {}, []
     if size:
-        _splits(job, shown, True)
+        _splits(data, options, shown, True)
         files = {image: photographs[image] for image in shown}
-        sight, refused = small_pictures(files, size, lambda share, text: job.progress(LOOK * share, text), look)
+        sight, refused = small_pictures(files, size, lambda share, text: progress(LOOK * share, text), look)
     images = [image for image in shown if image not in refused]
-    y, k = job.codes(images), len(job.attribute.values)
-    model, human = caption_lists(job.frame, mask(job.tokens(job.frame)), images, y, k), []
+    y, k = data.codes(images), len(data.attribute.values)
+    model, human = caption_lists(data.frame, mask(data.tokens(data.frame)), images, y, k), []
     if references is not None:
-        human = caption_lists(references, mask(job.reference_tokens(references)), images, y, k)
+        human = caption_lists(references, mask(data.human_tokens(references)), images, y, k)
     if lacking := len(captioned) - len(shown):
         notes.append(f"{lacking:,} of {len(captioned):,} labelled images with captions have no photograph.")
     if refused:
@@ -171,13 +173,13 @@ def small_pictures(
     return np.concatenate(parts) if parts else np.empty((0, 3, size, size), np.uint8), refused
 
 
-def _splits(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
+def _splits(data: Data, options: Any, images: Sequence[str], trained: bool) -> list[Split]:
     """One split per seed, balanced: the judge sets an eighth of the training images aside; without training all are
     tested, as many of every value. Raises CapbiasError for too few images."""
-    y, k, images = job.codes(list(images)), len(job.attribute.values), list(images)
+    y, k, images = data.codes(list(images)), len(data.attribute.values), list(images)
     counts = np.bincount(y, minlength=k)
     if trained and counts.min() < LEAST_TO_TRAIN:
-        each = ", ".join(f"{value} {count:,}" for value, count in zip(job.attribute.values, counts, strict=True))
+        each = ", ".join(f"{value} {count:,}" for value, count in zip(data.attribute.values, counts, strict=True))
         raise CapbiasError(
             f"A judge needs {LEAST_TO_TRAIN} labelled photographs with captions of each value to train on, but of the "
             f"{len(images):,} there are {each}.",
@@ -185,36 +187,45 @@ def _splits(job: Job, images: Sequence[str], trained: bool) -> list[Split]:
             "judge",
         )
     if trained:
-        return [balanced_split(y, k, seed, job.options.test_share, images) for seed in job.spec.seeds]
+        return [balanced_split(y, k, seed, options.test_share, images) for seed in options.seed_numbers]
     if not counts.min():
         raise CapbiasError("One of the values has no labelled photograph.", "Load photographs of each value.")
     splits = []
-    for seed in job.spec.seeds:
+    for seed in options.seed_numbers:
         order = random_order(images, child_seed(seed, SPLIT))
         held = np.concatenate([order[y[order] == value][: counts.min()] for value in range(k)])
         splits.append(Split(seed=seed, train=np.empty(0, dtype=int), test=np.sort(held)))
     return splits
 
 
-def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool = True, **columns: str) -> Outcome:
+def judged(
+    data: Data,
+    options: Any,
+    progress: Progress,
+    inputs: JudgeInputs,
+    judge: Any,
+    method: str,
+    trained: bool = True,
+    **columns: str,
+) -> Outcome:
     """A judge for each seed and caption index on the model's captions and, if there are any, the human ones. judge: an
     attacker. columns: of the rows, encoder among them."""
-    splits, k = _splits(job, inputs.images, trained), len(job.attribute.values)
+    splits, k = _splits(data, options, inputs.images, trained), len(data.attribute.values)
     fits = len(splits) * (len(inputs.model) + len(inputs.human))
 
     def progress(share: float, text: str) -> None:
-        job.progress(LOOK + JUDGE * share, text)
+        progress(LOOK + JUDGE * share, text)
 
     trainer = AttackerTrainer(judge, k, inputs.y, inputs.images, progress, fits, sees_images=True)
     sides = ((MODEL, inputs.model, "the model's captions"), (HUMAN, inputs.human, "the human captions"))
     parts = [trainer.held_out(lists, splits, what).counts(side) for side, lists, what in sides if lists]
     train, test = len(splits[0].train), len(splits[0].test)
-    shown = photographs_shown(job.attribute.name, job.options.photographs["name"])
+    shown = photographs_shown(data.attribute.name, options.photographs["name"])
     notes, differs = list(inputs.notes), []
     if shown == UNMASKED:
         differs = ["photographs unmasked (paper: the person masked)"]
         notes.append(
-            f"The photographs are not masked: they show the person, so the judge sees {job.attribute.name} itself. The "
+            f"The photographs are not masked: they show the person, so the judge sees {data.attribute.name} itself. The "
             "paper masks them. Mask photographs first, and name the masked ones."
         )
     if trained:
@@ -229,8 +240,8 @@ def judged(job: Job, inputs: JudgeInputs, judge: Any, method: str, trained: bool
             f"Few images: {train + test:,} after balancing, where the paper has some 6,600. Expect wide "
             "intervals, and a judge that learns little."
         )
-    if job.spec.coverage == WITH_REFERENCES:
-        of = f"Only {len(inputs.images):,} of the {len(job.labels):,} labelled images"
+    if data.coverage == WITH_REFERENCES:
+        of = f"Only {len(inputs.images):,} of the {len(data.labels):,} labelled images"
         notes.append(f"{of} have captions, references and a photograph.")
     method = f"{f'{train}/{test}' if trained else test} balanced images; {method}; std over seeds"
     rows: dict[str, Any] = {"method": method, "n": test, "photographs": shown, "differs": differs, **columns}
@@ -301,42 +312,43 @@ class ImageCaptioner2Options(JudgeTraining):
         return chosen if chosen.judge == SCRATCH else replace(chosen, judge_epochs=None, picture_size=None)
 
 
-def freeze_judge(
-    workspace: Workspace, collection: str, options: ImageCaptioner2Options, attribute: Attribute
-) -> ImageCaptioner2Options:
+def freeze_judge(options: ImageCaptioner2Options, data: Data) -> ImageCaptioner2Options:
     """A pretrained judge by its content. Raises CapbiasError for a captioner that is not on this machine."""
     judge = options.judge or SCRATCH
-    return options.with_(judge=judge if judge in (SCRATCH, SELF) else captioner_option(workspace, judge))
+    return options.with_(judge=judge if judge in (SCRATCH, SELF) else captioner_option(data.sources, judge))
 
 
-def count_asked(job: Job) -> Outcome:
+def count_asked(data: Data, options: Any, progress: Progress) -> Outcome:
     """A judge for each seed and caption index on the model's captions and, if there are any, on the human ones."""
-    options = job.options
     prompt = "" if options.prompt == STATEMENT else options.prompt  # results name an unusual one
     if options.judge == SCRATCH:
         from capbias_core.vision.judges import ScratchJudge
 
         size, epochs = options.picture_size or PICTURE_SIZE, options.judge_epochs or ScratchJudge.epochs
         inputs = judge_inputs(
-            job,
-            lambda tokens: [prompted(caption, job.attribute, options.prompt) for caption in job.masked(tokens)],
+            data,
+            options,
+            progress,
+            lambda tokens: [prompted(caption, data.attribute, options.prompt) for caption in data.masked(tokens)],
             size,
         )
         judge = ScratchJudge(epochs=epochs, device=options.device, sight=inputs.sight)
         method = f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt "
         method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
-        return judged(job, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge))
+        return judged(
+            data, options, progress, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge)
+        )
 
     from capbias_core.vision.captioners import Captioner
     from capbias_core.vision.judges import AskedJudge
 
-    inputs = judge_inputs(job, job.masked)
-    captioner = Captioner(job.model(options.judge).path, options.device)
-    judge = AskedJudge(captioner, inputs.files, job.attribute, options.prompt)
+    inputs = judge_inputs(data, options, progress, data.masked)
+    captioner = Captioner(data.sources.model(options.judge).path, options.device)
+    judge = AskedJudge(captioner, inputs.files, data.attribute, options.prompt)
     name = f"{options.judge['name']} {options.judge['digest'][:8]}"
     method = f"captioner {name}, asked as it is, {captioner.numbers}; prompt {options.prompt}"
     encoder = SELF if options.own_judge else options.judge["name"]
-    return judged(job, inputs, judge, method, trained=False, encoder=encoder, prompt=prompt)
+    return judged(data, options, progress, inputs, judge, method, trained=False, encoder=encoder, prompt=prompt)
 
 
 # VL-LIC: LIC with a classifier that sees the photograph beside the caption
@@ -378,7 +390,7 @@ class VLLICOptions(JudgeTraining):
     text_attacker: str = option("", "the attacker that reads captions with the pretrained text encoder")
 
 
-def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions, attribute: Attribute) -> VLLICOptions:
+def freeze_encoders(options: VLLICOptions, data: Data) -> VLLICOptions:
     """Pretrained models by their content. Raises CapbiasError where one is not on this machine."""
     text = options.text_encoder or TEXT
     if isinstance(text, str) and text in ATTACKERS and text not in FROM_SCRATCH and text not in PRETRAINED:
@@ -389,7 +401,7 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
     attacker = options.text_attacker
     if isinstance(text, str) and text not in FROM_SCRATCH:
         entry = attacker_entry(text)
-        text, attacker = encoder_option(workspace, entry), entry.name if entry.name in ATTACKERS else ""
+        text, attacker = encoder_option(data.sources, entry), entry.name if entry.name in ATTACKERS else ""
     backbone = options.backbone
     if isinstance(backbone, str) and backbone:
         name, _, file = backbone.partition("=")
@@ -398,32 +410,31 @@ def freeze_encoders(workspace: Workspace, collection: str, options: VLLICOptions
                 f"The backbone {backbone!r} needs its weights, as NAME=FILE, such as resnet50=resnet50.pth.",
                 "Download them with torchvision, on another computer if this one has no network, and give the file.",
             )
-        backbone = register_model(workspace, named_file(name, typed_path(file)))
+        backbone = register_model(data.sources, named_file(name, typed_path(file)))
     return options.with_(text_encoder=text, text_attacker=attacker, backbone=backbone or None)
 
 
-def count_joint(job: Job) -> Outcome:
+def count_joint(data: Data, options: Any, progress: Progress) -> Outcome:
     """A classifier for each seed and caption index on the model's captions and, if there are any, the human ones."""
     from capbias_core.vision.judges import JointJudge, backbone
 
-    options = job.options
     model, text, device = options.backbone, options.text_encoder, options.device
     size = options.picture_size or (BACKBONE_SIZE if model else PICTURE_SIZE)
     look = None
     if model:
-        weights = Path(job.model(model).path)
+        weights = Path(data.sources.model(model).path)
         look = backbone(model["name"], weights, choose_device(device))
-    inputs = judge_inputs(job, job.masked, size, look)
+    inputs = judge_inputs(data, options, progress, data.masked, size, look)
     judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
     frozen, reads = ["backbone"] if model else [], text
 
     def embed(captions: Sequence[str]) -> np.ndarray:
         """(n, d) vectors by the frozen text encoder, stored with those of attackers."""
-        files = job.model(text)
+        files = data.sources.model(text)
         name = options.text_attacker or files.path
-        attacker = load_attacker(name, device, files, job.embeddings)
+        attacker = load_attacker(name, device, files, data.embeddings)
         corpus: Any = attacker.corpus(list(captions))
-        return corpus.vectors(lambda _share, text: job.progress(LOOK, text)).cpu().numpy()[corpus.copy_of]
+        return corpus.vectors(lambda _share, text: progress(LOOK, text)).cpu().numpy()[corpus.copy_of]
 
     if isinstance(text, str):
         judge = replace(judge, text=load_attacker(text))
@@ -433,7 +444,7 @@ def count_joint(job: Job) -> Outcome:
     how = f"; {' and '.join(frozen)} frozen" if frozen else ""
     method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
     encoder = f"{model['name'] if model else CNN} + {reads}"
-    return judged(job, inputs, judge, method, encoder=encoder, device=device_of(judge))
+    return judged(data, options, progress, inputs, judge, method, encoder=encoder, device=device_of(judge))
 
 
 MEASURES = (
@@ -449,8 +460,8 @@ MEASURES = (
         count=count_asked,
         version=4,
         freeze=freeze_judge,
-        for_set=lambda workspace, options, item: (  # the captioner that wrote a set, if that is asked for
-            options.with_(judge=writer_of(item, "--judge"), own_judge=True) if options.judge == SELF else options
+        for_set=lambda options, captions: (  # the captioner that wrote a set, if that is asked for
+            options.with_(judge=writer_of(captions, "--judge"), own_judge=True) if options.judge == SELF else options
         ),
         in_process=False,
         packages=("torch", "PIL"),

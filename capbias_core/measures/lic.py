@@ -13,7 +13,8 @@ import pandas as pd
 from capbias_core.aggregate import Counts, Needs, by_name
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
-from capbias_core.measures.base import Group, Job, Measure, Outcome
+from capbias_core.data import Data, images_in
+from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
     HUMAN,
@@ -32,10 +33,9 @@ from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.prepare.text import words_for
-from capbias_core.types import Attribute, Result
+from capbias_core.types import Attribute, Progress, Result
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
-from capbias_core.workspace.store import images_in
 from capbias_core.workspace.vectors import aligner, alignment_method
 
 _LIC = "Hirota et al., CVPR 2022"
@@ -166,22 +166,22 @@ class LICOptions(Attacked, Seeded, Aligned):
         return options if "seeds" in given else replace(options, seeds=attacker_entry(options.attacker).seeds)
 
 
-def count(job: Job) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """Attackers on the model's captions and, with references, on the human ones; each then reads both sides."""
-    attribute, options = job.attribute, job.options
-    known, human = images_in(job.frame), job.references() if job.spec.references else None
+    attribute = data.attribute
+    known, human = images_in(data.frame), data.human
     if human is not None:
         known &= images_in(human)
     images = tuple(sorted(known))
-    y, k = job.codes(images), len(attribute.values)
-    splits = [balanced_split(y, k, seed, options.test_share, images) for seed in job.spec.seeds]
-    lists = [caption_lists(job.frame, job.masked(job.tokens(job.frame)), images, y, k)]
+    y, k = data.codes(images), len(attribute.values)
+    splits = [balanced_split(y, k, seed, options.test_share, images) for seed in options.seed_numbers]
+    lists = [caption_lists(data.frame, data.masked(data.tokens(data.frame), options.merge_masks), images, y, k)]
     if human is not None:
-        lists.append(caption_lists(human, job.masked(job.reference_tokens(human)), images, y, k))
+        lists.append(caption_lists(human, data.masked(data.human_tokens(human), options.merge_masks), images, y, k))
     equal = at_equal_length(*lists) if human is not None else None
-    attacker, align = attacker_of(job), aligner(job.table, options.alignment)
+    attacker, align = attacker_of(data, options), aligner(data.sources.frame, options.alignment)
     fits = (2 if equal else 1) * len(splits) * sum(map(len, lists))
-    trainer = AttackerTrainer(attacker, k, y, images, job.progress, fits, align=align, kept=job.kept)
+    trainer = AttackerTrainer(attacker, k, y, images, progress, fits, align=align, kept=data.resume)
     if human is None:
         sides = {MODEL: trainer.held_out(lists[0], splits, "the model's captions")}
     else:
@@ -205,9 +205,9 @@ def count(job: Job) -> Outcome:
         f"{train:,} training and {test:,} test images per seed, balanced; chance for LIC_M and LIC_D is "
         f"{chance:.{digits}f}."
     ]
-    if job.spec.coverage == WITH_REFERENCES:
+    if data.coverage == WITH_REFERENCES:
         notes.append(
-            f"Only {len(images):,} of the {len(job.labels):,} labelled images have both captions and references: LIC_D "
+            f"Only {len(images):,} of the {len(data.labels):,} labelled images have both captions and references: LIC_D "
             f"and LIC are measured on {train + test:,} balanced images, {test:,} held out per seed."
         )
     if option := options.alignment:
@@ -221,7 +221,7 @@ def count(job: Job) -> Outcome:
         notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")
     notes += trainer.notes
     lacking = {} if equal or human is None else dict.fromkeys(CUTS, ABOUT_EQUAL)
-    remarks = partial(_remarks, job, human, lists, y)
+    remarks = partial(_remarks, data, human, lists, y)
     return Outcome(counts, columns, list(dict.fromkeys(notes)), lacking, dict.fromkeys(CUTS, cut), remarks=remarks)
 
 
@@ -261,10 +261,10 @@ def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray
 
 
 def _remarks(
-    job: Job, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, rows: Sequence[Result]
+    data: Data, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, rows: Sequence[Result]
 ) -> Iterator[str]:
     """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people."""
-    attribute, k, shares = job.attribute, len(job.attribute.values), []
+    attribute, k, shares = data.attribute, len(data.attribute.values), []
     for whose, side in zip(("caption", "human caption"), lists, strict=False):
         label = np.concatenate([y[captions.images] for captions in side])
         named = np.concatenate(
@@ -278,7 +278,7 @@ def _remarks(
     if human is not None:
         pairs = [
             list(zip(frame["image_id"].to_numpy(object), frame["caption"].to_numpy(object), strict=True))
-            for frame in (job.frame, human)
+            for frame in (data.frame, human)
         ]
         written, known = set(pairs[1]), {image for image, _ in pairs[1]}
         copied = [pair in written for pair in pairs[0] if pair[0] in known]

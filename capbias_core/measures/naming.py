@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -10,10 +11,12 @@ from scipy.sparse import csr_array
 from capbias_core.aggregate import FEWEST, LOWER_SHARE, MISTAKES, QUOTIENT, Counts, Metric, Needs, with_gaps
 from capbias_core.aggregate.resampling import wilson
 from capbias_core.attributes import need_words
-from capbias_core.measures.base import Group, Job, Measure, Outcome, group_of
+from capbias_core.data import Data
+from capbias_core.measures.base import Group, Measure, Outcome, group_of, sizes
 from capbias_core.measures.caption_side import both_sides, names_in, of_no_value
 from capbias_core.measures.gender_score_common import PAPER
 from capbias_core.metrics.captions import named_alone, ratio_of, wrong_names
+from capbias_core.types import Progress
 
 # An error of captions that name nobody is 0: surely (95%) this share or more must name exactly one value. In 18
 # real sets 23% or more do, those of masked people included.
@@ -76,45 +79,45 @@ RATIO_TO_HUMAN = Metric(
 )
 
 
-def ratio_error(job: Job) -> Outcome:
+def ratio_error(data: Data, options: Any, progress: Progress) -> Outcome:
     """Ratio and error of the captions of labelled images."""
-    counts, lacking = naming_counts(job, METRICS, sort=False)
-    notes = [] if lacking else [f"Labels: {job.sizes(counts).removesuffix(' captions')}."]
+    counts, lacking = naming_counts(data, METRICS, sort=False)
+    notes = [] if lacking else [f"Labels: {sizes(counts, data.attribute).removesuffix(' captions')}."]
     if not lacking and "first" in counts.columns and not counts.size("first"):
-        notes.append(f"No caption names only {job.attribute.values[0]}, so ratio is not defined.")
+        notes.append(f"No caption names only {data.attribute.values[0]}, so ratio is not defined.")
     return Outcome(counts, {"method": "captions by the values that their words name"}, notes, lacking)
 
 
-def named_values(job: Job) -> Outcome:
+def named_values(data: Data, options: Any, progress: Progress) -> Outcome:
     """Captions that name a wrong value, or none, by group."""
-    counts, lacking = naming_counts(job, BY_GROUP)
-    notes = [f"Labels: {job.sizes(counts).removesuffix(' captions')}."]
+    counts, lacking = naming_counts(data, BY_GROUP)
+    notes = [f"Labels: {sizes(counts, data.attribute).removesuffix(' captions')}."]
     return Outcome(counts, {"method": "values that the words of captions name"}, notes, lacking)
 
 
-def naming_counts(job: Job, metrics: Sequence[Metric], sort: bool = True) -> tuple[Counts, dict[str, str]]:
+def naming_counts(data: Data, metrics: Sequence[Metric], sort: bool = True) -> tuple[Counts, dict[str, str]]:
     """Captions that name a wrong value, or none; of two values also those that name only the first or the second. And
     why metrics have no value, if hardly any caption names exactly one. Raises NotMeasurable if no value has words."""
-    need_words(job.attribute)
-    names = names_in(job.tokens(job.frame), job.attribute)
-    columns = {"misnamed": wrong_names(names, job.codes(job.frame["image_id"])), "unnamed": ~names.any(axis=1)}
+    need_words(data.attribute)
+    names = names_in(data.tokens(data.frame), data.attribute)
+    columns = {"misnamed": wrong_names(names, data.codes(data.frame["image_id"])), "unnamed": ~names.any(axis=1)}
     if names.shape[1] == 2:
         columns["first"], columns["second"] = named_alone(names).T
-    counts = Counts.of_captions(job.frame["image_id"], job.codes, columns, sort)
+    counts = Counts.of_captions(data.frame["image_id"], data.codes, columns, sort)
     one = int((names.sum(axis=1) == 1).sum())
     if one and (wilson(one / len(names), len(names))[0] or 0) >= LEAST_NAMED:
         return counts, {}
-    reason = f"no caption names a value of {job.attribute.name}."
+    reason = f"no caption names a value of {data.attribute.name}."
     if counts.size("unnamed") < counts.size():
-        reason = f"{one:,} of {len(names):,} captions name exactly one value of {job.attribute.name}, too few to say."
+        reason = f"{one:,} of {len(names):,} captions name exactly one value of {data.attribute.name}, too few to say."
     lost = [metric.name for metric in metrics if metric.reads[0] in counts.columns.keys() - {"unnamed"}]
     return counts.reading(("unnamed", "captions")), dict.fromkeys(lost, reason)
 
 
-def naming_ratio(job: Job) -> Outcome:
+def naming_ratio(data: Data, options: Any, progress: Progress) -> Outcome:
     """Shares of each image's captions that name each value, on the images that both sides have."""
-    need_words(job.attribute)
-    sides = both_sides(job)
+    need_words(data.attribute)
+    sides = both_sides(data)
     images, columns = sides[0].images, {}
     for name, side in zip(("model", "human"), sides, strict=True):  # (n_images, K): shares of an image's captions
         row, value = np.nonzero((side.values.toarray() > 0) & side.only_one[:, None])

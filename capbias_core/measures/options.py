@@ -143,6 +143,11 @@ class Options(Described):
             if choice.metadata["option"].kept or value != choice.default
         }
 
+    @property
+    def seed_numbers(self) -> tuple[int, ...]:
+        """The seeds: 0 alone for a measure that draws nothing."""
+        return tuple(range(getattr(self, "seeds", 1)))
+
     def with_(self, **changed: Any) -> Self:
         """A copy with other choices."""
         return replace(self, **changed)

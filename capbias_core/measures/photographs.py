@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Needs
+from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.kinds import BOXES, PHOTOGRAPHS
 from capbias_core.load.sheet import listed
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import Job, MadeItem, Measure, Outcome
+from capbias_core.measures.base import MadeItem, Measure, Outcome
 from capbias_core.measures.caption_side import CaptionSide, least_captions
 from capbias_core.measures.options import ArtifactOptions, OnDevice, PeopleMarked, option
 from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.tasks import object_names, pair_counts
-from capbias_core.types import CONDITIONS, Attribute, counted
+from capbias_core.types import CONDITIONS, Attribute, Progress, counted
 from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES, MaskRule
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
 from capbias_core.workspace.conditions import ORIGINAL, condition_details
@@ -29,9 +31,9 @@ from capbias_core.workspace.labels import attribute_of, labels_of, table_with, t
 from capbias_core.workspace.masked_photographs import Masking, masked_folder
 from capbias_core.workspace.models import captioner_option
 from capbias_core.workspace.objects import CONFIDENCE, about_boxes, boxes_of, weights_option
-from capbias_core.workspace.photographs import MADE_BY, resolve_person_regions
+from capbias_core.workspace.photographs import MADE_BY
 from capbias_core.workspace.spec import ItemReference, ModelReference
-from capbias_core.workspace.store import RUN, Item, Workspace, images_in, suggested_name
+from capbias_core.workspace.store import Item, Workspace, suggested_name
 
 NAMED = 10  # captions: photographs left out that a note names; the log has them all
 MASKED = ("part", "segment", "box", "object", "both")
@@ -64,14 +66,13 @@ class CaptionOptions(ArtifactOptions, OnDevice):
     )
 
 
-def caption(job: Job) -> Outcome:
+def caption(data: Data, options: Any, progress: Progress) -> Outcome:
     """Caption the photographs and keep the set. Raises CapbiasError if none can be read or captioned."""
     from capbias_core.vision.captioners import Captioner
 
-    options = job.options
-    files = job.photographs()
-    job.progress(0.0, "loading the captioner")
-    captioner = Captioner(job.model(options.captioner).path, options.device)
+    files = data.sources.photographs(options.photographs)
+    progress(0.0, "loading the captioner")
+    captioner = Captioner(data.sources.model(options.captioner).path, options.device)
     captions, refused, batch, log = {}, {}, {}, []
     for number, (image, file) in enumerate(files.items(), 1):
         try:
@@ -84,7 +85,7 @@ def caption(job: Job) -> Outcome:
         if batch and (len(batch) == options.batch or number == len(files)):
             texts = captioner.captions(list(batch.values()), options.beams, options.length, len(batch))
             captions |= dict(zip(batch, texts, strict=True))
-            job.progress((len(captions) + len(refused)) / len(files), f"captioned {len(captions):,} of {len(files):,}")
+            progress((len(captions) + len(refused)) / len(files), f"captioned {len(captions):,} of {len(files):,}")
             batch = {}
     silent = [files[image].name for image, text in captions.items() if not text]
     log += [f"left out: {name}: the captioner wrote nothing" for name in silent]
@@ -98,9 +99,9 @@ def caption(job: Job) -> Outcome:
     frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})
     writer = options.captioner["name"]
     made_by = {"captioner": options.captioner, "photographs": options.photographs}
-    details = {"trained_on_references": None, RUN: job.spec.run_id, MADE_BY: made_by}
+    details = {"trained_on_references": None, MADE_BY: made_by}
     details |= condition_details(options.name, suggested_name(writer), options.condition)
-    job.progress(1.0, "keeping the captions")
+    progress(1.0, "keeping the captions")
     item = MadeItem(frame, f"{writer} on {options.photographs['name']}", details)
     notes = [
         f"{len(captions):,} captions by {writer} {options.captioner['digest'][:8]}, beams: {options.beams}, tokens at "
@@ -121,9 +122,7 @@ CAPTION = Measure(
     needs=Needs(captions=False, labels=False, photographs=True),
     seconds=40_000.0,
     count=caption,
-    freeze=lambda workspace, collection, options, attribute: options.with_(
-        captioner=captioner_option(workspace, options.captioner)
-    ),
+    freeze=lambda options, data: options.with_(captioner=captioner_option(data.sources, options.captioner)),
     makes="captions",
     in_process=False,
 )
@@ -151,15 +150,16 @@ class DetectOptions(ArtifactOptions):
     )
 
 
-def detect(job: Job) -> Outcome:
+def detect(data: Data, options: Any, progress: Progress) -> Outcome:
     """Detect on photographs that are not known yet, and keep the boxes of all. Raises if none can be read."""
-    options = job.options
-    weights = job.model(options.weights)
-    boxes = boxes_of(job.folder, job.photographs(), weights, options.confidence, job.progress)
+    weights = data.sources.model(options.weights)
+    boxes = boxes_of(
+        data.sources.folder, data.sources.photographs(options.photographs), weights, options.confidence, progress
+    )
     if not boxes.read:
         raise next(iter(boxes.refused.values()))
     source, details = about_boxes(boxes, options.weights, options.confidence)
-    details |= {"photographs": options.photographs["name"], RUN: job.spec.run_id}
+    details |= {"photographs": options.photographs["name"]}
     people = boxes.frame.loc[boxes.frame["object"] == "person", "image_id"].nunique()
     notes = [
         f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people; "
@@ -179,9 +179,7 @@ DETECT = Measure(
     needs=Needs(captions=False, labels=False, photographs=True),
     seconds=3_000.0,
     count=detect,
-    freeze=lambda workspace, collection, options, attribute: options.with_(
-        weights=weights_option(workspace, options.weights)
-    ),
+    freeze=lambda options, data: options.with_(weights=weights_option(data.sources, options.weights)),
     makes=BOXES,
     in_process=False,
 )
@@ -228,9 +226,7 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
         return self.with_(**{name: getattr(MaskOptions, name) for name in unread})
 
 
-def freeze_mask(
-    workspace: Workspace, collection: str, options: MaskOptions, attribute: Attribute | None
-) -> MaskOptions:
+def freeze_mask(options: MaskOptions, data: Data) -> MaskOptions:
     """Outlines or boxes by their content. Raises CapbiasError for what does not go together."""
     if options.condition in OF_OBJECTS and not options.departures:
         raise CapbiasError(
@@ -240,7 +236,7 @@ def freeze_mask(
             "attribute",
             "object",
         )
-    people = resolve_person_regions(workspace, collection, options.people)
+    people = data.sources.choose_people(options.people)
     if people["kind"] == BOXES and options.condition in OF_OUTLINES:
         raise CapbiasError(
             f"The condition {options.condition} needs outlines of people, but {people['name']} has boxes.",
@@ -253,24 +249,22 @@ def freeze_mask(
             "Leave out the labelled people, or choose another condition.",
         )
     if isinstance(labelled, str) and labelled:
-        item = workspace.item(BOXES, labelled, collection)
-        labelled = ItemReference(name=item.name, item=item.hash)
+        labelled = data.sources.choose_boxes(labelled)
     return options.with_(people=people, labelled=labelled or None)
 
 
-def mask(job: Job) -> Outcome:
+def mask(data: Data, options: Any, progress: Progress) -> Outcome:
     """Mask the photographs and keep the folder. Raises CapbiasError if none can be masked."""
-    options, used = job.options, job.options.rule.used()
-    dropped = {name: job.spec.options[name] for name in ("fill", "whose") if name in job.spec.options}
-    if dropped:  # of a run of an earlier version
-        asked = ", ".join(f"{name} {value!r}" for name, value in dropped.items())
-        raise CapbiasError(
-            f"Masked photographs hide the person in the foreground, in grey ({asked} was dropped).", "Mask them again."
-        )
+    used = options.rule.used()
     labelled = options.labelled["item"] if options.labelled else ""
     masking = Masking(options.rule, options.people["item"], labelled)
     masked = masked_folder(
-        job.folder / "pictures", job.table, job.photographs(), options.photographs["digest"], masking, job.progress
+        data.sources.folder / "pictures",
+        data.sources.frame,
+        data.sources.photographs(options.photographs),
+        options.photographs["digest"],
+        masking,
+        progress,
     )
     used.pop("departures", None)
     details = {
@@ -278,7 +272,6 @@ def mask(job: Job) -> Outcome:
         "of": options.photographs["name"],
         "people": options.people["name"],
         "left_out": len(masked.left_out),
-        RUN: job.spec.run_id,
         **used,
     }
     source = f"{options.photographs['name']}, masked by {options.people['name']}"

@@ -19,7 +19,8 @@ from capbias_core import __version__
 from capbias_core.aggregate import DIFFERENCE, NOTHING_MORE, Counts, Metric, Needs
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, Training, probabilities
-from capbias_core.measures.base import Job, npz
+from capbias_core.data import Data
+from capbias_core.measures.base import npz
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
 from capbias_core.prepare.align import Aligner, constant
@@ -153,11 +154,10 @@ def unread_notes(what: str, lists: Sequence[CaptionList]) -> list[str]:
     ]
 
 
-def attacker_of(job: Job) -> Attacker:
+def attacker_of(data: Data, options: Any) -> Attacker:
     """The attacker of a run, on the device of its options. Raises CapbiasError if its encoder is missing."""
-    options = job.options
-    model = job.model(options.encoder) if options.encoder else None
-    return load_attacker(options.attacker, options.device, model, job.embeddings, options.precision)
+    model = data.sources.model(options.encoder) if options.encoder else None
+    return load_attacker(options.attacker, options.device, model, data.embeddings, options.precision)
 
 
 def _kept_logits(file: Path) -> list[np.ndarray] | None:

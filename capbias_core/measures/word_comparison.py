@@ -7,6 +7,7 @@ the images; an attacker of each side trains on them and explains its captions of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,14 +15,15 @@ import pandas as pd
 from capbias_core.aggregate import Needs
 from capbias_core.aggregate.resampling import ROUNDING, refit_interval
 from capbias_core.attackers import attacker_entry
+from capbias_core.data import Data, images_in
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.base import Job, Measure, Outcome
+from capbias_core.measures.base import Measure, Outcome
 from capbias_core.measures.options import Attacked
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of
 from capbias_core.prepare.split import FIT, balanced_split, child_seed
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import Split, counted
-from capbias_core.workspace.store import frame_bytes, images_in
+from capbias_core.types import Progress, Split, counted
+from capbias_core.workspace.store import frame_bytes
 
 # With as many test as training images the corrected resampled variance is that of a jackknife which leaves half out: it
 # holds for what an attacker learned, not only for how well it guesses, and for a side alone too (docs/statistics.md).
@@ -37,20 +39,20 @@ ENDS = {
 COLUMNS = ("word", "toward", *ENDS, "count", "human_count", "tested")
 
 
-def count(job: Job) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """A table of words, as `compare_words` makes it; none if the images are too few to train on half of them."""
-    human, attribute = job.references(), job.attribute
-    images = tuple(sorted(images_in(job.frame) & images_in(human)))
-    y, k, seeds = job.codes(images), len(attribute.values), range(attacker_entry(job.options.attacker).seeds)
+    human, attribute = data.human, data.attribute
+    images = tuple(sorted(images_in(data.frame) & images_in(human)))
+    y, k, seeds = data.codes(images), len(attribute.values), range(attacker_entry(options.attacker).seeds)
     try:
         splits = [balanced_split(y, k, seed, HALF, images) for seed in seeds]
     except NotMeasurable as error:  # the captioner's own words can be shown all the same
         return Outcome(notes=[f"Words are not compared with human captions: {error.message}"])
     sides = [
-        complete_lists(job.frame, job.masked(job.tokens(job.frame)), images),
-        complete_lists(human, job.masked(job.reference_tokens(human)), images),
+        complete_lists(data.frame, data.masked(data.tokens(data.frame), options.merge_masks), images),
+        complete_lists(human, data.masked(data.human_tokens(human), options.merge_masks), images),
     ]
-    trainer = AttackerTrainer(attacker_of(job), k, y, images, job.progress, len(seeds) * sum(map(len, sides)))
+    trainer = AttackerTrainer(attacker_of(data, options), k, y, images, progress, len(seeds) * sum(map(len, sides)))
     trainer.note_unread("captions", [captions for side in sides for captions in side])
     words = explain_sides(trainer, sides, splits)
     train, test = len(splits[0].train), len(splits[0].test)

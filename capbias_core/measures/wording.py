@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,8 +23,9 @@ from capbias_core.aggregate import (
     no_neutral,
     with_gaps,
 )
+from capbias_core.data import Data, of_images
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Job, Measure, Outcome, group_of, of_images
+from capbias_core.measures.base import Group, Measure, Outcome, group_of, sizes
 from capbias_core.measures.caption_side import annotated, categories_of
 from capbias_core.metrics.captions import object_counts, shares_of_ten
 from capbias_core.metrics.share import share
@@ -40,7 +42,7 @@ from capbias_core.prepare.tasks import (
 )
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.resources import VALENCE_FILE
-from capbias_core.types import Result
+from capbias_core.types import Progress, Result
 
 SHOWN = 60  # characters of a refusal in a note
 KINDS = {"nouns": NOUN, "verbs": VERB}
@@ -183,9 +185,9 @@ OBJECTS = with_gaps(
 )
 
 
-def description(job: Job) -> Outcome:
+def description(data: Data, options: Any, progress: Progress) -> Outcome:
     """Words, different words, modifiers and their ratings, of the captions of labelled images."""
-    tokens = job.tokens(job.frame)
+    tokens = data.tokens(data.frame)
     tags = [tag for _, tag in lemmas(tokens.words)]
     modifiers = np.array([tag.startswith(MODIFIER) for tag in tags])
 
@@ -193,7 +195,7 @@ def description(job: Job) -> Outcome:
         """(n,) sums over the words of each caption. numbers: one for each word of the vocabulary."""
         return np.bincount(tokens.caption, np.asarray(numbers, dtype=float)[tokens.codes], len(tokens))
 
-    words, label, in_group = tokens.matrix(), job.codes(job.frame["image_id"]), np.zeros(len(tokens))
+    words, label, in_group = tokens.matrix(), data.codes(data.frame["image_id"]), np.zeros(len(tokens))
     for value in np.unique(label):
         in_group[label == value] = shares_of_ten(words[label == value])
     columns = {
@@ -204,9 +206,9 @@ def description(job: Job) -> Outcome:
         "nouns": of_words([tag.startswith(NOUN) for tag in tags]),
         "valence": of_words(modifiers * np.array([valences().get(word, 0.0) for word in tokens.words])),
     }
-    counts = Counts.of_captions(job.frame["image_id"], job.codes, columns)
+    counts = Counts.of_captions(data.frame["image_id"], data.codes, columns)
     method = f"captions of {len(counts.images):,} labelled images"
-    return Outcome(counts, {"method": method}, [f"Descriptions: {job.sizes(counts)}."])
+    return Outcome(counts, {"method": method}, [f"Descriptions: {sizes(counts, data.attribute)}."])
 
 
 @cache
@@ -222,26 +224,26 @@ def valences() -> dict[str, float]:
     return {word: float(rating) for word, rating in rows}
 
 
-def vocabulary(job: Job) -> Outcome:
+def vocabulary(data: Data, options: Any, progress: Progress) -> Outcome:
     """Words of the captions of labelled images. The count of a whole set is no function of sums over images: it has no
     estimate, so captioners are not ranked by it."""
     result = Result(
-        attribute=job.attribute.name,
-        model=job.spec.model,
+        attribute=data.attribute.name,
+        model=data.captioner,
         metric=VOCABULARY.name,
-        value=float(len(job.tokens(job.frame).words)),
+        value=float(len(data.tokens(data.frame).words)),
         scale=VOCABULARY.scale,
-        n=len(job.frame),
+        n=len(data.frame),
         method="different words of the captions of labelled images; a count, without an interval",
     )
     return Outcome(results=[result])
 
 
-def refused(job: Job) -> Outcome:
+def refused(data: Data, options: Any, progress: Progress) -> Outcome:
     """Which captions of labelled images are refusals."""
-    captions = job.frame["caption"].to_numpy(dtype=object)
+    captions = data.frame["caption"].to_numpy(dtype=object)
     refusing = refusals(captions)
-    counts = Counts.of_captions(job.frame["image_id"], job.codes, {"refused": refusing})
+    counts = Counts.of_captions(data.frame["image_id"], data.codes, {"refused": refusing})
     notes = []
     if refusing.any():
         example = " ".join(captions[refusing.argmax()].split())[:SHOWN]
@@ -249,17 +251,19 @@ def refused(job: Job) -> Outcome:
     return Outcome(counts, {"method": "refusals by their wording"}, notes)
 
 
-def reference_words(job: Job) -> Outcome:
+def reference_words(data: Data, options: Any, progress: Progress) -> Outcome:
     """Lemmas of each caption against nouns and verbs of the human captions of its image."""
-    human = job.references()
-    frame = of_images(job.frame, human["image_id"])
+    human = data.human
+    frame = of_images(data.frame, human["image_id"])
     human = of_images(human, frame["image_id"])
-    tokens, image_ids = (job.tokens(frame), job.reference_tokens(human)), (frame["image_id"], human["image_id"])
-    columns = shared_words(*tokens, *image_ids, job.attribute.masked_words)
-    counts = Counts.of_captions(frame["image_id"], job.codes, columns)
+    tokens, image_ids = (data.tokens(frame), data.human_tokens(human)), (frame["image_id"], human["image_id"])
+    columns = shared_words(*tokens, *image_ids, data.attribute.masked_words)
+    counts = Counts.of_captions(frame["image_id"], data.codes, columns)
     images = f"{len(counts.images):,}"
     method = f"{images} images with references; parts of speech of single words (HanTa)"
-    notes = [f"Nouns and verbs are counted on the {images} labelled images with references ({job.sizes(counts)})."]
+    notes = [
+        f"Nouns and verbs are counted on the {images} labelled images with references ({sizes(counts, data.attribute)})."
+    ]
     return Outcome(counts, {"method": method}, notes)
 
 
@@ -289,22 +293,24 @@ def shared_words(
     return columns
 
 
-def objects_named(job: Job) -> Outcome:
+def objects_named(data: Data, options: Any, progress: Progress) -> Outcome:
     """Objects that each caption names against those of its image, on the images whose objects are known."""
-    objects = job.objects()
+    objects = data.objects
     if objects is None:
         raise CapbiasError("The objects of the images are not loaded.", "Load them, such as cat|dog for an image.")
-    frame = job.frame[annotated(list(job.frame["image_id"]), objects)]
+    frame = data.frame[annotated(list(data.frame["image_id"]), objects)]
     if frame.empty:
         raise CapbiasError(
-            f"None of the {len(objects):,} images with objects has a caption of {job.spec.model}.",
+            f"None of the {len(objects):,} images with objects has a caption of {data.captioner}.",
             "Check the image IDs of both files.",
         )
     shown, unknown = categories_of(list(frame["image_id"]), objects, object_names())
-    columns = object_counts(mentions_of(job.tokens(frame)), shown)
-    counts = Counts.of_captions(frame["image_id"], job.codes, columns)
+    columns = object_counts(mentions_of(data.tokens(frame)), shown)
+    counts = Counts.of_captions(frame["image_id"], data.codes, columns)
     method = f"{len(counts.images):,} images with known objects; COCO's objects without person"
-    notes = [f"Objects are counted on {len(counts.images):,} labelled images with known objects ({job.sizes(counts)})."]
+    notes = [
+        f"Objects are counted on {len(counts.images):,} labelled images with known objects ({sizes(counts, data.attribute)})."
+    ]
     if unknown:
         notes.append(f"Objects that COCO does not have were left out: {', '.join(unknown)}.")
     return Outcome(counts, {"method": method}, notes)

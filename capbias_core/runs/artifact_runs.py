@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from capbias_core.data import Data
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.load.places import shown
@@ -20,6 +21,7 @@ from capbias_core.runs.plan import spec_of
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.models import captioner_option
 from capbias_core.workspace.photographs import ORIGINALS, frozen_photographs
+from capbias_core.workspace.sources import Stored
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Workspace, checked_name, suggested_name
 
@@ -34,7 +36,7 @@ def plan_artifact(workspace: Workspace, collection: str, measure: str, options: 
     start again. Raises CapbiasError for a choice or a name that is not allowed, or no photographs.
     """
     maker = MEASURES[measure]
-    options = maker.freeze(workspace, collection, maker.options.read(vars(options)), None)
+    options = maker.freeze(maker.options.read(vars(options)), Data(sources=Stored(workspace, collection)))
     photographs = frozen_photographs(workspace, collection, options.photographs)
     options = options.with_(collection=collection, name=checked_name(options.name), photographs=photographs)
     spec = spec_of(maker, options, {"model": photographs["name"]})

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from capbias_core.attackers import DEFAULT_ATTACKER
+from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
@@ -21,7 +22,7 @@ from capbias_core.workspace.conditions import ORIGINAL, sets_of
 from capbias_core.workspace.labels import attribute_of, labels_of, table_with
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, Workspace, human_sets, images_in
+from capbias_core.workspace.store import Item, Workspace, human_sets
 
 # All but LIC_M compare with human captions.
 AGAINST_CONDITION = ("lic", "dbac", "dpa", "dba")

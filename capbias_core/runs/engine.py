@@ -12,7 +12,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +24,9 @@ from weakref import WeakSet
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import CUBLAS, GPUS, visible_gpus
+from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, installed, need
+from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.measures.registry import MEASURES
 from capbias_core.processes import python
 from capbias_core.runs.run import add_later_metrics, card_of, is_current, needs_workers
@@ -408,13 +410,28 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec], before: float | Non
     on a CPU, else those of the tables of measures and attackers. before: learn from runs that finished before this time
     (seconds since 1970), so that an answer about runs under way stays the same while some of them finish.
     """
-    items = {item.hash: item for item in workspace.items()}
+    rows = {item.hash: item.images if item.kind == PHOTOGRAPHS else item.rows for item in workspace.items()}
+    return _expected(specs, rows, lambda *key: workspace.past_durations(*key, PAST_RUNS, before))
+
+
+def expected_in_hand(data: Data, specs: Iterable[RunSpec]) -> Expected:
+    """How long runs on data in hand take."""
+    every = [*data.captions.values(), *([data.references] if data.references else [])]
+    return _expected(specs, {captions.key: len(captions.frame) for captions in every}, lambda *key: [])
+
+
+def _expected(
+    specs: Iterable[RunSpec],
+    rows: Mapping[str, int],
+    past_durations: Callable[[str, str, str], list[tuple[RunSpec, float]]],
+) -> Expected:
+    """rows: how many captions or photographs a key stands for. past_durations: of a measure, attacker and card."""
 
     def size(spec: RunSpec) -> int:
         """How many captions or photographs a run reads, times its seeds."""
-        texts = sum(items[digest].rows for digest in (spec.captions, spec.references) if digest in items)
-        photographs = items.get((spec.options.get("photographs") or {}).get("item", ""))
-        limits = (texts, photographs.images if photographs else 0, spec.options.get("max_images"))
+        texts = sum(rows.get(key, 0) for key in (spec.captions, spec.references))
+        photographs = rows.get((spec.options.get("photographs") or {}).get("item", ""))
+        limits = (texts, photographs, spec.options.get("max_images"))
         return min((limit for limit in limits if limit), default=TABLE_CAPTIONS) * len(spec.seeds)
 
     rates: dict[tuple[str, str, str], float] = {}
@@ -425,9 +442,9 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec], before: float | Non
         start = TORCH_START_SECONDS if needs_workers(spec) else 0.0
         key = (spec.measure, spec.attacker, card := card_of(spec))
         if key not in rates:
-            past = workspace.past_durations(*key, PAST_RUNS, before)
+            past = past_durations(*key)
             if card and not past:
-                no_run_yet, past = True, workspace.past_durations(*key[:2], "", PAST_RUNS, before)
+                no_run_yet, past = True, past_durations(*key[:2], "")
             learned = learned and bool(past)
             measure = MEASURES[spec.measure]
             rates[key] = measure.seconds / TABLE_CAPTIONS

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.attributes import get_attribute, known_attributes
+from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import (
     BOXES,
@@ -22,40 +23,46 @@ from capbias_core.kinds import (
     VECTORS,
     kind_title,
 )
-from capbias_core.load.checks import refuse
+from capbias_core.load.checks import findings, refuse
+from capbias_core.load.columns import Wanted
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
+from capbias_core.load.read import Part
+from capbias_core.load.read import read as read_parts
 from capbias_core.prepare.align import DELTA
 from capbias_core.question import Question
 from capbias_core.types import Attribute, Progress, silent
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.content import content_of
-from capbias_core.workspace.derived import derivable, derive, keep_derived
-from capbias_core.load.columns import Wanted
-from capbias_core.load.read import Part, read
-from capbias_core.workspace.ingest import WARNINGS, read_part, store
+from capbias_core.workspace.derived import as_derived, check_derived, derivable, derive, derive_from, keep_derived
+from capbias_core.workspace.ingest import WARNINGS, item_name, name_conflicts, read_part, store
 from capbias_core.workspace.labels import (
     attribute_of,
     compared_lines,
     dropped_line,
+    labels_for,
+    mapped_attribute,
     table_with,
     tables_with,
 )
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import (
+    BARE,
     CONFIDENCE,
     WEIGHTS,
     Detections,
     about_boxes,
     boxes_of,
     keep_objects_of,
+    objects_shown,
     weights_option,
 )
 from capbias_core.workspace.photographs import keep_images
-from capbias_core.workspace.spec import ModelReference, RunSpec
+from capbias_core.workspace.sources import InHand, Stored
+from capbias_core.workspace.spec import AlignmentReference, ModelReference, RunSpec
 from capbias_core.workspace.store import Workspace, checked_name, default_folder, suggested_name
-from capbias_core.workspace.vectors import CONSTANT, alignment_option, keep_vectors, offer_vectors
+from capbias_core.workspace.vectors import CONSTANT, alignment_option, keep_vectors, look_up, offer_vectors, words_in
 
 Tell = Callable[[str], None]
 
@@ -68,6 +75,7 @@ class Files:
     references: Part | None
     objects: Part | None
     labels: Part | None  # with its mapping; None if labels are derived from the references
+    people: Part | None
 
 
 def read_files(question: Question, tell: Tell, own_attributes: Path | None = None) -> Files:
@@ -75,7 +83,7 @@ def read_files(question: Question, tell: Tell, own_attributes: Path | None = Non
     files. Raises CapbiasError for anything that cannot be read or does not belong together."""
     attribute = _defined(question, own_attributes)
     wanted = Wanted(attribute.name if attribute else question.attribute, attribute)
-    result = read(question.files, question.given, [wanted], values=question.values, needed=True)
+    result = read_parts(question.files, question.given, [wanted], values=question.values, needed=True)
     parts = [part for part in result.parts if part.kind != SEGMENTS]
     tell("; ".join(f"{title}: {' and '.join(kinds)}" for title, kinds in _kinds(parts).items()))
     warn(parts, tell)
@@ -101,7 +109,16 @@ def read_files(question: Question, tell: Tell, own_attributes: Path | None = Non
         )
     captions = [part for part in parts if part.kind == CAPTIONS]
     _check_swapped(captions, references, tell)
-    return Files(captions, references, objects[0] if objects else None, labels)
+    everything = [part for part in (labels, references, *objects, *captions) if part]
+    if twice := name_conflicts(everything):
+        raise CapbiasError(f"Several files would be called {', '.join(twice)}.", "Give each another name.")
+    people = None
+    if (source := question.options.get("people")) is not None:
+        path = typed_path(source) if isinstance(source, str | os.PathLike) else None
+        kind = SEGMENTS if path and path.suffix.lower() == ".json" else BOXES
+        people = read_part(path or source, kind, "" if path and path.suffix else "people")
+        warn([people], tell)
+    return Files(captions, references, objects[0] if objects else None, labels, people)
 
 
 def _kinds(parts: Sequence[Part]) -> dict[str, list[str]]:
@@ -123,6 +140,83 @@ def _check_swapped(captions: Sequence[Part], references: Part | None, tell: Tell
             )
 
 
+def read(
+    question: Question, tell: Tell, progress: Progress = silent, own_attributes: Path | None = None
+) -> tuple[Data, Question]:
+    """The data in the files of a question, and the question by their names. Nothing is stored. Raises as
+    `read_files`."""
+    files, sources = read_files(question, tell, own_attributes), InHand()
+    sets = {item_name(part): part.frame for part in files.captions}
+    human = _frame_of(files.references)
+    references = Captions(item_name(files.references), lambda: human, key=HUMAN_KEY) if files.references else None
+    if files.labels:
+        table, details = _frame_of(files.labels), files.labels.mapping[0]
+        attribute = mapped_attribute(details)
+        labels = labels_for(table, attribute, details["column"], details["mapping"]).values
+        name = item_name(files.labels)
+    else:
+        rule = derivable(question.attribute, own_attributes)
+        assert references is not None and rule is not None
+        derived = derive_from(references.frame, rule)
+        tell(derived.line(files.references.title))
+        check_derived(derived, references.name)
+        attribute, table = as_derived(rule), derived.frame
+        labels = labels_for(table, attribute, rule.name, {value: value for value in rule.values}).values
+        name = f"{rule.name} from {references.name}"
+    objects = _frame_of(files.objects)
+    if objects is None and OBJECTS in table.columns:
+        objects = table
+    captions = {each: Captions(each, lambda frame=frame: frame) for each, frame in sets.items()}
+    options = dict(question.options)
+    if folder := options.get("photographs"):
+        # Named as the folder is, so that results name the masked photographs that a judge saw.
+        folder = checked_path(folder).resolve()
+        options["photographs"] = suggested_name(folder.name)
+        sources.add_photographs(folder, options["photographs"])
+    if files.people:
+        options["people"] = item_name(files.people)
+        sources.add_people(_frame_of(files.people), options["people"], files.people.kind)
+    if question.weights:
+        boxes, option = _detected(sources, question, tell, progress)
+        objects = objects_shown(boxes.frame, about_boxes(boxes, option, CONFIDENCE)[1][BARE], OBJECTS)
+    if question.alignment != CONSTANT:
+        texts = [*sets.values(), *([human] if human is not None else [])]
+        options["alignment"] = _aligned_by(sources, question, words_in(texts), tell)
+    read = objects.set_index("image_id")[OBJECTS] if objects is not None else None
+    data = Data(
+        attribute,
+        lambda: labels,
+        captions,
+        references,
+        None if read is None else lambda: read,
+        sources,
+        objects_key={} if read is None else {"table": OBJECTS, "column": OBJECTS},
+    )
+    for each in captions.values():
+        found = findings(each.frame, attribute, labels, human)
+        refuse(found, each.name)
+        for finding in found:
+            tell(f"warning: {each.name}: {finding.text}")
+    resolved = replace(
+        question,
+        captions=tuple(captions),
+        labels=name,
+        attribute=attribute.name,
+        references=references.name if references else "",
+        objects=OBJECTS if files.objects or question.weights else "",
+        options=options,
+        files=(),
+    )
+    return data, resolved
+
+
+HUMAN_KEY = "human captions"  # how runs on data in hand name these, whatever captioners are called
+
+
+def _frame_of(part: Part | None) -> Any:
+    return part.frame if part else None
+
+
 def resolve(
     workspace: Workspace,
     question: Question,
@@ -133,33 +227,30 @@ def resolve(
     """The question with names of stored items: its files are stored, its names are looked up. Raises as `read_files`."""
     if not question.files:
         return _by_name(workspace, question, tell, own_attributes)
-    files = read_files(question, tell, own_attributes)
-    captions, references, objects, labels = files.captions, files.references, files.objects, files.labels
-    items = store(workspace, question.collection, [part for part in (labels, references, objects, *captions) if part])
+    files, collection = read_files(question, tell, own_attributes), question.collection
+    parts = [part for part in (files.labels, files.references, files.objects, *files.captions) if part]
+    items = store(workspace, collection, parts)
     names = {kind: [item.name for item in items if item.kind == kind] for kind in (CAPTIONS, REFERENCES, OBJECTS)}
-    if labels:
-        attribute = labels.mapping[0]["attribute"]["name"]
+    if files.labels:
+        attribute = files.labels.mapping[0]["attribute"]["name"]
         tables = (item for item in items if item.kind == LABELS and attribute in item.details["attributes"])
         table = next(tables).name
     else:
         rule = derivable(question.attribute, own_attributes)
-        assert references is not None and rule is not None
-        derived = derive(workspace, workspace.item(REFERENCES, names[REFERENCES][0], question.collection), rule)
-        tell(derived.line(references.title))
+        assert files.references is not None and rule is not None
+        derived = derive(workspace, workspace.item(REFERENCES, names[REFERENCES][0], collection), rule)
+        tell(derived.line(files.references.title))
         table, attribute = keep_derived(workspace, derived).name, rule.name
     options = dict(question.options)
     if folder := options.get("photographs"):
-        # Named as the folder is, so that results name the masked photographs that a judge saw.
         options["photographs"] = suggested_name(checked_path(folder).resolve().name)
-        keep_images(workspace, checked_path(folder), question.collection, options["photographs"])
-    if (people := options.get("people")) is not None:
-        path = typed_path(people) if isinstance(people, str | os.PathLike) else None
-        kind = SEGMENTS if path and path.suffix.lower() == ".json" else BOXES
-        part = read_part(path or people, kind, "" if path and path.suffix else "people")
-        warn([part], tell)
-        options["people"] = store(workspace, question.collection, [part])[0].name
+        keep_images(workspace, checked_path(folder), collection, options["photographs"])
+    if files.people:
+        options["people"] = store(workspace, collection, [files.people])[0].name
     if question.weights:
-        names[OBJECTS] = [_detect_objects(workspace, question, tell, progress)]
+        boxes, option = _detected(Stored(workspace), question, tell, progress)
+        item = workspace.keep(BOXES, OBJECTS, boxes.frame, collection, *about_boxes(boxes, option, CONFIDENCE))
+        names[OBJECTS] = [keep_objects_of(workspace, item).name]
     resolved = replace(
         question,
         captions=tuple(names[CAPTIONS]),
@@ -260,8 +351,8 @@ def warn(parts: Iterable[Part], tell: Tell) -> None:
 # photographs
 
 
-def _detect_objects(workspace: Workspace, question: Question, tell: Tell, progress: Progress) -> str:
-    """The name of the stored objects that a detector finds on the photographs; its boxes are stored too."""
+def _detected(sources: Any, question: Question, tell: Tell, progress: Progress) -> tuple[Detections, ModelReference]:
+    """The boxes that a detector finds on the photographs, and the detector."""
     folder = question.options.get("photographs")
     if any(OBJECTS in file.kinds for file in question.files) or not folder:
         raise CapbiasError(
@@ -271,27 +362,25 @@ def _detect_objects(workspace: Workspace, question: Question, tell: Tell, progre
             "weights",
             "objects",
         )
-    # A download outlives this workspace.
-    option = weights_option(workspace, question.weights, default_folder() / WEIGHTS)
+    # A download outlives data in hand.
+    option = weights_option(sources, question.weights, default_folder() / WEIGHTS)
     pictures = find_pictures(checked_path(folder))
     files = {
         image: checked_path(folder) / name for image, name in zip(pictures["image_id"], pictures["file"], strict=True)
     }
-    boxes = looked_at(workspace, files, option, CONFIDENCE, tell, progress)
-    item = workspace.keep(BOXES, OBJECTS, boxes.frame, question.collection, *about_boxes(boxes, option, CONFIDENCE))
-    return keep_objects_of(workspace, item).name
+    return looked_at(sources, files, option, CONFIDENCE, tell, progress), option
 
 
 def looked_at(
-    workspace: Workspace,
+    sources: Any,
     files: Mapping[str, Path],
     option: ModelReference,
     confidence: float,
     tell: Tell,
     progress: Progress = silent,
 ) -> Detections:
-    """The boxes of photographs. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
-    boxes = boxes_of(workspace.folder, files, resolve_model(workspace, option), confidence, progress)
+    """The boxes of photographs. sources: a workspace, or sources of data. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
+    boxes = boxes_of(sources.folder, files, resolve_model(sources, option), confidence, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")
     if not boxes.read:
@@ -326,3 +415,11 @@ def _alignment(workspace: Workspace, question: Question, tell: Tell) -> dict[str
         item = workspace.item(VECTORS, question.vectors or names[0], collection)
     tell(f"{item.name}: {item.details['found']:,} of {item.rows:,} words of the captions have a vector")
     return {"alignment": alignment_option(item, DELTA if question.delta is None else question.delta)}
+
+
+def _aligned_by(sources: InHand, question: Question, words: set[str], tell: Tell) -> AlignmentReference:
+    """The choice `alignment` of measures of data in hand, whose words are looked up in the vectors."""
+    offered = look_up(checked_path(question.vectors or ""), words)
+    tell(f"{offered.name}: {offered.found:,} of {len(offered.frame):,} words of the captions have a vector")
+    sources.add(offered.frame, offered.hash)
+    return alignment_option(offered, DELTA if question.delta is None else question.delta)

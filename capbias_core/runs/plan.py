@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from capbias_core.aggregate import Metric
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import lacking_words
+from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
@@ -26,94 +27,21 @@ from capbias_core.measures.registry import (
 )
 from capbias_core.question import Question
 from capbias_core.runs.run import needs_workers
-from capbias_core.types import Attribute
-from capbias_core.workspace.labels import attribute_of, labels_of
 from capbias_core.workspace.models import encoder_option
-from capbias_core.workspace.objects import OBJECTS, chosen_objects
-from capbias_core.workspace.photographs import MADE_BY, frozen_photographs, made_from, masked_so, resolve_person_regions
+from capbias_core.workspace.sources import load
 from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES, RunSpec, attribute_from
-from capbias_core.workspace.store import Item, Workspace, images_in
+from capbias_core.workspace.store import Workspace
 
 PER_CAPTION = "caption_scores"  # the measure that gives scores and words of each caption
 WORDS_COMPARED = "word_comparison"  # the measure that compares words with those of human captions
 
 
 def plan(workspace: Workspace, question: Question, refused: dict[str, CapbiasError] | None = None) -> list[RunSpec]:
-    """The runs that answer a question: one caption set, attribute, measure, attacker and coverage each.
-
-    With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC. With
-    references for a part of them there are two: LIC_M on all images, and everything on the images with references. Sets
-    without any image of the references get what needs none. A run whose device is left open is the one that finished on
-    a named device, if there is one. refused: gets the error of each attacker that cannot be planned, by name, if
-    another can. Raises CapbiasError for choices that no measure has, or that are not allowed.
-    """
-    specs: dict[str, RunSpec] = {}
-    errors: dict[str, CapbiasError] = {}
-    for name in question.attacker:
-        try:
-            specs |= {spec.run_id: spec for spec in _plan(workspace, replace(question, attacker=(name,)))}
-        except CapbiasError as error:
-            errors[name] = error
-    if errors and (refused is None or not specs):
-        raise next(iter(errors.values()))
-    if refused is not None:
-        refused |= errors
-    return list(specs.values())
-
-
-def _plan(workspace: Workspace, question: Question) -> list[RunSpec]:
-    """The runs of one attacker."""
+    """The runs that answer a question about items of a workspace. A run whose device is left open is the one that
+    finished on a named device, if there is one. Otherwise as `runs_for`."""
     if not question.captions:
         raise CapbiasError("No captions are chosen.", "Choose one captioner or more.")
-    check_choices(question.choices)
-    collection = question.collection
-    table = workspace.item("attributes", question.labels, collection)
-    attribute, where = attribute_of(table, question.attribute)
-    metrics = expand_metrics(question.metrics) if question.metrics or not question.words else ()
-    names = {measure_of(name).name for name in metrics}
-    chosen = {name: _options(workspace, question, MEASURES[name], attribute) for name in MEASURES if name in names}
-    references = workspace.item("references", question.references, collection) if question.references else None
-    items = [workspace.item("captions", name, collection) for name in question.captions]
-    needed = not question.words or any(map(needs_references, metrics))  # words can be scored without
-    coverage = _coverages(workspace, items, references, where, attribute, needed) if references else {}
-    objects = {}
-    if any(MEASURES[name].needs.objects for name in names):
-        source = chosen_objects(workspace, collection, table, question.objects)
-        objects = {"table": source, "column": OBJECTS} if source else {}
-    common = {"labels": where, "attribute": attribute.stored()}
-    scores = MEASURES[PER_CAPTION]
-    of_captions = _options(workspace, question, scores, attribute) if question.words else None
-    specs: list[RunSpec] = []
-    for item in items:
-        of_set = {**common, "model": item.name, "captions": item.hash}
-        part = coverage.get(item.name)
-        against = {"references": references.hash, "coverage": part} if references and part is not None else {}
-        for name, options in chosen.items():
-            measure = MEASURES[name]
-            if measure.compares and not against:
-                continue
-            if measure.needs.photographs and isinstance(options, Photographed):
-                # As asked for, else those that the captions were made from, or are masked as the set's condition says.
-                photographs = options.photographs
-                if not photographs and MADE_BY in item.details:
-                    photographs = made_from(workspace, collection, item.details[MADE_BY]["photographs"])
-                photographs = photographs or masked_so(workspace, collection, item.details.get("condition"))
-                options = options.with_(photographs=frozen_photographs(workspace, collection, photographs))
-            options = measure.for_set(workspace, options, item)
-            inputs = of_set | ({"objects": objects} if measure.needs.objects else {})
-            if measure.both_sides and part == WITH_REFERENCES:
-                specs.append(spec_of(measure, options, inputs))
-            specs.append(
-                spec_of(measure, options, inputs | (against if measure.both_sides or measure.compares else {}))
-            )
-        if of_captions:
-            specs.append(spec_of(scores, of_captions, of_set))
-            if references and part is not None:
-                compared = {**of_set, "references": references.hash}  # on the images with human captions, in any case
-                specs.append(spec_of(MEASURES[WORDS_COMPARED], of_captions, compared))
-    if of_captions and references:
-        human = {**common, "model": references.name, "captions": references.hash}
-        specs.append(spec_of(scores, of_captions, human))
+    specs = runs_for(load_asked(workspace, question), question, refused)
     # Where networks compute on whatever device there is: the same run on each named device.
     on_devices = {
         spec.run_id: [replace(spec, options={**spec.options, "device": device}) for device in DEVICES if device != AUTO]
@@ -130,6 +58,77 @@ def _plan(workspace: Workspace, question: Question) -> list[RunSpec]:
     ]
 
 
+def load_asked(workspace: Workspace, question: Question) -> Data:
+    """What a question names in a workspace."""
+    metrics = expand_metrics(question.metrics) if question.metrics or not question.words else ()
+    objects = question.objects if any(measure_of(name).needs.objects for name in metrics) else None
+    named = question.captions, question.labels, question.attribute, question.references
+    return load(workspace, question.collection, *named, objects)
+
+
+def runs_for(data: Data, question: Question, refused: dict[str, CapbiasError] | None = None) -> list[RunSpec]:
+    """The runs that answer a question: one captioner, measure, attacker and coverage each.
+
+    With references for all labelled images one run of a measure that scores both sides gives LIC_M, LIC_D and LIC. With
+    references for a part of them there are two: LIC_M on all images, and everything on the images with references. Sets
+    without any image of the references get what needs none. refused: gets the error of each attacker that cannot be
+    planned, by name, if another can. Raises CapbiasError for choices that no measure has, or that are not allowed.
+    """
+    specs: dict[str, RunSpec] = {}
+    errors: dict[str, CapbiasError] = {}
+    for name in question.attacker:
+        try:
+            specs |= {spec.run_id: spec for spec in _runs_for(data, replace(question, attacker=(name,)))}
+        except CapbiasError as error:
+            errors[name] = error
+    if errors and (refused is None or not specs):
+        raise next(iter(errors.values()))
+    if refused is not None:
+        refused |= errors
+    return list(specs.values())
+
+
+def _runs_for(data: Data, question: Question) -> list[RunSpec]:
+    """The runs of one attacker."""
+    check_choices(question.choices)
+    references = data.references if question.references else None
+    metrics = expand_metrics(question.metrics) if question.metrics or not question.words else ()
+    names = {measure_of(name).name for name in metrics}
+    chosen = {name: _options(data, question, MEASURES[name]) for name in MEASURES if name in names}
+    needed = not question.words or any(map(needs_references, metrics))  # words can be scored without
+    coverage = _coverages(data, references, needed) if references else {}
+    common = {"labels": dict(data.labels_key), "attribute": data.attribute.stored()}
+    scores = MEASURES[PER_CAPTION]
+    of_captions = _options(data, question, scores) if question.words else None
+    specs: list[RunSpec] = []
+    for captions in data.captions.values():
+        of_set = {**common, "model": captions.name, "captions": captions.key}
+        part = coverage.get(captions.name)
+        against = {"references": references.key, "coverage": part} if references and part is not None else {}
+        for name, options in chosen.items():
+            measure = MEASURES[name]
+            if measure.compares and not against:
+                continue
+            if measure.needs.photographs and isinstance(options, Photographed):
+                options = options.with_(photographs=data.sources.choose_photographs(options.photographs, captions))
+            options = measure.for_set(options, captions)
+            inputs = of_set | ({"objects": dict(data.objects_key)} if measure.needs.objects else {})
+            if measure.both_sides and part == WITH_REFERENCES:
+                specs.append(spec_of(measure, options, inputs))
+            specs.append(
+                spec_of(measure, options, inputs | (against if measure.both_sides or measure.compares else {}))
+            )
+        if of_captions:
+            specs.append(spec_of(scores, of_captions, of_set))
+            if references and part is not None:
+                compared = {**of_set, "references": references.key}  # on the images with human captions, in any case
+                specs.append(spec_of(MEASURES[WORDS_COMPARED], of_captions, compared))
+    if of_captions and references:
+        human = {**common, "model": references.name, "captions": references.key}
+        specs.append(spec_of(scores, of_captions, human))
+    return specs
+
+
 def spec_of(measure: Measure, options: Options, inputs: dict) -> RunSpec:
     """A run of a measure. inputs: the other fields of RunSpec."""
     changed: dict[str, Any] = {"protocol": chosen_beside_usual(measure.name, options.protocol)}
@@ -139,40 +138,32 @@ def spec_of(measure: Measure, options: Options, inputs: dict) -> RunSpec:
     return RunSpec(measure.name, measure.version_with(chosen.get("attacker", "")), options=chosen, **inputs)
 
 
-def _options(workspace: Workspace, question: Question, measure: Measure, attribute: Attribute) -> Options:
+def _options(data: Data, question: Question, measure: Measure) -> Options:
     """A question's choices for a measure; files and items that they name are named by their content."""
     options = measure.options.read(question.choices)
     if isinstance(options, Attacked):
         entry = attacker_entry(options.attacker)
         need(f"The attacker {entry.name}", *entry.packages)
         if entry.model:
-            options = options.with_(attacker=entry.name, encoder=encoder_option(workspace, entry))
+            options = options.with_(attacker=entry.name, encoder=encoder_option(data.sources, entry))
     if measure.needs.people and isinstance(options, PeopleMarked):
-        people = resolve_person_regions(workspace, question.collection, options.people or "")
-        options = options.with_(people=people)
-    return measure.freeze(workspace, question.collection, options, attribute)
+        options = options.with_(people=data.sources.choose_people(options.people))
+    return measure.freeze(options, data)
 
 
-def _coverages(
-    workspace: Workspace, items: list[Item], references: Item, where: dict, attribute: Attribute, needed: bool
-) -> dict[str, str]:
+def _coverages(data: Data, references: Captions, needed: bool) -> dict[str, str]:
     """For each set whether all of its labelled images have references, or a part; sets without any are left out. Raises
     CapbiasError if no set has any and they are needed."""
 
-    @cache
-    def labelled() -> set[str]:
-        return set(labels_of(workspace, attribute, where).index)
+    def count(captions: Captions) -> list[int]:
+        captioned = captions.images & set(data.labels.index)
+        return [len(captioned), len(captioned & references.images)]
 
-    @cache
-    def referred() -> set[str]:
-        return images_in(workspace.frame(references.hash))
-
-    def count(item: Item) -> list[int]:
-        captioned = images_in(workspace.frame(item.hash)) & labelled()
-        return [len(captioned), len(captioned & referred())]
-
-    inputs = f"{references.hash} {json.dumps(where, sort_keys=True)}"
-    counts = {item.name: workspace.derived(f"coverage {item.hash} {inputs}", partial(count, item)) for item in items}
+    inputs = f"{references.key} {json.dumps(data.labels_key, sort_keys=True)}"
+    counts = {
+        name: data.sources.remember(f"coverage {captions.key} {inputs}", partial(count, captions))
+        for name, captions in data.captions.items()
+    }
     if needed and not any(covered for _, covered in counts.values()):
         name, (captioned, _) = next(iter(counts.items()))
         raise CapbiasError(

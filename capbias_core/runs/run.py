@@ -2,87 +2,44 @@
 
 from __future__ import annotations
 
+import json
+import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-
-import pandas as pd
+from typing import Any
 
 from capbias_core.aggregate import Estimate, estimates_of, result_rows
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import card, deterministic, device_of
+from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import BOXES, CAPTIONS
 from capbias_core.load.checks import refuse
-from capbias_core.measures.base import Job, Outcome, columns_of, of_images, run_facts
+from capbias_core.measures.base import ABOUT, Outcome, run_facts
 from capbias_core.measures.registry import MEASURES
-from capbias_core.types import Attribute, Progress, silent
+from capbias_core.types import Progress, left_out_lines
 from capbias_core.workspace.content import content_of
-from capbias_core.workspace.labels import labels_of
-from capbias_core.workspace.memory import MemoryWorkspace
-from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.objects import forget_objects_of, keep_objects_of
-from capbias_core.workspace.photographs import photograph_files
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
-from capbias_core.workspace.store import ACTIVE, ON_CARD, RunRow, Workspace, images_in
+from capbias_core.workspace.store import ACTIVE, ON_CARD, RUN, RunRow, Workspace
 from capbias_core.workspace.vectors import look_up_new_words
+
+Watch = Callable[[list[RunRow]], object]
+Stopped = Callable[[KeyboardInterrupt], object] | None
 
 PACKAGE_ROOT = Path(__file__).parent.parent
 EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
 _TRIED: set[tuple] = set()  # by this process: catalogue, run and metrics that its evidence was asked for
 
 
-def run_in_memory(
-    workspace: MemoryWorkspace,
-    specs: Sequence[RunSpec],
-    collection: str,
-    on_change: Callable[[list[RunRow]], object] = lambda rows: None,
-    stopped: Callable[[KeyboardInterrupt], object] | None = None,
-) -> list[RunRow]:
-    """Compute runs one after another in this process. on_change: gets all of them at each progress. stopped: gets what
-    stops the computation; the runs are then returned as they are. Without it a stop is raised."""
-    run_ids = [spec.run_id for spec in specs]
-    for spec in specs:
-        if spec.run_id not in workspace.runs_of(run_ids):
-            workspace.add(spec, collection)
-
-    def rows() -> list[RunRow]:
-        return list(workspace.runs_of(run_ids).values())
-
-    try:
-        for run in rows():
-            if run.status != "queued":
-                continue
-
-            def progress(share: float, message: str, run_id: str = run.run_id) -> None:
-                workspace.update(run_id, status="running", progress=share, message=message)
-                on_change(rows())
-
-            try:
-                outcome = run_one(workspace, run.spec, progress)
-                names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
-                counts, arrays = outcome.by_direction, outcome.arrays
-                workspace.put(run.run_id, outcome.results, counts, arrays, outcome.notes, names, outcome.lacking)
-            except CapbiasError as error:
-                workspace.update(run.run_id, status="failed", message=str(error))
-            except Exception as error:
-                workspace.update(run.run_id, status="failed", message=failure(error))
-            on_change(rows())
-    except KeyboardInterrupt as error:
-        for row in rows():
-            if row.status in ACTIVE:
-                workspace.update(row.run_id, status="cancelled", message="cancelled")
-        if stopped is None:
-            raise
-        stopped(error)
-    return rows()
-
-
 def failure(error: Exception) -> str:
-    """`KeyError: x (measures/lic.py, line 12)`: with the last line in a traceback of a measure or an attacker, else of
-    this package."""
+    """Why a run failed: the sentence of a CapbiasError; else `KeyError: x (measures/lic.py, line 12)`, with the last
+    line in a traceback of a measure or an attacker, else of this package."""
+    if isinstance(error, CapbiasError):
+        return str(error)
     lines = [
         (Path(frame.filename).relative_to(PACKAGE_ROOT), frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
@@ -94,13 +51,20 @@ def failure(error: Exception) -> str:
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
-    """Compute one run, and store the item that it makes. Raises CapbiasError for inputs that cannot be scored,
-    Cancelled when asked to stop."""
-    job = job_of(workspace, spec, progress)
-    outcome = compute(job)
+    """Compute one run of a workspace, and store the item that it makes. Raises CapbiasError for inputs that cannot be
+    scored, Cancelled when asked to stop."""
+    data = data_of(workspace, spec)
+    if needs_workers(spec):
+        data = replace(data, resume=workspace.unfinished / spec.run_id)
+    if spec.captions and not data.frame.empty:  # data in hand were checked when they were read
+        refuse(content_of(workspace, spec), spec.model)
+    outcome = compute(data, spec, progress)
     if made := outcome.item:
-        kind, name, collection = MEASURES[spec.measure].makes, job.options.name, job.options.collection
-        item = workspace.keep(kind, name, made.frame, collection, made.source, made.details, made.digest)
+        options = MEASURES[spec.measure].options.read(spec.options)
+        kind, name, collection, details = MEASURES[spec.measure].makes, options.name, options.collection, made.details
+        item = workspace.keep(
+            kind, name, made.frame, collection, made.source, details | {RUN: spec.run_id}, made.digest
+        )
         if kind == CAPTIONS:
             look_up_new_words(workspace, collection)
         if kind == BOXES:
@@ -108,62 +72,73 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     return outcome
 
 
-def compute(job: Job) -> Outcome:
-    """What a run leaves: a pure function of its inputs. Raises as `run_one`."""
-    spec, measure = job.spec, MEASURES[job.spec.measure]
-    with deterministic(getattr(job.options, "deterministic", False)):
-        outcome = measure.run(job)
+def compute(data: Data, spec: RunSpec, progress: Progress) -> Outcome:
+    """What a run leaves: a pure function of its data. Raises as `run_one`, and CapbiasError if no image has a label."""
+    measure = MEASURES[spec.measure]
+    options = measure.options.read(spec.options)
+    if spec.captions:
+        data = data.of(spec.captions, bool(spec.references), bool(spec.objects), spec.coverage)
+        if data.frame.empty:
+            raise CapbiasError(
+                f"No image of {spec.model} has a label for {data.attribute.name}.",
+                "Check that the image ids of captions and labels are of the same data set.",
+            )
+    with deterministic(getattr(options, "deterministic", False)):
+        outcome = measure.run(data, options, progress)
     notes = []  # which captions and images are left out before anything is measured
     if spec.shared_with:
         notes.append("Only images that the compared set under another condition has too (see Images).")
-    elif spec.captions and (unlabelled := len(job.table(spec.captions)) - len(job.frame)):
-        notes.append(f"{unlabelled:,} captions are left out: their images have no label for {job.attribute.name}.")
-    if spec.coverage == WITH_REFERENCES and measure.compares:
-        images = images_in(job.frame)
-        both = len(images & images_in(job.references()))
+    elif spec.captions and (unlabelled := len(data.captions[data.captioner].frame) - len(data.frame)):
+        notes.append(f"{unlabelled:,} captions are left out: their images have no label for {data.attribute.name}.")
+    if spec.coverage == WITH_REFERENCES and measure.compares and data.human is not None:
+        images = images_in(data.frame)
+        both = len(images & images_in(data.human))
         notes.append(f"Only {both:,} of the {len(images):,} labelled images have both captions and references.")
-    on_card = [ON_CARD + card()] if needs_workers(spec) and device_of(job.options) == "cuda" else []
+    on_card = [ON_CARD + card()] if needs_workers(spec) and device_of(options) == "cuda" else []
     return replace(outcome, notes=(*notes, *outcome.notes), log=(*outcome.log, *on_card))
 
 
-def job_of(workspace: Workspace, spec: RunSpec, progress: Progress = silent) -> Job:
-    """The job of a run with its inputs. Raises CapbiasError if no image of its captions has a label, or a content check
-    does not let them be scored."""
-    attribute, stored = Attribute("", "", ()), not isinstance(workspace, MemoryWorkspace)
-    frame, labels = pd.DataFrame(columns=["image_id", "caption_index", "caption"]), pd.Series(dtype=object)
-    if not MEASURES[spec.measure].makes:  # an item is made from photographs alone
-        attribute = attribute_from(spec.attribute)
-        labels = labels_of(workspace, attribute, spec.labels)
-        if spec.shared_with:
-            labels = labels[labels.index.isin(workspace.frame(spec.shared_with)["image_id"])]
-        frame = of_images(workspace.frame(spec.captions), labels.index)
-        if frame.empty:
-            raise CapbiasError(
-                f"No image of {spec.model} has a label for {attribute.name}.",
-                "Check that the image ids of captions and labels are of the same data set.",
-            )
-        if stored:  # in memory inputs were checked when they were read
-            refuse(content_of(workspace, spec), spec.model)
-    return Job(
-        spec=spec,
-        options=MEASURES[spec.measure].options.read(spec.options),
-        attribute=attribute,
-        frame=frame,
-        labels=labels,
-        progress=progress,
-        table=workspace.frame,
-        tokens_of=workspace.tokens,
-        model=partial(resolve_model, workspace),
-        files=partial(photograph_files, workspace),
-        folder=workspace.folder,
-        kept=workspace.unfinished / spec.run_id if stored and needs_workers(spec) else None,
-    )
+def compute_in_hand(data: Data, specs: Sequence[RunSpec], watch: Watch, stopped: Stopped) -> list[RunRow]:
+    """Compute runs of data in hand, one after another. watch: gets all of them at each progress. stopped: gets what
+    stops the computation; the runs are then returned as they are. Without it a stop is raised."""
+    now = time.time()
+    rows = {
+        spec.run_id: RunRow(spec.run_id, "", spec, "queued", 0.0, "waiting", (), now, now, None, now, "")
+        for spec in specs
+    }
+
+    def update(run_id: str, **changed: Any) -> None:
+        rows[run_id] = replace(rows[run_id], **changed)
+        watch(list(rows.values()))
+
+    try:
+        for spec in specs:
+
+            def progress(share: float, message: str, run_id: str = spec.run_id) -> None:
+                update(run_id, status="running", progress=share, message=message)
+
+            try:
+                outcome = compute(data, spec, progress)
+            except Exception as error:
+                update(spec.run_id, status="failed", message=failure(error))
+            else:
+                ended = {"status": "finished", "progress": 1.0, "message": "finished", "finished": time.time()}
+                notes = (*outcome.notes, *left_out_lines(outcome.lacking))
+                update(spec.run_id, **ended, notes=notes, lacking=outcome.lacking, evidence=outcome)
+    except KeyboardInterrupt as error:
+        if stopped is None:
+            raise
+        for row in rows.values():
+            if row.status in ACTIVE:
+                rows[row.run_id] = replace(row, status="cancelled", message="cancelled")
+        stopped(error)
+    return list(rows.values())
 
 
-def estimates(workspace: Workspace, run: RunRow) -> dict[tuple[str, str], Estimate]:
+def estimates(run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The estimates of a finished run from its counts, by metric and direction."""
     measure, values, by_metric = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
-    for direction, counts in workspace.counts(run.run_id).items():
+    for direction, counts in run.counts().items():
         by_metric |= estimates_of(measure.metrics, counts, values, direction)
     return by_metric
 
@@ -195,10 +170,11 @@ def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
         if not new or tried in _TRIED:
             continue
         measure, spec, added = MEASURES[run.spec.measure], run.spec, []
-        facts = run_facts(spec, measure.options.read(spec.options), attribute_from(spec.attribute))
-        for direction, counts in workspace.counts(run.run_id).items():
-            columns = columns_of(workspace, run, direction)
-            added += result_rows(measure.metrics, counts, facts, columns, direction)
+        options, attribute = measure.options.read(spec.options), attribute_from(spec.attribute)
+        facts = run_facts(measure.name, options, attribute, spec.model, spec.attacker, spec.coverage, spec.references)
+        columns = json.loads(run.array(ABOUT) or b"{}")  # {} of a run before this was stored
+        for direction, counts in run.counts().items():
+            added += result_rows(measure.metrics, counts, facts, columns.get(direction, {}), direction)
         given = {row.metric for row in added} & {*new}
         workspace.add_results(run.run_id, added, sorted(given))  # what is stored already stays
         if len(given) < len(new):

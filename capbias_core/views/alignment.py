@@ -21,7 +21,6 @@ from capbias_core.prepare.align import DELTA, Alignment, neighbours
 from capbias_core.prepare.java import has_java
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.question import caption_files
-from capbias_core.runs.run import job_of
 from capbias_core.types import Progress, silent
 from capbias_core.views.charts import GREY, MEASURED, graph_objects
 from capbias_core.views.sentence import with_interval
@@ -30,6 +29,7 @@ from capbias_core.views.view import Shown
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.labels import dropped_line, labels_for, resolve_attribute
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.spec import AlignmentReference, RunSpec, attribute_from
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import CONSTANT, alignment_name, check_delta
@@ -101,13 +101,13 @@ def constant_sentence(workspace: Workspace, spec: RunSpec) -> tuple[str, str]:
     depends on. Counted from the captions of the run, and kept in the workspace."""
 
     def compute() -> dict:
-        job = job_of(workspace, spec, silent)
-        human = of_same_images(job.references(), job.frame)
-        known = frozenset(job.masked(job.tokens(job.frame)).words)
-        masked = job.masked(job.reference_tokens(human))
+        data, merge = data_of(workspace, spec), spec.merge_masks
+        human = of_same_images(data.human, data.frame)
+        known = frozenset(data.masked(data.tokens(data.frame), merge).words)
+        masked = data.masked(data.human_tokens(human), merge)
         words, _, unknown = Alignment(known).counts(masked).T
-        counts = Counts.of_captions(human["image_id"], job.codes, {"words": words, "unknown": unknown})
-        (estimate,) = estimates_of(METRICS.values(), counts, job.attribute.values).values()
+        counts = Counts.of_captions(human["image_id"], data.codes, {"words": words, "unknown": unknown})
+        (estimate,) = estimates_of(METRICS.values(), counts, data.attribute.values).values()
         low, high = estimate.interval()
         lost = Counter(
             word for caption in masked for word in caption.split() if word not in known and not word.startswith("<")

@@ -234,7 +234,7 @@ def _changes(workspace: Workspace, pair: tuple[RunRow, RunRow], values: int) -> 
     """The change of each metric of a measure, by metric and direction; computed once, then kept in the workspace."""
 
     def compute() -> list:
-        before, after = (estimates(workspace, run) for run in pair)
+        before, after = (estimates(run) for run in pair)
         both = [key for key in before if key in after and METRICS[key[0]].side != "human"]
         return [[*key, asdict(change_of(before[key], after[key], METRICS[key[0]], values))] for key in both]
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from capbias_core.aggregate import Counts, Estimate, unlabelled
 from capbias_core.attributes import get_attribute
+from capbias_core.data import Captions, Data
 from capbias_core.load.published import published_results
 from capbias_core.measures.dpa import guess_labels
 from capbias_core.measures.naming import names_in
@@ -20,14 +21,13 @@ from capbias_core.metrics.share import share as part_of
 from capbias_core.prepare import held_out_count, image_split
 from capbias_core.prepare.known_answer import CAPTIONS, CONTROL, IMBALANCE, SUBSETS, KnownSet, known_set
 from capbias_core.question import Question
-from capbias_core.runs.plan import plan
-from capbias_core.runs.run import run_one
+from capbias_core.runs.plan import runs_for
+from capbias_core.runs.run import compute
 from capbias_core.types import RESULT_COLUMNS, Progress, Result, counted, silent
 from capbias_core.views.rows import shown_rows
 from capbias_core.views.sentence import interval, listed, number
 from capbias_core.views.view import Shown
-from capbias_core.workspace.labels import resolve_attribute
-from capbias_core.workspace.memory import MemoryWorkspace
+from capbias_core.workspace.labels import labels_for, mapped_attribute, resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 ATTRIBUTE = "gender"
@@ -85,12 +85,13 @@ def kept_answers(workspace: Workspace, compute: bool) -> pd.DataFrame | None:
 
 
 def _answers(name: str, data: KnownSet, seeds: int) -> list[Result]:
-    workspace = MemoryWorkspace()  # LIC_M and SC by the runs that everything else uses
-    details = {"attributes": {ATTRIBUTE: resolve_attribute(data.labels, ATTRIBUTE)}}
-    workspace.keep("attributes", "labels", data.labels, "known", "made", details)
-    workspace.keep("captions", name, data.captions, "known", "made")
-    (spec,) = plan(workspace, Question("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))
-    attacked = {row.metric: row for row in run_one(workspace, spec, silent).results}
+    details = resolve_attribute(data.labels, ATTRIBUTE)
+    attribute = mapped_attribute(details)
+    labels = labels_for(data.labels, attribute, details["column"], details["mapping"]).values
+    made = Data(attribute, lambda: labels, {name: Captions(name, lambda: data.captions)})
+    # LIC_M and SC by the runs that everything else uses
+    (spec,) = runs_for(made, Question("known", (name,), "labels", ATTRIBUTE, ATTACKED, seeds=seeds))
+    attacked = {row.metric: row for row in compute(made, spec, silent).results}
     rows = []
     for metric, source, factor, method in (
         ("Q", attacked["SC"], 0.01, "share of captions whose value the attacker names"),

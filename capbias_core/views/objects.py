@@ -15,7 +15,8 @@ from scipy.special import erfc
 from capbias_core.aggregate.counts import Counts, beside_objects
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import NORMAL
-from capbias_core.measures.base import BY_OBJECT, Job, Outcome, of_images
+from capbias_core.data import Data, images_in
+from capbias_core.measures.base import BY_OBJECT, Outcome
 from capbias_core.measures.gender_score import COOCCURRENCE as METRIC
 from capbias_core.measures.gender_score import COOCCURRENCE_COUNT as COUNT
 from capbias_core.measures.gender_score_common import CAPTION, captions_of
@@ -23,12 +24,12 @@ from capbias_core.measures.registry import measure_of
 from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
-from capbias_core.runs.run import job_of
 from capbias_core.types import Attribute, counted, silent
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, graph_objects
 from capbias_core.views.results import attribute_of_run, current_runs, object_rows
 from capbias_core.views.sentence import Answer, number
 from capbias_core.workspace.models import KINDS
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 
@@ -72,16 +73,15 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
 
     if human is None:
         key = f"object ratios {spec.run_id}"
-        ratios = kept_ratios(workspace.derived(key, lambda: _shares(_cooccurrence(job_of(workspace, spec, silent)))))
+        ratios = kept_ratios(workspace.derived(key, lambda: _shares(_cooccurrence(data_of(workspace, spec), spec))))
         return ratios, ratios.rows
 
     def compute() -> dict:
-        job = job_of(workspace, spec, silent)
-        beside = of_images(workspace.frame(human.hash), job.frame["image_id"])
-        outcome = _cooccurrence(replace(job, frame=of_images(job.frame, beside["image_id"])))
         of_people = replace(spec, model=human.name, captions=human.hash)
-        human_outcome = _cooccurrence(replace(job, spec=of_people, frame=beside))
-        errors = paired_errors(outcome.by_direction[""], human_outcome.by_direction[""], len(job.attribute.values))
+        own, people = (data_of(workspace, each) for each in (spec, of_people))
+        both = images_in(own.frame) & images_in(people.frame)
+        outcome, human_outcome = _cooccurrence(own.on(both), spec), _cooccurrence(people.on(both), of_people)
+        errors = paired_errors(outcome.by_direction[""], human_outcome.by_direction[""], len(own.attribute.values))
         return {"own": _shares(outcome), "human": _shares(human_outcome), "errors": errors.to_dict("list")}
 
     data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
@@ -91,8 +91,9 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
     return ratios, by_difference(table.merge(pd.DataFrame(data["errors"]), on="object", how="left"))
 
 
-def _cooccurrence(job: Job) -> Outcome:
-    return measure_of(METRIC).run(job)
+def _cooccurrence(data: Data, spec: RunSpec) -> Outcome:
+    measure = measure_of(METRIC)
+    return measure.run(data, measure.options.read(spec.options), silent)
 
 
 def paired_errors(own: Counts, other: Counts, values: int) -> pd.DataFrame:
@@ -138,12 +139,12 @@ def shares_by_object(by_object: pd.DataFrame, values: Sequence[str]) -> pd.DataF
 
 def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFrame:
     """The captions that count for an object: image_id, names (the value), caption."""
-    job = job_of(workspace, spec, silent)
-    data = captions_of(job, CAPTION)
-    if name not in data.objects:
+    data, measure = data_of(workspace, spec), measure_of(METRIC)
+    captions = captions_of(data, measure.options.read(spec.options), CAPTION)
+    if name not in captions.objects:
         return pd.DataFrame(columns=["image_id", "names", "caption"])
-    with_object = data.having(data.confidence[:, [data.objects.index(name)]].toarray().ravel() > 0)
-    values = [job.attribute.values[value] for value in with_object.value]
+    with_object = captions.having(captions.confidence[:, [captions.objects.index(name)]].toarray().ravel() > 0)
+    values = [data.attribute.values[value] for value in with_object.value]
     images = [with_object.images[image] for image in with_object.image]
     return pd.DataFrame({"image_id": images, "names": values, "caption": with_object.captions})
 
@@ -165,7 +166,7 @@ def scored_runs(workspace: Workspace, collection: str, counted: RunSpec) -> dict
 
 def scores_by_object(workspace: Workspace, run: RunRow) -> pd.DataFrame:
     """One row per object, one column per metric and direction, such as `gender_score Male`; most captions first."""
-    rows = object_rows(workspace, run)
+    rows = object_rows(run)
     rows["column"] = rows["metric"] + " " + rows["direction"]
     order = rows.groupby("object")["n"].max().sort_values(ascending=False).index
     table = rows.pivot(index="object", columns="column", values="value").loc[order]

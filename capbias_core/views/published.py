@@ -288,7 +288,7 @@ def measured_rows(
     all_runs = results.runs_against(results.runs_with(results.current_runs(workspace, collection), read), human)
     runs = [run for run in all_runs if not run.spec.merge_masks]
     rows = results.known_results(workspace, [run.run_id for run in runs])
-    of_objects = [results.object_rows(workspace, run) for run in runs]
+    of_objects = [results.object_rows(run) for run in runs]
     of_objects = [frame[frame["object"].isin(printed_objects())] for frame in of_objects if len(frame)]
     rows = pd.concat([rows, *of_objects], ignore_index=True)
     unsure = [run.run_id for run in runs if {*map(str.lower, run.spec.attribute["values"])} == UNSURE_VALUES]

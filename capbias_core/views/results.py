@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -70,11 +70,11 @@ def known_results(workspace: Workspace, run_ids: Iterable[str]) -> pd.DataFrame:
     return rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
 
 
-def object_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
+def object_rows(run: RunRow) -> pd.DataFrame:
     """What a finished run measured for each object, in RESULT_COLUMNS; empty for runs of other measures."""
-    if BY_OBJECT not in workspace.arrays(run.run_id):
+    if (data := run.array(BY_OBJECT)) is None:
         return pd.DataFrame(columns=list(RESULT_COLUMNS))
-    rows = bytes_frame(workspace.array(run.run_id, BY_OBJECT)).assign(run_id=run.run_id)
+    rows = bytes_frame(data).assign(run_id=run.run_id)
     return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
@@ -84,19 +84,28 @@ def attribute_of_run(run: RunRow) -> Attribute:
 
 
 def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: str = "") -> Ranking:
-    """The captioners of these runs in pairs by one metric.
+    """The captioners of these runs of a workspace in pairs by one metric. Computed once for these runs."""
+    return ranked(workspace.derived, lambda run: average_words(workspace, run.spec.captions), runs, metric, direction)
 
-    Computed once for these runs, then kept in the workspace.
-    """
+
+def ranked(
+    remember: Callable[[str, Callable[[], dict]], dict],
+    words_of: Callable[[RunRow], float],
+    runs: Sequence[RunRow],
+    metric: str,
+    direction: str = "",
+) -> Ranking:
+    """The captioners of these runs in pairs by one metric. remember: a slow value by its key. words_of: the average
+    length of the captions of a run."""
 
     def compute() -> dict:
-        by_model = {run.spec.model: estimates(workspace, run).get((metric, direction)) for run in runs}
+        by_model = {run.spec.model: estimates(run).get((metric, direction)) for run in runs}
         pairs = asdict(rank({model: estimate for model, estimate in by_model.items() if estimate is not None}))
-        words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
+        words = {run.spec.model: words_of(run) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = workspace.derived(f"pairs of captioners {metric} {direction} {named}", compute)
+    data = remember(f"pairs of captioners {metric} {direction} {named}", compute)
     return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
 
 

@@ -26,7 +26,7 @@ from capbias_core.runs.engine import Expected
 from capbias_core.types import Attribute, counted
 from capbias_core.views.results import attribute_of_run
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.store import RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 
 FEW_IMAGES = 300  # balanced images of which fewer tell little
@@ -289,16 +289,25 @@ def first_to_answer(rows: pd.DataFrame) -> pd.DataFrame:
     return ordered.sort_values(["shown", "lowest"], ascending=False, kind="stable").drop(columns="lowest")
 
 
-def headline(workspace: Workspace, collection: str, rows: pd.DataFrame) -> Answer | None:
-    """The answer for the captioner that answers first by LIC (LIC_M without references); None without either."""
+def headline(rows: pd.DataFrame, runs: Iterable[RunRow], trained: Mapping[str, bool | None]) -> Answer | None:
+    """The answer for the captioner that answers first by LIC (LIC_M without references); None without either. runs: of
+    the rows. trained: by captioner, whether it was trained on the references."""
     metric = next((name for name in ANSWERING if name in set(rows["metric"])), None)
     if metric is None:
         return None
     first = first_to_answer(rows[rows["metric"] == metric]).iloc[0]
-    trained = workspace.item("captions", first["model"], collection).details.get("trained_on_references")
-    run = workspace.runs_of([first["run_id"]])[first["run_id"]]
+    run = next(run for run in runs if run.run_id == first["run_id"])
     rows = rows[rows["run_id"] == run.run_id]
-    return answer(rows, run.spec.model, attribute_of_run(run), attacker_entry(first["encoder"]), trained)
+    return answer(
+        rows, run.spec.model, attribute_of_run(run), attacker_entry(first["encoder"]), trained.get(first["model"])
+    )
+
+
+def stored_headline(workspace: Workspace, collection: str, rows: pd.DataFrame) -> Answer | None:
+    """The `headline` of rows of a collection."""
+    items = workspace.items("captions", collection)
+    trained = {item.name: item.details.get("trained_on_references") for item in items}
+    return headline(rows, workspace.runs_of(rows["run_id"].unique().tolist()).values(), trained)
 
 
 def answer(

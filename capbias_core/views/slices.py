@@ -25,10 +25,9 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import LABELS, OBJECTS, SLICES
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.options import Option
-from capbias_core.measures.registry import MEASURES, METRICS, measure_of
+from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
-from capbias_core.runs.run import job_of
-from capbias_core.types import RESULT_COLUMNS, Attribute, Result, counted
+from capbias_core.types import RESULT_COLUMNS, Attribute, Result, counted, silent
 from capbias_core.views.charts import GREY, MARGINS, MEASURED, ORANGE_MARK, error_bars, graph_objects, neutral_line
 from capbias_core.views.results import Comparison, attribute_of_run, best_comparisons, comparisons
 from capbias_core.views.rows import dots_chart
@@ -47,6 +46,7 @@ from capbias_core.workspace.slices import (
     keep_slice,
     saved_slices,
 )
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
 FEWEST_IMAGES = 10  # in a slice and outside it, for any number
@@ -283,7 +283,7 @@ def _of_captioner(
         measure = measure_of(name)
         spec = replace(run.spec, measure=measure.name, options={}, references="", coverage="", version=0)
         try:
-            outcome = MEASURES[measure.name].count(job_of(workspace, spec))
+            outcome = measure.count(data_of(workspace, spec), measure.options(), silent)
         except CapbiasError as error:
             lacking[name] = error.message
             continue

@@ -18,10 +18,11 @@ from scipy.sparse import csr_array
 
 from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.attributes.labels import suggest_mapping
+from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError
 from capbias_core.load.texts import read_texts
 from capbias_core.load.vectors import read_vectors
-from capbias_core.measures.base import BY_OBJECT, Job
+from capbias_core.measures.base import BY_OBJECT
 from capbias_core.measures.gender_score import METRIC as GENDER_SCORE
 from capbias_core.measures.gender_score import GenderScoreOptions, cosines_of
 from capbias_core.measures.gender_score_common import CAPTION, Gendered, ObjectChoices, gendered, text_model
@@ -37,7 +38,6 @@ from capbias_core.views.rows import dots_chart, shown_rows
 from capbias_core.views.tables import ordered
 from capbias_core.views.view import Shown
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import bytes_frame
 
 LEAST_CLOZE = 1e-12  # a keyword of probability 0 is one of the text's all the same
@@ -195,12 +195,11 @@ def text_results(
     if keep_all:
         values = (data.value >= 0).sum()
         note = f"{len(data.row):,} of {len(texts):,} texts name an object; {values:,} have a value."
+    of_texts = Data(attribute, captions={name: Captions(name, lambda: frame)})
     notes, tables = [note], []
     for measure in (MEASURES[measure] for measure in measures):
-        spec, chosen = RunSpec(measure.name, measure.version, name), measure.options.read({**options, "lead": lead})
-        counting = replace(measure, count=partial(measure.count, data=data))
-        job = Job(spec, chosen, attribute, frame, pd.Series(dtype=object), progress)
-        outcome = counting.run(job)
+        counting = replace(measure, count=partial(measure.count, texts_of_set=data))
+        outcome = counting.run(of_texts, measure.options.read({**options, "lead": lead}), progress)
         notes += (
             text.replace("caption", "text") for text in outcome.notes[1:]
         )  # the first is much like the note above

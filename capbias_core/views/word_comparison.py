@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate.estimate import interval_side
+from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.options import Option
 from capbias_core.measures.registry import MEASURES
@@ -34,7 +35,7 @@ from capbias_core.views.sentence import say, signed, with_interval
 from capbias_core.views.tables import to_text
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, images_in
+from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 
 FUNCTION = "function word"
 YES, NO, UNTESTED = "yes", "no", "not tested"
@@ -71,12 +72,11 @@ def plan_comparison(workspace: Workspace, scored: RunRow, references: Item) -> R
     return replace(scored.spec, measure=WORDS_COMPARED, version=version, references=references.hash)
 
 
-def words_of_set(workspace: Workspace, run: RunRow, compared: RunRow | None = None) -> pd.DataFrame:
+def words_of_set(run: RunRow, compared: RunRow | None = None) -> pd.DataFrame:
     """The `word_table` of a finished run of the measure `caption_scores`, and of one that compared it, if any."""
-    corpus = bytes_frame(workspace.array(run.run_id, "corpus"))
-    if compared is None or "words" not in workspace.arrays(compared.run_id):
-        return word_table(corpus)
-    return word_table(corpus, bytes_frame(workspace.array(compared.run_id, "words")))
+    corpus, words = run.array("corpus"), compared and compared.array("words")
+    assert corpus is not None
+    return word_table(bytes_frame(corpus), bytes_frame(words) if words else None)
 
 
 def word_table(corpus: pd.DataFrame, compared: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -173,7 +173,7 @@ def words(scope: Scope, top: Annotated[int, Option("words per captioner", at_lea
         spec = scope.run(name).spec
         run = scored_alike(workspace, scope.collection, spec)
         compared = comparison_of(workspace, scope.collection, run, spec.references)
-        table = words_of_set(workspace, run, compared)
+        table = words_of_set(run, compared)
         parts.append((name, table, top_words(table, RARE, math.ceil(top / len(attribute.values)))))
         sentences += [comparison_sentence(table, attribute, name)] if "human" in table else []
         notes += [f"{name}: {line}" for line in (compared.notes if compared else (ONE_TRAINING,))]

@@ -21,7 +21,7 @@ class Derived:
     """Labels derived from human captions, before they are stored."""
 
     attribute: Attribute
-    references: Item
+    references: Item | None  # the human captions, if they are stored
     frame: pd.DataFrame  # image_id and a column named after the attribute, '' if no caption names a value
     counts: dict[str, int]  # value -> images, in the order of the values
     neither: int  # images without a label, which are left out
@@ -47,20 +47,22 @@ def derivable(name: str, folder: Path | None = None) -> Attribute | None:
 
 def derive(workspace: Workspace, references: Item, attribute: Attribute) -> Derived:
     """Labels of images by the words of stored human captions. Nothing is stored."""
-    frame = derive_labels(workspace.frame(references.hash), attribute)
+    return replace(derive_from(workspace.frame(references.hash), attribute), references=references)
+
+
+def derive_from(human: pd.DataFrame, attribute: Attribute) -> Derived:
+    """Labels of images by the words of human captions."""
+    frame = derive_labels(human, attribute)
     images = frame[attribute.name].value_counts().to_dict()
     counts = {value: images.get(value, 0) for value in attribute.values}
-    return Derived(attribute, references, frame, counts, images.get("", 0))
+    return Derived(attribute, None, frame, counts, images.get("", 0))
 
 
 def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item:
     """The stored table of derived labels, with the rule behind them. Raises CapbiasError if no image has some value."""
     attribute, references = derived.attribute, derived.references
-    if missing := [value for value, count in derived.counts.items() if not count]:
-        raise CapbiasError(
-            f"By the human captions {references.name}, no image is {' or '.join(missing)}.",
-            f"Check the captions and the words of {attribute.name}.",
-        )
+    assert references
+    check_derived(derived, references.name)
     rule = attribute.derived or Derivation()
     mapping = {value: value for value in attribute.values} | ({"": None} if derived.neither else {})
     details = {
@@ -75,6 +77,15 @@ def keep_derived(workspace: Workspace, derived: Derived, name: str = "") -> Item
     name = name or f"{attribute.name} from {references.name}"[:LONGEST_NAME].strip()
     source = f"derived from {references.name}"
     return workspace.keep("attributes", name, derived.frame, references.collection, source, details)
+
+
+def check_derived(derived: Derived, origin: str) -> None:
+    """Raises CapbiasError if no image has some value. origin: the human captions."""
+    if missing := [value for value, count in derived.counts.items() if not count]:
+        raise CapbiasError(
+            f"By the human captions {origin}, no image is {' or '.join(missing)}.",
+            f"Check the captions and the words of {derived.attribute.name}.",
+        )
 
 
 def derive_missing(workspace: Workspace, collection: str, attribute: Attribute) -> Derived | None:

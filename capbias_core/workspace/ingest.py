@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.attributes import attribute_folder, known_attributes
+from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, ORDER, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.columns import Wanted
@@ -20,15 +21,7 @@ from capbias_core.resources import DEMO_FOLDER
 from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import keep_attributes
 from capbias_core.workspace.photographs import keep_images
-from capbias_core.workspace.store import (
-    LONGEST_NAME,
-    Item,
-    Workspace,
-    checked_name,
-    content_hash,
-    images_in,
-    suggested_name,
-)
+from capbias_core.workspace.store import LONGEST_NAME, Item, Workspace, checked_name, content_hash, suggested_name
 from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"

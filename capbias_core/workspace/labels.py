@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -52,11 +53,12 @@ def attribute_of(table: Item, name: str) -> tuple[Attribute, dict]:
             "Map a column to it on the Data page, or name another attribute.",
         )
     entry = mapped[name]
-    return replace(attribute_from(entry["attribute"]), forms=tuple(map(tuple, entry.get("forms", ())))), {
-        "table": table.hash,
-        "column": entry["column"],
-        "mapping": entry["mapping"],
-    }
+    return mapped_attribute(entry), {"table": table.hash, "column": entry["column"], "mapping": entry["mapping"]}
+
+
+def mapped_attribute(details: Mapping[str, Any]) -> Attribute:
+    """The attribute of a mapped column. details: of `mapping_details`."""
+    return replace(attribute_from(details["attribute"]), forms=tuple(map(tuple, details.get("forms", ()))))
 
 
 def table_with(tables: Iterable[Item], attribute: str) -> Item:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from capbias_core.attackers import AttackerEntry, encoder_files
 from capbias_core.errors import CapbiasError
@@ -13,10 +14,18 @@ from capbias_core.load.places import named
 from capbias_core.vision.presets import PRESETS, find_captioner
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import ModelReference
-from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import KNOWN
 
 DIGITS = 16
+
+
+class Paths(Protocol):
+    """What knows where models are on this machine, by digest: a workspace, or sources of data."""
+
+    def model_path(self, digest: str) -> str: ...
+
+    def keep_model_path(self, digest: str, path: str) -> None: ...
+
 
 # Option of a run -> what it is in words, and the model that the papers use.
 KINDS = {
@@ -26,22 +35,22 @@ KINDS = {
 }
 
 
-def model_option(workspace: Workspace, kind: str, name: str | ModelReference | None) -> ModelReference:
+def model_option(paths: Paths, kind: str, name: str | ModelReference | None) -> ModelReference:
     """The reference of a run to a model. name: a folder, `minilm`, a name in the local cache of Hugging Face, or None
     for that of the papers. See `reference`."""
     what, usual = KINDS[kind]
-    return reference(workspace, name or usual, lambda name: find_model(name, what))
+    return reference(paths, name or usual, lambda name: find_model(name, what))
 
 
-def captioner_option(workspace: Workspace, name: str | ModelReference | None) -> ModelReference:
+def captioner_option(paths: Paths, name: str | ModelReference | None) -> ModelReference:
     """The reference to a captioner: a name in PRESETS, a folder, or a name in the local cache. See `reference`."""
     lacking = "No captioner is named.", f"Give a folder, or one of {', '.join(PRESETS)}.", "captioner"
-    return reference(workspace, name, find_captioner, *lacking)
+    return reference(paths, name, find_captioner, *lacking)
 
 
-def encoder_option(workspace: Workspace, entry: AttackerEntry) -> ModelReference:
+def encoder_option(paths: Paths, entry: AttackerEntry) -> ModelReference:
     """The reference to the pretrained encoder of an attacker. Raises CapbiasError if it is not on this machine."""
-    return register_model(workspace, encoder_files(entry))
+    return register_model(paths, encoder_files(entry))
 
 
 def encoded_by(encoder: ModelReference | None) -> str:
@@ -54,7 +63,7 @@ def digest_of(path: Path) -> str:
     return file_digest(path) if path.is_file() else model_digest(path)
 
 
-def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> ModelReference:
+def vectors_option(paths: Paths, file: str | ModelReference | None) -> ModelReference:
     """The reference to a file of word vectors. See `reference`."""
 
     def find(file: str) -> ModelFiles:
@@ -63,7 +72,7 @@ def vectors_option(workspace: Workspace, file: str | ModelReference | None) -> M
         return named_file(name, typed_path(file))
 
     lacking = "No word vectors are named.", "Give a file (GloVe, word2vec or fastText).", "word_vectors"
-    return reference(workspace, file, find, *lacking)
+    return reference(paths, file, find, *lacking)
 
 
 def named_file(name: str, path: Path) -> ModelFiles:
@@ -73,7 +82,7 @@ def named_file(name: str, path: Path) -> ModelFiles:
 
 
 def reference(
-    workspace: Workspace, given: str | ModelReference | None, find: Callable[[str], ModelFiles], *lacking: str
+    paths: Paths, given: str | ModelReference | None, find: Callable[[str], ModelFiles], *lacking: str
 ) -> ModelReference:
     """The reference of a run to the files that `find` gives for a name or path; a reference is returned as it is.
     Raises CapbiasError, with `lacking` if nothing is named."""
@@ -81,20 +90,18 @@ def reference(
         return given
     if not given:
         raise CapbiasError(*lacking)
-    return register_model(workspace, find(given))
+    return register_model(paths, find(given))
 
 
-def register_model(workspace: Workspace, files: ModelFiles) -> ModelReference:
+def register_model(paths: Paths, files: ModelFiles) -> ModelReference:
     """The reference of a run to files on this machine, whose path the workspace stores."""
-    workspace.keep_model_path(files.digest[:DIGITS], files.path)
+    paths.keep_model_path(files.digest[:DIGITS], files.path)
     return {"name": files.name, "digest": files.digest[:DIGITS]}
 
 
-def resolve_model(
-    workspace: Workspace, option: ModelReference, digest: Callable[[Path], str] = digest_of
-) -> ModelFiles:
+def resolve_model(paths: Paths, option: ModelReference, digest: Callable[[Path], str] = digest_of) -> ModelFiles:
     """The files of a run's model. Raises CapbiasError if they are missing, or `digest` of the path has changed."""
-    path = workspace.model_path(option["digest"])
+    path = paths.model_path(option["digest"])
     if not path or not Path(path).exists() or digest(Path(path))[:DIGITS] != option["digest"]:
         raise CapbiasError(
             f"The files of {option['name']!r} are no longer in {path or 'a known place'}, or have changed.",

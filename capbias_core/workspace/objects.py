@@ -4,7 +4,7 @@ and weights."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.kinds import OBJECTS
 from capbias_core.language.files import ModelFiles
@@ -22,7 +23,7 @@ from capbias_core.vision.detect import find_weights
 from capbias_core.workspace.models import reference
 from capbias_core.workspace.photographs import file_cache, file_digests
 from capbias_core.workspace.spec import ModelReference
-from capbias_core.workspace.store import Item, Workspace, images_in
+from capbias_core.workspace.store import Item, Workspace
 
 COLUMN = "column objects of the labels"
 FOUND_BY = "found_by"  # the key in the details of detected objects: the name of the boxes
@@ -175,19 +176,24 @@ def about_boxes(detections: Detections, option: ModelReference, confidence: floa
 def keep_objects_of(workspace: Workspace, boxes: Item) -> Item:
     """The stored item of the objects that boxes show, under the name of the boxes. Objects that people annotated are
     never replaced. Raises CapbiasError if no photograph shows anything."""
-    frame = workspace.frame(boxes.hash)
-    frame = object_texts(frame, [*dict.fromkeys(frame["image_id"]), *boxes.details[BARE]])  # images without a box too
-    if not (frame["objects"] != "").any():
-        raise CapbiasError(
-            f"The boxes {boxes.name} show nothing on {len(frame):,} photographs.",
-            "Ask for a lower confidence, or use another detector.",
-        )
-    name = boxes.name
+    frame, name = objects_shown(workspace.frame(boxes.hash), boxes.details[BARE], boxes.name), boxes.name
     kept = {item.name: item.details for item in workspace.items(OBJECTS, boxes.collection)}
     if name in kept and FOUND_BY not in kept[name]:
         name = f"{name[:60]} by detector"
     source, details = f"boxes {boxes.name} ({boxes.source})", {FOUND_BY: boxes.name}
     return workspace.keep(OBJECTS, name, frame, boxes.collection, source, details)
+
+
+def objects_shown(boxes: pd.DataFrame, bare: Sequence[str], name: str) -> pd.DataFrame:
+    """The objects that boxes show, as `object_texts` gives them. bare: photographs without a box. name: of the boxes.
+    Raises CapbiasError if no photograph shows anything."""
+    frame = object_texts(boxes, [*dict.fromkeys(boxes["image_id"]), *bare])
+    if not (frame["objects"] != "").any():
+        raise CapbiasError(
+            f"The boxes {name} show nothing on {len(frame):,} photographs.",
+            "Ask for a lower confidence, or use another detector.",
+        )
+    return frame
 
 
 def forget_objects_of(workspace: Workspace, boxes: Item) -> None:

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from capbias_core.data import Captions
 from capbias_core.databases import ByteCache, byte_cache
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import BOXES, PHOTOGRAPHS, SEGMENTS
@@ -85,9 +87,13 @@ def frozen_photographs(
             "photographs",
         )
     item = workspace.item(PHOTOGRAPHS, name or ORIGINALS, collection)
-    folder = item.details["folder"]
-    reference = register_model(workspace, ModelFiles(item.name, folder, _contents(workspace, Path(folder), item.hash)))
-    return PhotographsReference(**reference, item=item.hash)
+    return reference_to(workspace, item.name, Path(item.details["folder"]), item.hash)
+
+
+def reference_to(sources: Any, name: str, folder: Path, index: str) -> PhotographsReference:
+    """The reference of a run to a folder of photographs. index: the key of the list of its files."""
+    reference = register_model(sources, ModelFiles(name, str(folder), _contents(sources, folder, index)))
+    return PhotographsReference(**reference, item=index)
 
 
 def masked_so(workspace: Workspace, collection: str, condition: str | None) -> str:
@@ -120,7 +126,7 @@ def made_from(workspace: Workspace, collection: str, option: PhotographsReferenc
     )
 
 
-def writer_of(captions: Item, flag: str) -> ModelReference:
+def writer_of(captions: Captions, flag: str) -> ModelReference:
     """The captioner that wrote a set. flag: for the hint of the CapbiasError for a set from a file, whose captioner is
     not known."""
     if MADE_BY not in captions.details:
@@ -130,7 +136,7 @@ def writer_of(captions: Item, flag: str) -> ModelReference:
     return captions.details[MADE_BY]["captioner"]
 
 
-def photograph_files(workspace: Workspace, option: PhotographsReference) -> dict[str, Path]:
+def photograph_files(workspace: Any, option: PhotographsReference) -> dict[str, Path]:
     """The file of each image of a run. Raises CapbiasError if they are missing or have changed."""
     folder = resolve_model(workspace, option, lambda path: _contents(workspace, path, option["item"])).path
     return _files(Path(folder), workspace.frame(option["item"]))
@@ -166,7 +172,7 @@ def file_digests(folder: Path, files: Sequence[Path]) -> list[str]:
     return [known.get(keys.get(file, ""), b"").decode() for file in files]
 
 
-def _contents(workspace: Workspace, folder: Path, index: str) -> str:
+def _contents(workspace: Any, folder: Path, index: str) -> str:
     files = _files(folder, workspace.frame(index))
     digests = dict(zip(files, file_digests(workspace.folder, list(files.values())), strict=True))
     text = "".join(f"{image}\x1f{digest}\x1e" for image, digest in sorted(digests.items()))

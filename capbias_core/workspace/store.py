@@ -92,6 +92,29 @@ class RunRow:
     metrics: tuple[str, ...] = ()  # all metrics of the measure when the run finished
     owner: str = ""  # who asked for the run, if people sign in
     lacking: Mapping[str, str] = field(default_factory=dict)  # why metrics have no value, by metric
+    evidence: Any = field(default=None, compare=False, repr=False)  # what it left: `Evidence`, or an Outcome in hand
+
+    def counts(self) -> dict[str, Counts]:
+        """The evidence of a finished run, by direction."""
+        return self.evidence.counts_by_direction()
+
+    def array(self, name: str) -> bytes | None:
+        """An array that a finished run left; None if it left none of this name."""
+        return self.evidence.array(name)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a run left in a workspace, read when it is used."""
+
+    workspace: Workspace
+    run_id: str
+
+    def counts_by_direction(self) -> dict[str, Counts]:
+        return self.workspace.counts(self.run_id)
+
+    def array(self, name: str) -> bytes | None:
+        return self.workspace.array(self.run_id, name) if name in self.workspace.arrays(self.run_id) else None
 
 
 def content_hash(frame: pd.DataFrame) -> str:
@@ -115,11 +138,6 @@ def frame_bytes(frame: pd.DataFrame) -> bytes:
 def bytes_frame(data: bytes) -> pd.DataFrame:
     """The frame in Parquet bytes; columns of one type are not copied into one block."""
     return pd.read_parquet(io.BytesIO(data), to_pandas_kwargs={"split_blocks": True})
-
-
-def images_in(frame: pd.DataFrame) -> set[str]:
-    """The image IDs of a table."""
-    return set(frame["image_id"].to_numpy(dtype=object))  # quicker than iterating over pandas' own strings
 
 
 def human_sets(workspace: Workspace, collection: str) -> list[Item]:
@@ -656,9 +674,8 @@ class Workspace:
             lacking = {name: reason for note in stored if isinstance(note, dict) for name, reason in note.items()}
             notes = (*(note for note in stored if isinstance(note, str)), *left_out_lines(lacking))
             metrics = tuple(json.loads(row["metrics"]))
-            return RunRow(
-                **fields | {"spec": _spec(row["spec"]), "notes": notes, "lacking": lacking, "metrics": metrics}
-            )
+            read = {"spec": _spec(row["spec"]), "notes": notes, "lacking": lacking, "metrics": metrics}
+            return RunRow(**fields | read, evidence=Evidence(self, row["run_id"]))
 
     def run(self, run_id: str) -> RunRow | None:
         """One run, or None."""

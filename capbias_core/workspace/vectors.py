@@ -6,7 +6,7 @@ more words in the same file changes no number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, co
 from capbias_core.types import Vectors
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import AlignmentReference
-from capbias_core.workspace.store import Item, Workspace
+from capbias_core.workspace.store import Item, Workspace, checked_name
 
 CONSTANT = "constant"  # what results call alignment by <unk>
 # Names under which results of well-known vectors are printed.
@@ -44,6 +44,10 @@ class OfferedVectors:
         """How many of the words have a vector."""
         return int((self.frame["vector"].str.len() > 0).sum())
 
+    @property
+    def name(self) -> str:
+        return checked_name(self.path.stem)
+
     def lines(self) -> list[tuple[str, str]]:
         """(label, value) for a table on the page or in the terminal."""
         share = f"{self.found:,} of {len(self.frame):,}"
@@ -53,17 +57,22 @@ class OfferedVectors:
 def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedVectors:
     """The vectors of the words of a collection's captions in a file. Raises CapbiasError for a wrong file, and for a
     collection without captions."""
-    path = typed_path(path).resolve()
     words = words_of(workspace, collection)
     if not words:
         raise CapbiasError(
             f"The collection {collection!r} has no captions whose words could be looked up.",
             "Load captions first, then the vectors.",
         )
-    digest = file_digest(path)[:16]
+    digest = file_digest(typed_path(path).resolve())[:16]
     earlier = [item for item in workspace.items(VECTORS) if item.hash == digest]
     words |= set(workspace.frame(digest)["word"]) if earlier else set()
-    vectors = read_vectors(path, words, earlier[0].details["dimension"] if earlier else None)
+    return look_up(path, words, earlier[0].details["dimension"] if earlier else None)
+
+
+def look_up(path: Path, words: set[str], dimension: int | None = None) -> OfferedVectors:
+    """The vectors of words in a file. dimension: None to read it from the file. Raises CapbiasError for a wrong file."""
+    path = typed_path(path).resolve()
+    digest, vectors = file_digest(path)[:16], read_vectors(path, words, dimension)
     rows = dict(zip(vectors.words, vectors.matrix.astype("<f4"), strict=True))
     data = [rows[word].tobytes() if word in rows else b"" for word in sorted(words)]
     return OfferedVectors(path, digest, vectors.matrix.shape[1], pd.DataFrame({"word": sorted(words), "vector": data}))
@@ -97,7 +106,12 @@ def look_up_new_words(workspace: Workspace, collection: str) -> None:
 def words_of(workspace: Workspace, collection: str) -> set[str]:
     """The words of all captions of a collection, human and generated."""
     items = [item for kind in ("captions", "references") for item in workspace.items(kind, collection)]
-    texts = (caption for item in items for caption in workspace.frame(item.hash)["caption"])
+    return words_in(workspace.frame(item.hash) for item in items)
+
+
+def words_in(frames: Iterable[pd.DataFrame]) -> set[str]:
+    """The words of captions."""
+    texts = (caption for frame in frames for caption in frame["caption"])
     return {word for caption in texts for word in tokenize(caption) if not word.startswith("<")}
 
 
@@ -107,12 +121,12 @@ def check_delta(delta: float) -> None:
         raise CapbiasError(f"{delta:g} is not a cosine distance (0 to 2).", f"The paper on DBAC uses {DELTA}.", "delta")
 
 
-def alignment_option(item: Item, delta: float = DELTA) -> AlignmentReference:
+def alignment_option(vectors: Item | OfferedVectors, delta: float = DELTA) -> AlignmentReference:
     """The option `alignment` of a request for contextual alignment. Raises CapbiasError for a delta outside [0, 2]."""
     check_delta(delta)
-    lower = item.name.lower()
+    lower = vectors.name.lower()
     short = next((name for name in KNOWN if name in lower), lower.replace(" ", "_"))
-    return {"item": item.hash, "delta": float(delta), "name": short}
+    return {"item": vectors.hash, "delta": float(delta), "name": short}
 
 
 def alignment_name(option: AlignmentReference | None) -> str:

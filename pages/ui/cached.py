@@ -110,7 +110,7 @@ def words(folder: str, run_id: str, compared_id: str = "") -> pd.DataFrame:
     """The words of one run, beside those of human captions if a run compared them."""
     workspace = Workspace(folder)
     return word_comparison.words_of_set(
-        workspace, workspace.get_run(run_id), workspace.get_run(compared_id) if compared_id else None
+        workspace.get_run(run_id), workspace.get_run(compared_id) if compared_id else None
     )
 
 

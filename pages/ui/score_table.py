@@ -306,7 +306,7 @@ def _results(bar: Bar, request: Question, asked: set[str], protocol: str, to_run
         ids = tuple(run_id for run_id in best.run_ids if run_id in asked)
         metric, letters = best.metric, cached.ranking(bar.folder, ids, best.metric).letters
         if text := once(
-            "headline", lambda: sentence.headline(workspace, bar.collection, rows[rows["run_id"].isin(ids)])
+            "headline", lambda: sentence.stored_headline(workspace, bar.collection, rows[rows["run_id"].isin(ids)])
         ):
             answer_box(bar, text)
         sensitivity = once("sensitivity", lambda: sensitivity_alike(workspace, comparisons_here, best))
