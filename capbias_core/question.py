@@ -14,8 +14,8 @@ from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
-from capbias_core.load.places import checked_path
 from capbias_core.load.formats import check_one_table
+from capbias_core.load.places import checked_path
 from capbias_core.load.read import UNNAMED, File, Given
 from capbias_core.measures.options import Described, Option, Seeded, option
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
@@ -227,13 +227,32 @@ def source_files(sources: Any, kind: str) -> list[File]:
     check_one_table(sources)
     if isinstance(sources, str | os.PathLike):
         return [File(checked_path(sources), (kind,))]
-    several = isinstance(sources, list | tuple) and bool(sources) and all(isinstance(each, str | os.PathLike | pd.DataFrame | pd.Series) for each in sources)
+    several = (
+        isinstance(sources, list | tuple)
+        and bool(sources)
+        and all(isinstance(each, str | os.PathLike | pd.DataFrame | pd.Series) for each in sources)
+    )
     if several:
         return [file for each in sources for file in source_files(each, kind)]
     return [File(sources, (kind,), {CAPTIONS: UNNAMED, LABELS: "labels"}.get(kind, kind))]
 
 
-ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".xlsx", ".pkl", ".zip", ".gz", ".tar", ".token")
+ENDINGS = (
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".arrow",
+    ".xlsx",
+    ".pkl",
+    ".zip",
+    ".gz",
+    ".tar",
+    ".token",
+)
 
 
 def caption_files(given: Any) -> list[File]:
@@ -261,7 +280,9 @@ def _is_set(value: Any) -> bool:
     if isinstance(value, str):
         return value.lower().endswith(ENDINGS) and "\n" not in value
     if isinstance(value, Mapping):
-        return len(value) > 1 and not any(str(key).lower() in ("caption", "captions", "text", "image_id") for key in value)
+        return len(value) > 1 and not any(
+            str(key).lower() in ("caption", "captions", "text", "image_id") for key in value
+        )
     if isinstance(value, list | tuple):
         rows = [row for row in value if isinstance(row, Mapping)]
         return bool(rows) and any(str(key).lower().startswith(("image", "img", "file", "id")) for key in rows[0])

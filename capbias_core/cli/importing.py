@@ -158,7 +158,11 @@ def _import(workspace: Workspace, flags: ImportFlags, paths: Sequence[Path], col
     if unknown := {pair.partition(":")[0] for pair in given.map} - {one.name for one in wanted}:
         raise unknown_name("attribute in --map", next(iter(unknown)), [one.name for one in wanted])
     held = held_by(workspace, collection)
-    parts = [part for part in read(files, given, wanted, held).parts if not (part.beside and (flags.kind or part.kind == SEGMENTS))]
+    parts = [
+        part
+        for part in read(files, given, wanted, held).parts
+        if not (part.beside and (flags.kind or part.kind == SEGMENTS))
+    ]
     _check_flags(flags, {part.kind for part in parts})
     for part in parts:
         known = {kind: set(images) for kind, images in held.images.items()}

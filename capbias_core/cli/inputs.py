@@ -170,9 +170,7 @@ def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
 
 FILES = "files"  # the collection of files that are kept in memory
 SETS_FLAG = flag(
-    "what several captions of an image, or files of other images, are (default: asked)",
-    "|".join(SETS),
-    INPUTS,
+    "what several captions of an image, or files of other images, are (default: asked)", "|".join(SETS), INPUTS
 )
 MAP_FLAG = flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
 SEVERAL_FLAG = flag("label of an image whose rows differ (default: asked)", "|".join(RULES), INPUTS)
@@ -182,9 +180,7 @@ ReferencesFlag = Annotated[Columns, flag("human captions; with --collection, the
 ImageIdFlag = Annotated[
     Columns, flag("the column of image IDs of a file (default: the one that joins)", "[FILE:]COLUMN", INPUTS)
 ]
-AttributeFlag = Annotated[
-    Columns, flag("the column of labels; VALUE=COLUMN if true means the value", "COLUMN", INPUTS)
-]
+AttributeFlag = Annotated[Columns, flag("the column of labels; VALUE=COLUMN if true means the value", "COLUMN", INPUTS)]
 CaptionFlag = Annotated[
     Columns,
     flag("a column of a model's captions; several are a captioner each (default: by its name)", "COLUMN", INPUTS),
@@ -195,7 +191,9 @@ CaptionerFlag = Annotated[
 ]
 RowsFlag = Annotated[
     Columns,
-    flag("read only rows with this value; min or max: of an image the caption with that number", "COLUMN=VALUE", INPUTS),
+    flag(
+        "read only rows with this value; min or max: of an image the caption with that number", "COLUMN=VALUE", INPUTS
+    ),
 ]
 
 
@@ -227,7 +225,11 @@ class InputFlags(choices_of(Question, "captions", "values", group=INPUTS)):
         if labels.keys() - {name}:
             raise unknown_name("attribute in --map", next(iter(labels.keys() - {name})), (name,))
         if self.collection:  # names, of which there is one
-            asked |= {name: one_name(name, given) for name, given in ((each, (asked | more).get(each)) for each in ("labels", "references")) if given}
+            asked |= {
+                name: one_name(name, given)
+                for name, given in ((each, (asked | more).get(each)) for each in ("labels", "references"))
+                if given
+            }
             more = {name: value for name, value in more.items() if name not in asked}
         return Question.of(
             stored=bool(self.collection),

@@ -26,8 +26,8 @@ from capbias_core.cli.inputs import (
     given,
     inputs,
     known_collection,
-    opened,
     one_name,
+    opened,
 )
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, say, ticking, write_file, write_table

@@ -18,7 +18,16 @@ from capbias_core.load.columns import CAPTIONER, HUMAN_VALUES
 from capbias_core.load.formats import NUMBER
 from capbias_core.load.join import Images, id_faults
 from capbias_core.load.questions import Ask, Given, Option
-from capbias_core.load.sheet import MOST_CHARACTERS, RowErrors, Sheet, fields_in, is_missing, is_scalar, last_part, listed
+from capbias_core.load.sheet import (
+    MOST_CHARACTERS,
+    RowErrors,
+    Sheet,
+    fields_in,
+    is_missing,
+    is_scalar,
+    last_part,
+    listed,
+)
 from capbias_core.types import CAPTION_COLUMNS, counted
 
 # What several captions of an image are: samples of one set, a set each, a set for each prompt, one caption in a text
@@ -55,7 +64,9 @@ class Captions:
     equal: int  # captions that are equal to another of their image
 
 
-def captions_of(sheet: Sheet, columns: Sequence[str], images: Images, given: Given, kinds: Sequence[str], people: bool, beside: bool) -> Captions:
+def captions_of(
+    sheet: Sheet, columns: Sequence[str], images: Images, given: Given, kinds: Sequence[str], people: bool, beside: bool
+) -> Captions:
     """The captions in some columns. people: whether people wrote them. beside: whether another file holds a model's.
     Raises Ask if it is open what several captions of an image are, and CapbiasError if none is usable."""
     if given.sets and given.sets not in SETS:
@@ -109,10 +120,19 @@ def captions_of(sheet: Sheet, columns: Sequence[str], images: Images, given: Giv
         kept = table[of_set & ~lost & ~foreign]
         if kept.empty:
             continue
-        missing = {"missing": table["image_id"][of_set & lost].tolist(), "not in English": table["image_id"][of_set & foreign].tolist()}
-        captions = pd.DataFrame({"image_id": kept["image_id"], "caption": kept["caption"]}, dtype="str").reset_index(drop=True)
+        missing = {
+            "missing": table["image_id"][of_set & lost].tolist(),
+            "not in English": table["image_id"][of_set & foreign].tolist(),
+        }
+        captions = pd.DataFrame({"image_id": kept["image_id"], "caption": kept["caption"]}, dtype="str").reset_index(
+            drop=True
+        )
         captions.insert(1, "caption_index", captions.groupby("image_id", sort=False).cumcount())
-        sets.append(CaptionSet(str(name), captions[list(CAPTION_COLUMNS)], {reason: ids for reason, ids in missing.items() if ids}))
+        sets.append(
+            CaptionSet(
+                str(name), captions[list(CAPTION_COLUMNS)], {reason: ids for reason, ids in missing.items() if ids}
+            )
+        )
     kept = table[~lost & ~foreign]
     groups = kept.groupby(["set", "image_id"], sort=False).size()
     equal = int(kept.duplicated(["set", "image_id", "caption"]).sum())
@@ -146,9 +166,16 @@ def _captioner(sheet: Sheet, given: Given, used: dict[str, str]) -> str:
     values = Counter(map(label_of, sheet.frame[name]))
     people = [value for value in values if value.lower() in HUMAN_VALUES]
     if people and not chosen:
-        options = [Option({"rows": (f"{name}={value}",)}, f"only {value} ({number:,} rows)") for value, number in values.items() if value not in people]
+        options = [
+            Option({"rows": (f"{name}={value}",)}, f"only {value} ({number:,} rows)")
+            for value, number in values.items()
+            if value not in people
+        ]
         options.append(Option({"captioner_column": (name,)}, f"a captioner for each: {listed(values, 5)}"))
-        raise Ask(f"{sheet.title}: people are among the captioners in the column {name} ({listed(values, 6)}). Which captions count?", *options)
+        raise Ask(
+            f"{sheet.title}: people are among the captioners in the column {name} ({listed(values, 6)}). Which captions count?",
+            *options,
+        )
     used[name] = f"captioners: {listed(values, 6)}"
     return name
 
@@ -156,7 +183,9 @@ def _captioner(sheet: Sheet, given: Given, used: dict[str, str]) -> str:
 def _mark(cells: Sequence) -> str:
     """What separates several captions in a text, in nearly all cells of a column; '' if nothing does."""
     texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
-    return next((mark for mark in MARKS if texts and sum(mark in text.strip() for text in texts) > 0.9 * len(texts)), "")
+    return next(
+        (mark for mark in MARKS if texts and sum(mark in text.strip() for text in texts) > 0.9 * len(texts)), ""
+    )
 
 
 def _texts(cell: object, mark: str, people: bool) -> object:
@@ -194,22 +223,38 @@ def _several(
             given.use("rows", rule)
             numbers = pd.to_numeric(sheet.frame[column], errors="coerce")
             order = table["row"].map(numbers).astype(float)
-            best = table.assign(number=order).sort_values("number", ascending=end == "min", kind="stable").drop_duplicates(["set", "image_id"])
+            best = (
+                table.assign(number=order)
+                .sort_values("number", ascending=end == "min", kind="stable")
+                .drop_duplicates(["set", "image_id"])
+            )
             used[column] = f"of each image the caption with the {'lowest' if end == 'min' else 'highest'}"
-            notes.append(f"{len(best):,} of {len(table):,} captions read: of each image that with the {end} of {column}")
+            notes.append(
+                f"{len(best):,} of {len(table):,} captions read: of each image that with the {end} of {column}"
+            )
             return table.loc[sorted(best.index)].reset_index(drop=True)
-    prompts = next((name for name in sheet.columns if last_part(name) in PROMPTS and sheet.frame[name].map(str).nunique() > 1), "")
+    prompts = next(
+        (name for name in sheet.columns if last_part(name) in PROMPTS and sheet.frame[name].map(str).nunique() > 1), ""
+    )
     if given.sets in (SAMPLES, EACH, BY_PROMPT):
         given.use("sets", given.sets)
         if given.sets == BY_PROMPT:
             if not prompts:
-                raise CapbiasError(f"{sheet.title} has no column with two or more prompts.", "Choose samples or each.", "sets")
+                raise CapbiasError(
+                    f"{sheet.title} has no column with two or more prompts.", "Choose samples or each.", "sets"
+                )
             number = pd.Series(pd.factorize(sheet.frame[prompts].map(str))[0] + 1)
             used[prompts] = f"{number.nunique()} prompts"
-            return table.assign(set=[f"{name} prompt {number[row]}".strip() for name, row in zip(table["set"], table["row"], strict=True)])
+            return table.assign(
+                set=[
+                    f"{name} prompt {number[row]}".strip() for name, row in zip(table["set"], table["row"], strict=True)
+                ]
+            )
         if given.sets == EACH:
             places = table.groupby(["set", "image_id"], sort=False).cumcount() + 1
-            return table.assign(set=[f"{name} {place}".strip() for name, place in zip(table["set"], places, strict=True)])
+            return table.assign(
+                set=[f"{name} {place}".strip() for name, place in zip(table["set"], places, strict=True)]
+            )
         return table
     same = len(table[["set", "image_id", "caption"]].map(str).drop_duplicates()) == len(many)
     if same and CAPTIONS not in kinds and len(table) > len(many):
@@ -248,7 +293,10 @@ def _which(
             options.append(Option({"sets": (BY_PROMPT,)}, f"a set for each {name}"))
             continue
         counts = Counter(frame[name].map(str))
-        options += [Option({"rows": (f"{name}={value}",)}, f"only {value} ({number:,} rows)") for value, number in list(counts.items())[:2]]
+        options += [
+            Option({"rows": (f"{name}={value}",)}, f"only {value} ({number:,} rows)")
+            for value, number in list(counts.items())[:2]
+        ]
         options.append(Option({"captioner_column": (name,)}, f"a captioner for each: {listed(counts, 5)}"))
     people = [Option({"references": (sheet.path,)}, "captions by people")] if CAPTIONS not in kinds else []
     samples = Option({"sets": (SAMPLES,)}, "samples of one captioner, all count")
@@ -266,7 +314,9 @@ def _which(
     )  # fmt: skip
 
 
-_SEVERAL = re.compile(r"\S\s*(?:\|\|?|###|<sep>)\s*\S.*\w|;.*;|(?:^|\s)1[.)] .*\s2[.)] |^\s*- .*\n\s*- |^\s*• .*\n\s*• ", re.DOTALL)
+_SEVERAL = re.compile(
+    r"\S\s*(?:\|\|?|###|<sep>)\s*\S.*\w|;.*;|(?:^|\s)1[.)] .*\s2[.)] |^\s*- .*\n\s*- |^\s*• .*\n\s*• ", re.DOTALL
+)
 
 
 def _check_whole(sheet: Sheet, table: pd.DataFrame, given: Given, kinds: Sequence[str]) -> None:
@@ -278,7 +328,11 @@ def _check_whole(sheet: Sheet, table: pd.DataFrame, given: Given, kinds: Sequenc
     if given.sets == WHOLE:
         given.use("sets", WHOLE)
         return
-    people = [Option({"references": (sheet.path,)}, "captions by people")] if CAPTIONS not in kinds and REFERENCES not in kinds else []
+    people = (
+        [Option({"references": (sheet.path,)}, "captions by people")]
+        if CAPTIONS not in kinds and REFERENCES not in kinds
+        else []
+    )
     raise Ask(
         f"{sheet.title}: {sum(hits):,} of {counted(len(texts), 'text')} look like several captions in one. What are they?",
         *people, Option({"sets": (WHOLE,)}, "each text is one caption"), examples=[quoted(texts[hits.index(True)])],

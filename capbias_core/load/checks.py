@@ -124,7 +124,9 @@ _FOREIGN = re.compile(
     r"|fiets|sit|die|n|vrou|ry|ett?|en|och|som|med|på|vid|sitter|kvinna|bord|jest|kobieta|bir|ve|và|một|yang|dengan)\b",
     re.IGNORECASE,
 )
-_ONLY_ENGLISH = re.compile(r"\b(?:the|with|and|his|her|on|while|next|this|that|are|of|holding|sitting|standing|\w\wing)\b", re.I)
+_ONLY_ENGLISH = re.compile(
+    r"\b(?:the|with|and|his|her|on|while|next|this|that|are|of|holding|sitting|standing|\w\wing)\b", re.I
+)
 
 
 def _in_other_language(text: str) -> bool:
@@ -256,21 +258,43 @@ def shifted_from(
     sides = []
     if attribute is not None and attribute.names_values:
         named, label = names_only(captions["caption"], attribute), captions["image_id"].map(labels)
-        known = [(row, one == other) for row, (one, other) in enumerate(zip(named, label, strict=True)) if one and isinstance(other, str)]
+        known = [
+            (row, one == other)
+            for row, (one, other) in enumerate(zip(named, label, strict=True))
+            if one and isinstance(other, str)
+        ]
         sides.append((known, 0.65, 0.85, "name the labelled value"))
     if references is not None:
-        human = references[references["image_id"].isin(captions["image_id"])].groupby("image_id")["caption"].agg(" ".join)
+        human = (
+            references[references["image_id"].isin(captions["image_id"])].groupby("image_id")["caption"].agg(" ".join)
+        )
         words = {image: set(tokenize(text)) - _LITTLE for image, text in human.items()}
-        rows = [(row, set(tokenize(text)) - _LITTLE, words[image]) for row, (image, text) in enumerate(zip(captions["image_id"], captions["caption"], strict=True)) if image in words]
+        rows = [
+            (row, set(tokenize(text)) - _LITTLE, words[image])
+            for row, (image, text) in enumerate(zip(captions["image_id"], captions["caption"], strict=True))
+            if image in words
+        ]
         if len(rows) <= SAMPLE:
-            sides.append(([(row, len(own & theirs) > 0.25 * len(own)) for row, own, theirs in rows], 0.4, 0.75, "share words with the human captions"))
+            sides.append(
+                (
+                    [(row, len(own & theirs) > 0.25 * len(own)) for row, own, theirs in rows],
+                    0.4,
+                    0.75,
+                    "share words with the human captions",
+                )
+            )
     for known, low, high, what in sides:
         stretches = [known[at : at + STRETCH] for at in range(0, len(known) - STRETCH // 2, STRETCH)]
         shares = [float(np.mean([fits for _, fits in stretch])) for stretch in stretches]
         bad = [place for place, share in enumerate(shares) if share < low]
         if len(bad) > 1 and max(shares) > high:
             good = [share for share in shares if share >= low]
-            return stretches[bad[0]][0][0] + 1, float(np.mean(good)), float(np.mean([shares[place] for place in bad])), what
+            return (
+                stretches[bad[0]][0][0] + 1,
+                float(np.mean(good)),
+                float(np.mean([shares[place] for place in bad])),
+                what,
+            )
     return None
 
 

@@ -13,7 +13,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import Sheet, is_missing, is_scalar, last_part, listed, present
-from capbias_core.load.tables import OBJECT_COLUMNS, is_boxes
+from capbias_core.load.tables import is_boxes
 from capbias_core.types import Attribute
 
 MODEL = """
@@ -37,14 +37,18 @@ STATUS = """
     status answer quality qc review is_valid valid is_rejected rejected skipped was_cancelled cancelled spam flagged state
     is_precanned decision verdict approved
 """.split()
-GOOD = set("accept accepted approve approved submitted completed complete pass passed ok good valid done keep yes".split())
+GOOD = set(
+    "accept accepted approve approved submitted completed complete pass passed ok good valid done keep yes".split()
+)
 BAD = set(
     """
     reject rejected declined ignore ignored skip skipped draft drafts discarded pending fail failed bad invalid cancelled
     canceled spam deleted duplicate flagged no
     """.split()
 )
-NEGATIVE = set("is_rejected rejected skipped was_cancelled cancelled spam flagged is_precanned is_deleted deleted".split())
+NEGATIVE = set(
+    "is_rejected rejected skipped was_cancelled cancelled spam flagged is_precanned is_deleted deleted".split()
+)
 HUMAN_FILE = re.compile(r"(?i)(?:^|[_\W])(?:humans?|refs?|references?|gts?|ground|truth|annotators?)(?:[_\W\d]|$)")
 HUMAN_VALUES = set("human humans reference references ref gt ground_truth groundtruth people annotator".split())
 MOST_LABELS = 12
@@ -90,7 +94,12 @@ class Roles:
 
 def words_in(cells: Sequence) -> float:
     """Words of a text in a column, on average; 0 unless most have several."""
-    texts = [text for cell in cells for text in (cell if isinstance(cell, list) else [cell]) if isinstance(text, str) and text.strip()]
+    texts = [
+        text
+        for cell in cells
+        for text in (cell if isinstance(cell, list) else [cell])
+        if isinstance(text, str) and text.strip()
+    ]
     if not texts or sum(" " not in text.strip() for text in texts) > len(texts) / 2:
         return 0.0
     return sum(len(text.split()) for text in texts) / len(texts)
@@ -109,7 +118,9 @@ def _token_numbers(cells: Sequence) -> bool:
 def check_tokens(sheet: Sheet, column: str) -> None:
     """Raises CapbiasError for a column of numbers of tokens."""
     if _token_numbers(sheet.frame[column]):
-        raise CapbiasError(f"{sheet.title}: {column} holds numbers of tokens, not texts.", "Decode them first.", "caption_column")
+        raise CapbiasError(
+            f"{sheet.title}: {column} holds numbers of tokens, not texts.", "Decode them first.", "caption_column"
+        )
 
 
 def caption_columns(sheet: Sheet) -> tuple[list[str], list[str], list[str]]:
@@ -123,11 +134,15 @@ def caption_columns(sheet: Sheet) -> tuple[list[str], list[str], list[str]]:
         if last_part(name) == "answer" and not words[name]:
             return False
         shown = bool(cells) and all(isinstance(cell, str | list) for cell in cells)
-        return shown and (words[name] > 0 or (_base(name) in (*MODEL, "caption", "captions") and len(cells) > len(frame) / 2))
+        return shown and (
+            words[name] > 0 or (_base(name) in (*MODEL, "caption", "captions") and len(cells) > len(frame) / 2)
+        )
 
     names = (*MODEL, *PLAIN)
     named = [name for name in frame if name not in human and _base(name) in names and filled(name)]
-    other = [name for name in frame if name not in (*human, *named) and last_part(name) not in NEVER and words[name] >= 2.5]
+    other = [
+        name for name in frame if name not in (*human, *named) and last_part(name) not in NEVER and words[name] >= 2.5
+    ]
     other = [name for name in other if frame[name].map(str).nunique() > len(frame) / 5]
     return named, other, human
 
@@ -140,11 +155,16 @@ def label_columns(sheet: Sheet, wanted: Wanted) -> list[str]:
 
 def example(sheet: Sheet, column: str) -> str:
     """Two values of a column."""
-    shown = [" ".join(str(cell[0] if isinstance(cell, list) and cell else cell).split())[:45] for cell in present(sheet.frame[column])[:2]]
+    shown = [
+        " ".join(str(cell[0] if isinstance(cell, list) and cell else cell).split())[:45]
+        for cell in present(sheet.frame[column])[:2]
+    ]
     return " / ".join(shown)
 
 
-def roles_of(sheet: Sheet, kinds: Sequence[str], wanted: Sequence[Wanted], given: Given, others: Mapping[str, bool]) -> Roles:
+def roles_of(
+    sheet: Sheet, kinds: Sequence[str], wanted: Sequence[Wanted], given: Given, others: Mapping[str, bool]
+) -> Roles:
     """What the columns of a file are. kinds: what the user said that it holds. others: kind -> whether another file
     surely holds it. Raises Ask if more than one reading fits, and CapbiasError if none does."""
     fixed, columns = sheet.roles, sheet.columns
@@ -188,7 +208,9 @@ def roles_of(sheet: Sheet, kinds: Sequence[str], wanted: Sequence[Wanted], given
         return roles
     texts = bool(roles.captions or roles.references)
     if texts and LABELS not in kinds and others.get(LABELS) and roles.labels:
-        sheet.notes.append(f"{listed(name for names in roles.labels.values() for name in names)} not read: another file holds the labels")
+        sheet.notes.append(
+            f"{listed(name for names in roles.labels.values() for name in names)} not read: another file holds the labels"
+        )
         roles.labels = {}
     keep = {CAPTIONS: "captions", REFERENCES: "references", LABELS: "labels"}
     if kinds:
@@ -207,7 +229,11 @@ def _by_format(sheet: Sheet, roles: Roles, wanted: Sequence[Wanted]) -> None:
             if names := fixed["label"].get(one.name):
                 roles.labels[one.name] = names
     if isinstance(fixed.get("label"), list) and (names := [name for name in fixed["label"] if name in columns]):
-        fitting = [one for one in wanted if any(one.value_of(label) for label in _labels(sheet, names[0]))] if len(wanted) > 1 else wanted
+        fitting = (
+            [one for one in wanted if any(one.value_of(label) for label in _labels(sheet, names[0]))]
+            if len(wanted) > 1
+            else wanted
+        )
         for one in fitting[:1]:
             roles.labels.setdefault(one.name, names)
     for key, target in (("caption", roles.captions), ("reference", roles.references)):
@@ -222,17 +248,27 @@ def _by_format(sheet: Sheet, roles: Roles, wanted: Sequence[Wanted]) -> None:
                 elif inner:
                     inner.sort(key=lambda each: words_in(sheet.frame[each]))
                     options = [Option({"caption_column": (each,)}, example(sheet, each)) for each in inner]
-                    raise Ask(f"{sheet.title}: its captions are objects of several fields. Which field is the caption?", *options)
+                    raise Ask(
+                        f"{sheet.title}: its captions are objects of several fields. Which field is the caption?",
+                        *options,
+                    )
 
 
 def _labels(sheet: Sheet, column: str) -> list:
     """The different labels of a column, also those in lists."""
     cells = present(sheet.frame[column])
-    flat = [label for cell in cells for label in (cell if isinstance(cell, list) else [cell]) if isinstance(label, str | int | float)]
+    flat = [
+        label
+        for cell in cells
+        for label in (cell if isinstance(cell, list) else [cell])
+        if isinstance(label, str | int | float)
+    ]
     return list(dict.fromkeys(flat))
 
 
-def _by_name(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wanted], others: Mapping[str, bool]) -> None:
+def _by_name(
+    sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wanted], others: Mapping[str, bool]
+) -> None:
     """Columns by their usual names. Raises Ask if several columns of texts may hold the captions."""
     named, other, human = caption_columns(sheet)
     labels = any(label_columns(sheet, one) for one in wanted)
@@ -274,12 +310,29 @@ def _ask_captions(
     if people and not any(_base(name) in MODEL for name in columns):
         return
     first = _base(columns[0])
-    alike = len(columns) > 2 and all(_base(name) == first for name in columns) and not any(_base(name) in MODEL for name in columns)
+    alike = (
+        len(columns) > 2
+        and all(_base(name) == first for name in columns)
+        and not any(_base(name) in MODEL for name in columns)
+    )
     one_by_one = [Option({"caption_column": (name,)}, f"one captioner: {example(sheet, name)}") for name in columns]
-    written = Option({} if people else {"references": (sheet.path,)}, f"all {len(columns)} columns are captions by people")
-    written = Option({**written.answer, "caption_column": tuple(columns)} if people else {"references": (sheet.path,), "reference_column": tuple(columns)}, written.effect)
-    each = [Option({"caption_column": tuple(columns)}, f"a captioner each: {listed(columns, 4)}")] if len(columns) > 1 else []
-    plain_names = [name for name in columns if HUMAN_FILE.search(name)] or [name for name in named if _base(name) in PLAIN]
+    written = Option(
+        {} if people else {"references": (sheet.path,)}, f"all {len(columns)} columns are captions by people"
+    )
+    written = Option(
+        {**written.answer, "caption_column": tuple(columns)}
+        if people
+        else {"references": (sheet.path,), "reference_column": tuple(columns)},
+        written.effect,
+    )
+    each = (
+        [Option({"caption_column": tuple(columns)}, f"a captioner each: {listed(columns, 4)}")]
+        if len(columns) > 1
+        else []
+    )
+    plain_names = [name for name in columns if HUMAN_FILE.search(name)] or [
+        name for name in named if _base(name) in PLAIN
+    ]
     plain_names = [] if len(plain_names) > 1 and all(_base(name) == first for name in plain_names) else plain_names
     mixed = [
         Option({"caption_column": tuple(name for name in columns if name not in plain_names), "reference_column": tuple(plain_names)},
@@ -305,9 +358,12 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
             raise _ask_labels(sheet, one, columns)
     texts = bool(roles.captions or roles.references)
     if not texts and not roles.labels and not roles.objects and (not kinds or LABELS in kinds):
+        bare = LABELS in kinds and not any(one.needed for one in wanted)  # which columns are labels is said later
         for one in wanted:
             if options := label_options(sheet, one):
                 raise Ask(f"{sheet.title}: no column has a usual name of {one.name}. Which holds the labels?", *options)
+        if bare:
+            return
         names = " or ".join(one.name for one in wanted) or "an attribute"
         raise CapbiasError(
             f"{sheet.title} ({sheet.format}) has no column of captions and none of {names}.",
@@ -315,8 +371,10 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
             "caption_column", "attribute_column",
         )  # fmt: skip
     for kind, held in ((CAPTIONS, roles.captions), (REFERENCES, roles.references), (LABELS, roles.labels)):
-        if kind in kinds and not held:
-            holds = [each for each, names in ((CAPTIONS, roles.captions), (LABELS, roles.labels)) if names and each != kind]
+        if kind in kinds and not held and not (kind == LABELS and not any(one.needed for one in wanted)):
+            holds = [
+                each for each, names in ((CAPTIONS, roles.captions), (LABELS, roles.labels)) if names and each != kind
+            ]
             what = kind_title(holds[0]) if holds else "none"
             raise CapbiasError(
                 f"{sheet.title} holds no {kind_title(kind)} ({sheet.format} with the columns {listed(sheet.columns)}).",
@@ -369,13 +427,24 @@ def label_options(sheet: Sheet, wanted: Wanted) -> list[Option]:
         named = is_about(attribute, name)
         if (known > 0.5 or named) and not (_is_flag(cells) and not named):
             words = set(re.split(r"[._ -]", name.lower()))
-            best = 1.0 * bool(words & {"majority", "consensus", "final", "gold", "true", "label"}) - 2 * is_about_labeller(name)
+            best = 1.0 * bool(
+                words & {"majority", "consensus", "final", "gold", "true", "label"}
+            ) - 2 * is_about_labeller(name)
             shown = ", ".join(f"{label} {number:,}" for label, number in counts.most_common(4))
             options.append((known + best, Option({"attribute_column": (name,)}, shown)))
-    single = [option for score, option in options if "map" not in option.answer and len(option.answer["attribute_column"]) == 1 and score >= 0.5]
+    single = [
+        option
+        for score, option in options
+        if "map" not in option.answer and len(option.answer["attribute_column"]) == 1 and score >= 0.5
+    ]
     columns = tuple(option.answer["attribute_column"][0] for option in single)
     if len(columns) > 1 and all(_stem(first) == _stem(second) for first, second in pairwise(columns)):
-        options.append((4.0 if len(columns) > 2 else 0.1, Option({"attribute_column": columns, "several": ("majority",)}, "the majority of them")))
+        options.append(
+            (
+                4.0 if len(columns) > 2 else 0.1,
+                Option({"attribute_column": columns, "several": ("majority",)}, "the majority of them"),
+            )
+        )
     options.sort(key=lambda pair: -pair[0])
     return [option if wanted.needed else _of_import(wanted.name, option) for _, option in options]
 
@@ -388,7 +457,9 @@ def _of_import(name: str, option: Option) -> Option:
 
 
 def _stem(column: str) -> str:
-    return re.sub(r"[\d_ -]+", "", last_part(column)) if re.search(r"\d", column) else last_part(column).partition("_")[0]
+    return (
+        re.sub(r"[\d_ -]+", "", last_part(column)) if re.search(r"\d", column) else last_part(column).partition("_")[0]
+    )
 
 
 def _ask_labels(sheet: Sheet, wanted: Wanted, columns: Sequence[str]) -> Ask:
@@ -396,7 +467,12 @@ def _ask_labels(sheet: Sheet, wanted: Wanted, columns: Sequence[str]) -> Ask:
     options = []
     for name in columns:
         counts = Counter(str(label) for label in _all_labels(sheet, name))
-        options.append(Option({"attribute_column": (name,)}, ", ".join(f"{label} {number:,}" for label, number in counts.most_common(4))))
+        options.append(
+            Option(
+                {"attribute_column": (name,)},
+                ", ".join(f"{label} {number:,}" for label, number in counts.most_common(4)),
+            )
+        )
     options.append(Option({"attribute_column": tuple(columns), "several": ("majority",)}, "the majority of them"))
     options = options if wanted.needed else [_of_import(wanted.name, option) for option in options]
     return Ask(f"{sheet.title}: several columns may hold labels of {wanted.name}. Which?", *options)
@@ -424,13 +500,19 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
         given.use("rows", rule)
         if value == "*":
             continue
-        keep = sheet.frame[column].map(lambda cell, values=tuple(value.split("|")): ("" if is_missing(cell) else str(cell)) in values)
+        keep = sheet.frame[column].map(
+            lambda cell, values=tuple(value.split("|")): ("" if is_missing(cell) else str(cell)) in values
+        )
         if not keep.any():
             known = listed(dict.fromkeys(str(cell) for cell in present(sheet.frame[column])), 6)
             raise CapbiasError(f"No row of {sheet.title} has {column} {value}.", f"Known: {known}.", "rows")
         sheet = sheet.kept(keep)
-        sheet.notes.append(f"{keep.sum():,} of {len(keep):,} rows read, those where {column} is {value.replace('|', ' or ')}")
-    labels = {name for one in wanted for name in label_columns(sheet, one)} | set(map(str, sheet.roles.get("label") or ()) if isinstance(sheet.roles.get("label"), list) else ())
+        sheet.notes.append(
+            f"{keep.sum():,} of {len(keep):,} rows read, those where {column} is {value.replace('|', ' or ')}"
+        )
+    labels = {name for one in wanted for name in label_columns(sheet, one)} | set(
+        map(str, sheet.roles.get("label") or ()) if isinstance(sheet.roles.get("label"), list) else ()
+    )
     kept = sheet.roles.get("keep", ("",))[0]
     for name in sheet.columns:
         if name in asked | labels | {kept} or last_part(name) in CAPTIONER or not is_scalar(sheet.frame[name]):
@@ -442,7 +524,9 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
         mostly = last_part(name) in STATUS and len(counts) <= 8 and values & BAD
         if 1 < len(counts) <= 8 and (known or flags or mostly):
             true = ("false", "0", "no", "0.0") if last_part(name) in NEGATIVE else ("true", "1", "yes", "1.0")
-            good = [value for value in counts if value.lower() in (true if flags else GOOD)] or [counts.most_common(1)[0][0]]
+            good = [value for value in counts if value.lower() in (true if flags else GOOD)] or [
+                counts.most_common(1)[0][0]
+            ]
             shown = ", ".join(f"{value} {number:,}" for value, number in counts.most_common(6))
             raise Ask(
                 f"{sheet.title}: the column {name} looks like the status of a review ({shown}). Which rows count?",
@@ -450,4 +534,3 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
                 Option({"rows": (f"{name}=*",)}, "all rows"),
             )
     return sheet
-

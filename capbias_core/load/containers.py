@@ -39,7 +39,9 @@ CLASSES = ("classes.txt", "obj.names")  # names of the classes, one per line
 OUTLINE = re.compile(r'("segmentation"\s*:\s*)(\[[^"{}]*\])')
 # How a table begins, rather than the text of one image.
 TABLE = re.compile(r"\s*[\[{]|[^\n]*\b(?:image|img|file)[ _-]?(?:id|name)?\b[^\n]*[\t,;|]", re.IGNORECASE)
-LINE_OF_IMAGE = re.compile(r"[\"']?(?:\S+\.(?:jpe?g|png|webp|gif|bmp)(?:#\d+)?|\d+)[\"']?\s*[\t,;|](?!\s*[\d.]+\s)", re.I)
+LINE_OF_IMAGE = re.compile(
+    r"[\"']?(?:\S+\.(?:jpe?g|png|webp|gif|bmp)(?:#\d+)?|\d+)[\"']?\s*[\t,;|](?!\s*[\d.]+\s)", re.I
+)
 MOST_LINES = 50  # of the text of one image
 
 
@@ -65,19 +67,31 @@ def opened(path: Path) -> list[Raw]:
         ((title, data),) = files.items()
         return [_raw(PurePosixPath(title).name, data)]
     roots = sorted({str(PurePosixPath(name).parent) for name in files if PurePosixPath(name).name in SAVED})
-    roots = [root for root in roots if not any(other != root and (other == "." or root.startswith(f"{other}/")) for other in roots)]
+    roots = [
+        root
+        for root in roots
+        if not any(other != root and (other == "." or root.startswith(f"{other}/")) for other in roots)
+    ]
     result, left_out, reason = [], [], None
     for root in roots:
         inside = {name: data for name, data in files.items() if root == "." or name.startswith(f"{root}/")}
         result.append(_dataset(path.name, root, inside))
         files = {name: data for name, data in files.items() if name not in inside}
     texts = {name: data for name, data in files.items() if name.lower().endswith(TEXTS)}
-    texts = {name: data for name, data in texts.items() if PurePosixPath(name).stem.lower() not in ("readme", "license")}
-    texts = {name: data for name, data in texts.items() if PurePosixPath(name).name not in CLASSES and not _is_table(name, data)}
+    texts = {
+        name: data for name, data in texts.items() if PurePosixPath(name).stem.lower() not in ("readme", "license")
+    }
+    texts = {
+        name: data
+        for name, data in texts.items()
+        if PurePosixPath(name).name not in CLASSES and not _is_table(name, data)
+    }
     if len(texts) > 1 or (texts and len(texts) == len(files)):
         classes = next((data for name, data in files.items() if PurePosixPath(name).name in CLASSES), b"")
         result.append(_by_image(path.name, texts, classes))
-        files = {name: data for name, data in files.items() if name not in texts and PurePosixPath(name).name not in CLASSES}
+        files = {
+            name: data for name, data in files.items() if name not in texts and PurePosixPath(name).name not in CLASSES
+        }
     inspect = {name: data for name, data in files.items() if re.fullmatch(r"samples/[^/]*\.json", name)}
     if inspect and "header.json" in files:  # a log of Inspect
         records = [_json(path.name, data.decode()).value for data in inspect.values()]
@@ -195,8 +209,16 @@ def _joined(raw: Raw) -> Raw:
         return Raw(raw.title, raw.name, values[0] if isinstance(values[0], list) else values, raw.notes, raw.faults)
     if all(isinstance(value, list) and value and isinstance(value[0], dict) for value in values):
         raw.value, raw.numbers = [row for value in values for row in value], []
-    elif all(isinstance(value, dict) and len(value) > 5 and all(isinstance(text, str) and " " in text for text in value.values()) for value in values):
-        raw.value, raw.numbers = [{"image_id": image, "caption": text} for value in values for image, text in value.items()], []
+    elif all(
+        isinstance(value, dict)
+        and len(value) > 5
+        and all(isinstance(text, str) and " " in text for text in value.values())
+        for value in values
+    ):
+        raw.value, raw.numbers = (
+            [{"image_id": image, "caption": text} for value in values for image, text in value.items()],
+            [],
+        )
     return raw
 
 
@@ -222,7 +244,9 @@ def _delimited(title: str, text: str) -> Raw:
         return raw
     spaced = mark == "|" and "| " in lines[0]  # Flickr30k's file has a blank after each bar, and quotes within captions
     quoting = csv.QUOTE_NONE if spaced else csv.QUOTE_MINIMAL
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True, quoting=quoting, skipinitialspace=spaced)
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=mark, strict=True, quoting=quoting, skipinitialspace=spaced
+    )
     rows, faults, header, several = [], RowErrors(title, "line"), False, 0
     while True:
         number = reader.line_num + 1
@@ -233,7 +257,9 @@ def _delimited(title: str, text: str) -> Raw:
         except csv.Error as error:
             lost = reader.line_num - number
             more = f" ({counted(lost, 'further line')} lost with it)" if lost else ""
-            fault = "a quote is opened and never closed" if "end of data" in str(error) else "text follows a closing quote"
+            fault = (
+                "a quote is opened and never closed" if "end of data" in str(error) else "text follows a closing quote"
+            )
             faults.add(number, fault + more)
             continue
         if row and header and len(row) != len(names):
@@ -317,7 +343,9 @@ def _workbook(title: str, data: bytes) -> Raw:
         raise CapbiasError(f"{title} is an Excel file that cannot be read ({reason}).", "Save it again.") from None
     if len(tables) != 1:
         number = f"{len(tables)} of its sheets hold" if tables else "none of its sheets holds"
-        raise CapbiasError(f"{title}: {number} a table with a header ({listed(tables)}).", "Keep one sheet with a table.")
+        raise CapbiasError(
+            f"{title}: {number} a table with a header ({listed(tables)}).", "Keep one sheet with a table."
+        )
     ((sheet, (top, frame)),) = tables.items()
     notes = [f"from the sheet {short(sheet)}"] if len(book.sheetnames) > 1 else []
     return Raw(title, bare_name(title), frame, notes + ([f"header in row {top + 1}"] if top else []), format="Excel")
@@ -327,8 +355,15 @@ def _table_of(title: str, rows: list[list]) -> tuple[int, pd.DataFrame] | None:
     for top, row in enumerate(rows[:6]):
         places = [place for place, cell in enumerate(row) if cell is not None]
         names = [str(row[place]).strip() for place in places]
-        wide = max((len(present := [cell for cell in other if cell is not None]) and len(present) for other in rows), default=0)
-        if len(names) > 1 and len(names) >= wide / 2 and all(isinstance(row[place], str) for place in places) and rows[top + 1 :]:
+        wide = max(
+            (len(present := [cell for cell in other if cell is not None]) and len(present) for other in rows), default=0
+        )
+        if (
+            len(names) > 1
+            and len(names) >= wide / 2
+            and all(isinstance(row[place], str) for place in places)
+            and rows[top + 1 :]
+        ):
             columns = {}
             for name, place in zip(names, places, strict=True):
                 cells = [other[place] if place < len(other) else None for other in rows[top + 1 :]]
@@ -379,7 +414,9 @@ def _arrow(title: str, data: bytes, about: bytes = b"") -> tuple[pd.DataFrame, l
             with form(pyarrow.BufferReader(data)) as batches:
                 columns, names = wanted(batches.schema), batches.schema.names
             fields = [index for index, name in enumerate(names) if name in columns]
-            with form(pyarrow.BufferReader(data), options=pyarrow.ipc.IpcReadOptions(included_fields=fields)) as batches:
+            with form(
+                pyarrow.BufferReader(data), options=pyarrow.ipc.IpcReadOptions(included_fields=fields)
+            ) as batches:
                 table = batches.read_all()
         check_rows(title, table.num_rows)
         table.validate(full=True)  # whatever a stranger wrote, such as columns of different lengths
@@ -511,6 +548,10 @@ def _yolo(title: str, texts: Mapping[str, str], classes: str) -> Raw:
             index = int(match[1])
             corners = dict(x1=x - width / 2, y1=y - height / 2, x2=x + width / 2, y2=y + height / 2)
             named = names[index] if index < len(names) else f"class {index}"
-            rows.append({"image": PurePosixPath(name).stem, "class": named, "confidence": sure[0] if sure else 1.0, **corners})
+            rows.append(
+                {"image": PurePosixPath(name).stem, "class": named, "confidence": sure[0] if sure else 1.0, **corners}
+            )
     note = f"names of classes from {'the list of classes' if classes else 'COCO, since no classes.txt is beside it'}"
-    return Raw(title, bare_name(title), frame_of(rows), [note], faults, format="boxes of YOLO", rows=len(rows) + faults.count)
+    return Raw(
+        title, bare_name(title), frame_of(rows), [note], faults, format="boxes of YOLO", rows=len(rows) + faults.count
+    )

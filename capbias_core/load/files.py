@@ -129,7 +129,9 @@ def contents(path: Path) -> dict[str, bytes]:
                 return _members(path, members, archive.open)
         if data[257:262] == b"ustar":
             with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-                return _members(path, {member.name: member for member in archive if member.isfile()}, archive.extractfile)
+                return _members(
+                    path, {member.name: member for member in archive if member.isfile()}, archive.extractfile
+                )
     if not data.strip(b" \t\r\n\0\xef\xbb\xbf\xff\xfe"):
         raise CapbiasError(f"{path.name} is an empty file.", "Check how it was written.")
     return {name: data}
@@ -189,6 +191,14 @@ def unpacking(path: Path) -> Iterator[None]:
     except (zipfile.BadZipFile, tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError, RuntimeError) as error:
         reason = str(error).split("\n")[0][:200].rstrip(".")
         raise CapbiasError(f"{path.name} cannot be unpacked ({reason}).", "Unpack it yourself.") from None
+
+
+def unpacked_pictures(path: Path, folder: Path) -> list[Path]:
+    """The files of a .zip that holds photographs or one file, written into an empty folder; none of any other .zip."""
+    with unpacking(path), zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/") and not _hidden(PurePosixPath(name))]
+    pictures = any(name.lower().endswith((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")) for name in names)
+    return list(unpacked_tree(path, folder).values()) if pictures or len(names) == 1 else []
 
 
 def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:

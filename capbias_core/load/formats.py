@@ -63,7 +63,9 @@ def sheet_of(raw: Raw, given: str) -> Sheet:
             sheet.format, sheet.roles = known.name, known.roles
             if known.opens:
                 sheet.frame = known.opens(sheet)
-                sheet.numbers = sheet.numbers if len(sheet.numbers) == len(sheet.frame) else range(1, len(sheet.frame) + 1)
+                sheet.numbers = (
+                    sheet.numbers if len(sheet.numbers) == len(sheet.frame) else range(1, len(sheet.frame) + 1)
+                )
     if raw.format == "a text per image":
         sheet.roles = {"caption": ["caption"], "image": "image_id"}
     open_cells(sheet)
@@ -130,7 +132,11 @@ def _columns(columns: Mapping[str, list]) -> pd.DataFrame:
 
 def _coco(value: dict) -> pd.DataFrame:
     """Annotations with the file names of their images, and the names of categories."""
-    names = {category.get("id"): category.get("name") for category in value.get("categories") or () if isinstance(category, dict)}
+    names = {
+        category.get("id"): category.get("name")
+        for category in value.get("categories") or ()
+        if isinstance(category, dict)
+    }
     names |= {str(key): name for key, name in names.items()}
     rows = []
     for row in value["annotations"]:
@@ -173,7 +179,9 @@ def _is_by_column(value: dict) -> bool:
 
 def _split(value: dict) -> tuple[list, list] | None:
     """Names of columns beside rows: pandas' orient `split`, and tables of Weights & Biases."""
-    names = next((value[key] for key in ("columns", "fields", "header", "headers") if isinstance(value.get(key), list)), None)
+    names = next(
+        (value[key] for key in ("columns", "fields", "header", "headers") if isinstance(value.get(key), list)), None
+    )
     rows = next((value[key] for key in ("data", "rows", "values", "records") if isinstance(value.get(key), list)), None)
     fits = names and rows and _texts(names) and all(isinstance(row, list) and len(row) == len(names) for row in rows)
     return (names, rows) if fits else None
@@ -206,12 +214,22 @@ def _under(value: dict) -> list[str]:
     """Keys under which there are rows."""
     if len(value) > 40:
         return []
-    return [key for key, inner in value.items() if _dicts(inner) or (isinstance(inner, dict) and len(inner) > 1 and _inner_fits(inner))]
+    return [
+        key
+        for key, inner in value.items()
+        if _dicts(inner) or (isinstance(inner, dict) and len(inner) > 1 and _inner_fits(inner))
+    ]
 
 
 def _inner_fits(inner: dict) -> bool:
-    return len(inner) > 12 or _split(inner) is not None or bool(_under(inner) or _lists(inner)) or (
-        all(re.search(r"\d", str(key)) for key in inner) and any(isinstance(cell, str) and " " in cell for cell in inner.values())
+    return (
+        len(inner) > 12
+        or _split(inner) is not None
+        or bool(_under(inner) or _lists(inner))
+        or (
+            all(re.search(r"\d", str(key)) for key in inner)
+            and any(isinstance(cell, str) and " " in cell for cell in inner.values())
+        )
     )
 
 
@@ -235,7 +253,9 @@ class Shape(NamedTuple):
 
 def _annotations(value: dict, key: str) -> bool:
     rows = value.get("annotations")
-    return "images" in value and isinstance(rows, list) and any(isinstance(row, dict) and key in row for row in rows[:50])
+    return (
+        "images" in value and isinstance(rows, list) and any(isinstance(row, dict) and key in row for row in rows[:50])
+    )
 
 
 # Specific before general.
@@ -276,7 +296,9 @@ def _objects(value: dict) -> pd.DataFrame:
     """Objects by image; keys that only number the rows are no column."""
     numbered = list(value) == list(map(str, range(len(value))))
     named = usual_column(next(iter(value.values())), "image_id image img_id file_name filename image_path")
-    return _records([({} if numbered and named else {"image_id" if not named else "key": key}) | row for key, row in value.items()])
+    return _records(
+        [({} if numbered and named else {"image_id" if not named else "key": key}) | row for key, row in value.items()]
+    )
 
 
 def _rows(title: str, value: Any) -> tuple[str, pd.DataFrame, dict]:
@@ -293,7 +315,9 @@ def _rows(title: str, value: Any) -> tuple[str, pd.DataFrame, dict]:
             'Write records with names, such as {"image_id": 785, "caption": "a woman on skis"}.',
         )
     if isinstance(value, dict) and value:
-        if usual_column(value, "image_id image file_name") and not any(isinstance(cell, dict | list) for cell in value.values()):
+        if usual_column(value, "image_id image file_name") and not any(
+            isinstance(cell, dict | list) for cell in value.values()
+        ):
             return "records", _records([value]), {}
         for shape in SHAPES:
             with suppress(KeyError, TypeError, AttributeError, IndexError):
@@ -346,7 +370,11 @@ def _said(cell: Any) -> str | None:
     """The text in a message of a model, whatever the maker; without reasoning."""
     if isinstance(cell, list):
         hidden = ("thinking", "reasoning", "image", "image_url")
-        parts = [part for part in cell if not (isinstance(part, dict) and (part.get("type") in hidden or part.get("thought")))]
+        parts = [
+            part
+            for part in cell
+            if not (isinstance(part, dict) and (part.get("type") in hidden or part.get("thought")))
+        ]
         return "\n".join(filter(None, map(_said, parts))) or None
     if isinstance(cell, dict):
         keys = ("message", "content", "parts", "text", "value", "completion", "output", "refusal")
@@ -355,7 +383,11 @@ def _said(cell: Any) -> str | None:
 
 
 def _reason(row: Mapping[str, Any]) -> str:
-    cells = [str(cell) for name, cell in row.items() if isinstance(cell, str) and re.search(r"error.*message|error\.type|finish|block|error$", name)]
+    cells = [
+        str(cell)
+        for name, cell in row.items()
+        if isinstance(cell, str) and re.search(r"error.*message|error\.type|finish|block|error$", name)
+    ]
     return cells[0] if cells else "no answer"
 
 
@@ -367,7 +399,9 @@ def _answers(image: str, *columns: str) -> Callable[[Sheet], pd.DataFrame]:
         for number, row in zip(sheet.numbers, sheet.frame.to_dict("records"), strict=True):
             cell = next((row[name] for name in columns if not is_missing(row.get(name))), None)
             choices = cell if isinstance(cell, list) and "message" in str(cell[:1]) else [cell]
-            texts = list(filter(None, map(_said, choices if columns[0].endswith(("choices", "candidates")) else [cell])))
+            texts = list(
+                filter(None, map(_said, choices if columns[0].endswith(("choices", "candidates")) else [cell]))
+            )
             if not texts:
                 sheet.faults.add(number, f"the request failed ({short(_reason(row))})")
                 continue
@@ -409,7 +443,9 @@ def _turns(column: str) -> Callable[[Sheet], pd.DataFrame]:
             longer += len(answers) > 1
             before = _said(turns[answers[0] - 1]) if answers[0] else None
             asked = {"prompt": before.replace("<image>", "").strip()} if before else {}
-            named = row if usual_column(row, "image image_id image_path file_name id") else {"image": _address(turns)} | row
+            named = (
+                row if usual_column(row, "image image_id image_path file_name id") else {"image": _address(turns)} | row
+            )
             rows.append(named | asked | {"model turn": _said(turns[answers[0]])})
         sheet.notes += [f"later turns of {counted(longer, 'conversation')} left out"] if longer else []
         return frame_of(rows)
@@ -432,7 +468,13 @@ def _lmms_eval(sheet: Sheet) -> pd.DataFrame:
     frame["filtered_resps"] = mapped(frame["filtered_resps"], first)
     if not present(frame["filtered_resps"]) and logged:
         frame["filtered_resps"] = frame[logged]
-    return frame.drop(columns=[name for name in frame if name.endswith((".pred", ".answer")) or name in ("resps", "target", "doc_hash", "input")])
+    return frame.drop(
+        columns=[
+            name
+            for name in frame
+            if name.endswith((".pred", ".answer")) or name in ("resps", "target", "doc_hash", "input")
+        ]
+    )
 
 
 def _label_studio(sheet: Sheet) -> pd.DataFrame:
@@ -442,7 +484,10 @@ def _label_studio(sheet: Sheet) -> pd.DataFrame:
         data = {name: cell for name, cell in row.items() if name.startswith("data.")}
         for answer in row["annotations"] or ():
             who = answer.get("completed_by")
-            cells = {"annotator": str(who.get("email", who) if isinstance(who, dict) else who), "was_cancelled": bool(answer.get("was_cancelled"))}
+            cells = {
+                "annotator": str(who.get("email", who) if isinstance(who, dict) else who),
+                "was_cancelled": bool(answer.get("was_cancelled")),
+            }
             for result in answer.get("result") or ():
                 value = result.get("value") or {}
                 key = next((key for key in ("choices", "text", "rating", "number") if key in value), "")
@@ -455,7 +500,11 @@ def _argilla(sheet: Sheet) -> pd.DataFrame:
     asked = [name for name in sheet.columns if name.startswith("responses.")]
     rows = [
         {name: cell for name, cell in row.items() if name.startswith("fields.")}
-        | {last_part(name): answer.get("value"), "annotator": answer.get("user_id"), "response_status": answer.get("status")}
+        | {
+            last_part(name): answer.get("value"),
+            "annotator": answer.get("user_id"),
+            "response_status": answer.get("status"),
+        }
         for row in sheet.frame.to_dict("records")
         for name in asked
         for answer in row[name] or ()
@@ -575,8 +624,12 @@ def _open_column(sheet: Sheet, name: str) -> bool:
         values = [fields_in(cell) for cell in cells]
         good = sum(value is not None for value in values)
         if good >= 0.95 * len(values):
-            sheet.notes.append(f"{short(name)}: {counted(good, 'text')} of {len(cells):,} hold fields or lists, which were read")
-            sheet.frame = frame.assign(**{name: mapped(frame[name], lambda cell: None if is_missing(cell) else fields_in(cell) or cell)})
+            sheet.notes.append(
+                f"{short(name)}: {counted(good, 'text')} of {len(cells):,} hold fields or lists, which were read"
+            )
+            sheet.frame = frame.assign(
+                **{name: mapped(frame[name], lambda cell: None if is_missing(cell) else fields_in(cell) or cell)}
+            )
             sheet.fields.add(name)
             return True
         return False
@@ -592,7 +645,10 @@ def _open_column(sheet: Sheet, name: str) -> bool:
         sheet.frame = frame.assign(**{name: mapped(frame[name], lambda cell: cell[0] if cell else None)})
         return True
     inner = [part for cell in cells for part in cell]
-    pairs = all(isinstance(part, list) and len(part) == 2 and isinstance(part[0], str) and isinstance(part[1], int | float) for part in inner)
+    pairs = all(
+        isinstance(part, list) and len(part) == 2 and isinstance(part[0], str) and isinstance(part[1], int | float)
+        for part in inner
+    )
     if all(isinstance(part, dict) for part in inner) or pairs:
         of = (lambda part: {"text": part[0], NUMBER: part[1]}) if pairs else dict
         lists = mapped(frame[name], lambda cell: [of(part) for part in cell or ()])
@@ -620,8 +676,15 @@ def sheet_of_table(table: Any, title: str, given: str) -> Sheet:
     if isinstance(table, pd.DataFrame):
         index = table.index.name is not None or not isinstance(table.index, pd.RangeIndex)
         named = usual_column(map(str, table.columns), "image_id image file_name filename img_id id")
-        frame = table.reset_index(names=table.index.name or "image_id") if index and not (named and not table.index.name) else table
-        columns = {str(name): pd.Series([plain(cell) for cell in frame.iloc[:, place]], dtype=object) for place, name in enumerate(frame.columns)}
+        frame = (
+            table.reset_index(names=table.index.name or "image_id")
+            if index and not (named and not table.index.name)
+            else table
+        )
+        columns = {
+            str(name): pd.Series([plain(cell) for cell in frame.iloc[:, place]], dtype=object)
+            for place, name in enumerate(frame.columns)
+        }
         if len(columns) < frame.shape[1]:
             raise CapbiasError(f"{title} has two columns of the same name.", "Rename or delete one.")
         return sheet_of(Raw(title, given, pd.DataFrame(columns)), given)

@@ -113,9 +113,13 @@ def join_ids(left: Iterable[str], right: Iterable[str], columns: tuple[str, str]
     for level in LEVELS:
         here, there = ({image: level.key(image, shared) for image in side} for side in (left, right))
         common = set(here.values()) & set(there.values())
-        if not common or any(max(Counter(key for key in side.values() if key in common).values()) > 1 for side in (here, there)):
+        if not common or any(
+            max(Counter(key for key in side.values() if key in common).values()) > 1 for side in (here, there)
+        ):
             continue
-        if level is not LEVELS[0] and any(_other_split(*pair) for pair in Join("", "", "", 0, 0, here, there).mapping().items()):
+        if level is not LEVELS[0] and any(
+            _other_split(*pair) for pair in Join("", "", "", 0, 0, here, there).mapping().items()
+        ):
             continue
         join = Join(*columns, level.name, len(common) / min(len(left), len(right)), len(common), here, there)
         if best is None or join.share > best.share + 0.02:
@@ -127,7 +131,10 @@ def join_ids(left: Iterable[str], right: Iterable[str], columns: tuple[str, str]
 
 def _other_split(here: str, there: str) -> bool:
     """Whether two IDs are of different splits, such as train/7.jpg and val/7.jpg."""
-    splits = [{name.lower()[:3] for name in re.findall(r"(?i)(?<![a-z])(train|val|test|dev)", image)} for image in (here, there)]
+    splits = [
+        {name.lower()[:3] for name in re.findall(r"(?i)(?<![a-z])(train|val|test|dev)", image)}
+        for image in (here, there)
+    ]
     return all(splits) and splits[0].isdisjoint(splits[1])
 
 
@@ -167,14 +174,30 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
             continue
         ids = ids_of(sheet, name)
         texts = [cell for cell in cells if isinstance(cell, str) and cell]
-        prose = texts and sum(cell.strip().count(" ") for cell in texts) > 1.5 * len(texts) and not sum("/" in cell for cell in texts) > len(texts) / 2
+        prose = (
+            texts
+            and sum(cell.strip().count(" ") for cell in texts) > 1.5 * len(texts)
+            and not sum("/" in cell for cell in texts) > len(texts) / 2
+        )
         fractions = any(isinstance(cell, float) and cell == cell and not cell.is_integer() for cell in cells)
-        fractions = fractions or sum("." in cell and cell.replace(".", "").lstrip("-").isdigit() and not cell.endswith(".0") for cell in texts) > len(texts) / 2 > 0
+        fractions = (
+            fractions
+            or sum(
+                "." in cell and cell.replace(".", "").lstrip("-").isdigit() and not cell.endswith(".0")
+                for cell in texts
+            )
+            > len(texts) / 2
+            > 0
+        )
         if ids.notna().mean() > 0.5 and ids.nunique() >= max(2, len(cells) / 60) and not prose and not fractions:
             columns.append(name)
     order = USUAL.split()
     columns.sort(key=lambda name: order.index(last_name(name)) if last_name(name) in order else len(order))
-    folders = [name for name in sheet.columns if last_name(name) in FOLDERS and name not in but and is_scalar(sheet.frame[name])]
+    folders = [
+        name
+        for name in sheet.columns
+        if last_name(name) in FOLDERS and name not in but and is_scalar(sheet.frame[name])
+    ]
     folders = [name for name in folders if 1 < sheet.frame[name].nunique() < 60]
     return columns + [f"{folder}+{name}" for folder in folders for name in columns if name not in folders]
 
@@ -189,7 +212,13 @@ def id_alone(sheet: Sheet, given: Given, but: Sequence[str]) -> str:
         pairs = [name for name in columns if "+" in name and name.endswith(f"+{usual[0]}")]
         whole = [name for name in pairs if ids_of(sheet, name).nunique() > ids_of(sheet, usual[0]).nunique()]
         if whole:
-            options = [Option({"image_id_column": (f"{sheet.path}:{name}",)}, f"{ids_of(sheet, name).nunique():,} images, such as {ids_of(sheet, name).iloc[0]}") for name in (whole[0], usual[0])]
+            options = [
+                Option(
+                    {"image_id_column": (f"{sheet.path}:{name}",)},
+                    f"{ids_of(sheet, name).nunique():,} images, such as {ids_of(sheet, name).iloc[0]}",
+                )
+                for name in (whole[0], usual[0])
+            ]
             raise Ask(f"{sheet.title}: which columns name an image?", *options)
     if usual:
         return usual[0]
@@ -200,19 +229,31 @@ def id_alone(sheet: Sheet, given: Given, but: Sequence[str]) -> str:
         )  # fmt: skip
     if len(columns) == 1:
         return columns[0]
-    options = [Option({"image_id_column": (f"{sheet.path}:{name}",)}, f"such as {listed(ids_of(sheet, name).dropna().unique()[:2])}") for name in columns]
+    options = [
+        Option(
+            {"image_id_column": (f"{sheet.path}:{name}",)},
+            f"such as {listed(ids_of(sheet, name).dropna().unique()[:2])}",
+        )
+        for name in columns
+    ]
     raise Ask(f"{sheet.title}: which column holds the image IDs?", *options)
 
 
 def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but: Sequence[str]) -> Join:
     """How the rows of two files join. Raises Ask if two ways fit or few images join, and CapbiasError if hardly any."""
-    rights = {name: [image for image in ids_of(base, name).dropna().unique()] for name in id_columns(base, given, base_but)}
+    rights = {
+        name: [image for image in ids_of(base, name).dropna().unique()] for name in id_columns(base, given, base_but)
+    }
     found = []
     for left in id_columns(sheet, given, but):
         ids = list(ids_of(sheet, left).dropna().unique())
         found += [join for right, others in rights.items() if (join := join_ids(ids, others, (left, right)))]
     found.sort(key=lambda join: (-round(join.share, 2), -join.images, join.left.count("+") + join.right.count("+")))
-    chosen = {f"{sheet.path}:{found[0].left}", f"{base.path}:{found[0].right}"} <= set(given.image_id_column) if found else False
+    chosen = (
+        {f"{sheet.path}:{found[0].left}", f"{base.path}:{found[0].right}"} <= set(given.image_id_column)
+        if found
+        else False
+    )
     if not found or (found[0].share < SURE and not (chosen and found[0].images >= FEWEST)):
         if found and found[0].share >= ASKED and found[0].images >= FEWEST:
             best = found[0]
@@ -225,8 +266,17 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
     best, others = found[0], [join for join in found[1:8] if join.share >= SURE]
     others = [join for join in others if not _same_rows(sheet, base, best, join)]
     if others and not chosen and (others[0].share >= 0.9 or best.share < 0.9):
-        options = [Option(_answer(sheet, base, join), f"{join.images:,} of {counted(len(join.here), 'image')} join {join.level}: {join.examples}") for join in (best, *others[:2])]
-        raise Ask(f"Which column says the image, in {sheet.title} and in {base.title}? Two fit, and pair other rows.", *options)
+        options = [
+            Option(
+                _answer(sheet, base, join),
+                f"{join.images:,} of {counted(len(join.here), 'image')} join {join.level}: {join.examples}",
+            )
+            for join in (best, *others[:2])
+        ]
+        raise Ask(
+            f"Which column says the image, in {sheet.title} and in {base.title}? Two fit, and pair other rows.",
+            *options,
+        )
     return best
 
 
@@ -234,14 +284,17 @@ def _answer(sheet: Sheet, base: Sheet, join: Join) -> dict[str, tuple[str, ...]]
     return {"image_id_column": (f"{sheet.path}:{join.left}", f"{base.path}:{join.right}")}
 
 
-def _apart(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but: Sequence[str], best: Join | None) -> CapbiasError:
+def _apart(
+    sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but: Sequence[str], best: Join | None
+) -> CapbiasError:
     """The error for files of which hardly an image joins."""
     for each in (sheet, base):
         for name in each.columns:
             cells = [str(cell) for cell in each.frame[name][:100]]
             if sum(bool(ROUNDED.fullmatch(cell)) for cell in cells) > len(cells) / 2:
                 return CapbiasError(
-                    f"{each.title}: a spreadsheet rounded the IDs of its column {name}, such as {cells[0]}.", "Save them as text."
+                    f"{each.title}: a spreadsheet rounded the IDs of its column {name}, such as {cells[0]}.",
+                    "Save them as text.",
                 )
     for each, without in ((sheet, but), (base, base_but)):
         if not id_columns(each, given, without):
@@ -249,7 +302,11 @@ def _apart(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
                 f"{each.title} has no column of image IDs; its columns are {listed(each.columns)}.",
                 "Add the image ID of each row.", "image_id_column",
             )  # fmt: skip
-    most = f"only {best.images:,} of {counted(len(best.here), 'image')} join ({best.left} and {best.right}, {best.level})" if best else "no image ID is equal"
+    most = (
+        f"only {best.images:,} of {counted(len(best.here), 'image')} join ({best.left} and {best.right}, {best.level})"
+        if best
+        else "no image ID is equal"
+    )
 
     def shown(each: Sheet, without: Sequence[str]) -> str:
         names = id_columns(each, given, without)[:4]
@@ -326,6 +383,12 @@ def id_faults(sheet: Sheet, images: Images) -> RowErrors:
     faults = sheet.faults.copy()
     for place in images.ids.index[images.ids.isna()]:
         cell = sheet.frame[images.column].iloc[place] if images.column in sheet.frame else None
-        what = "holds a NUL character or half a surrogate pair" if isinstance(cell, str) and UNSTORABLE.search(cell) else "is empty" if isinstance(cell, str) else "is missing"
+        what = (
+            "holds a NUL character or half a surrogate pair"
+            if isinstance(cell, str) and UNSTORABLE.search(cell)
+            else "is empty"
+            if isinstance(cell, str)
+            else "is missing"
+        )
         faults.add(sheet.numbers[place], f"the image id {what}")
     return faults

@@ -71,7 +71,9 @@ class LabelTable:
     left_out: tuple[str, ...] = ()  # columns that differ between the rows of an image
 
 
-def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: pd.Series, given: Given, several: str) -> LabelTable:
+def label_table(
+    sheet: Sheet, names: Mapping[str, list[str]], images: pd.Series, given: Given, several: str
+) -> LabelTable:
     """The labels of a file: one row per image. names: attribute -> its columns. several: the rule of the format, ''
     without one. Raises Ask if rows of an image differ and no rule says which counts."""
     if given.several and given.several not in RULES:
@@ -84,9 +86,20 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: pd.Series,
     columns: dict[str, list[str]] = {}
     notes: list[str] = []
     who = sheet.roles.get("rater") or annotator_column(sheet.columns)
-    hot = {attribute for attribute, listed_names in names.items() if any("=" in name and name not in rows for name in listed_names)}
-    together = [(attribute, listed_names) for attribute, listed_names in names.items() if given.several or attribute in hot]
-    apart = [(attribute, [name]) for attribute, listed_names in names.items() if not given.several and attribute not in hot for name in listed_names]
+    hot = {
+        attribute
+        for attribute, listed_names in names.items()
+        if any("=" in name and name not in rows for name in listed_names)
+    }
+    together = [
+        (attribute, listed_names) for attribute, listed_names in names.items() if given.several or attribute in hot
+    ]
+    apart = [
+        (attribute, [name])
+        for attribute, listed_names in names.items()
+        if not given.several and attribute not in hot
+        for name in listed_names
+    ]
     for attribute, listed_names in (*together, *apart):
         votes = _votes(rows, listed_names)
         name = listed_names[0] if len(listed_names) == 1 and "=" not in listed_names[0] else attribute
@@ -114,7 +127,11 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: pd.Series,
     used = {name.rpartition("=")[2] for listed_names in names.values() for name in listed_names} | {IMAGE}
     left_out = []
     for name in rows.columns:
-        if name in used or name in frame or not (is_scalar(rows[name]) or rows[name].map(lambda cell: isinstance(cell, list)).any()):
+        if (
+            name in used
+            or name in frame
+            or not (is_scalar(rows[name]) or rows[name].map(lambda cell: isinstance(cell, list)).any())
+        ):
             continue
         texts = rows[name].map(label_text)
         if len(order) < len(rows) and (texts.groupby(rows[IMAGE]).nunique() > 1).any():
@@ -123,8 +140,19 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: pd.Series,
         first = dict(zip(reversed(rows[IMAGE].tolist()), reversed(texts.tolist()), strict=True))
         frame[f"{name} (in the file)" if name == "image_id" else name] = [first[image] for image in order]
     if len(frame) > MOST_COLUMNS:
-        raise CapbiasError(f"{sheet.title} would have {len(frame):,} columns, more than {MOST_COLUMNS:,}.", "Use another rule.", "several")
-    repeats = len(rows) - len(pd.DataFrame({"image": rows[IMAGE], "labels": list(map(str, _votes(rows, [name for each in names.values() for name in each])))}).drop_duplicates())
+        raise CapbiasError(
+            f"{sheet.title} would have {len(frame):,} columns, more than {MOST_COLUMNS:,}.",
+            "Use another rule.",
+            "several",
+        )
+    repeats = len(rows) - len(
+        pd.DataFrame(
+            {
+                "image": rows[IMAGE],
+                "labels": list(map(str, _votes(rows, [name for each in names.values() for name in each]))),
+            }
+        ).drop_duplicates()
+    )
     return LabelTable(pd.DataFrame(frame, dtype="str"), columns, tuple(notes), sizes, repeats, tuple(left_out))
 
 
@@ -179,7 +207,9 @@ COMBINE: dict[str, Callable[[Sequence[str]], str]] = {
 }
 
 
-def _each(rows: pd.DataFrame, votes: list[list[str]], name: str, who: str | None, order: Sequence[str]) -> dict[str, list[str]]:
+def _each(
+    rows: pd.DataFrame, votes: list[list[str]], name: str, who: str | None, order: Sequence[str]
+) -> dict[str, list[str]]:
     """A column for each annotator; of many annotators, for the first row of an image, the second and so on."""
     raters = [label_text(cell) for cell in rows[who]] if who in rows else []
     if not 0 < len(set(raters)) <= MOST_ANNOTATORS:
@@ -187,10 +217,15 @@ def _each(rows: pd.DataFrame, votes: list[list[str]], name: str, who: str | None
     given: dict[str, dict[str, list[str]]] = {}
     for rater, image, labels in zip(raters, rows[IMAGE], votes, strict=True):
         given.setdefault(rater, {}).setdefault(image, []).extend(labels)
-    return {f"{name} {rater}".strip(): [_shared(labels.get(image, ())) for image in order] for rater, labels in given.items()}
+    return {
+        f"{name} {rater}".strip(): [_shared(labels.get(image, ())) for image in order]
+        for rater, labels in given.items()
+    }
 
 
-def _which(sheet: Sheet, rows: pd.DataFrame, names: Sequence[str], mixed: Sequence[str], images: int, who: str | None) -> Ask:
+def _which(
+    sheet: Sheet, rows: pd.DataFrame, names: Sequence[str], mixed: Sequence[str], images: int, who: str | None
+) -> Ask:
     """The question which rows of an image count."""
     options, raters = [], [who] if who in rows else []
     for name in rows.columns:
@@ -203,16 +238,30 @@ def _which(sheet: Sheet, rows: pd.DataFrame, names: Sequence[str], mixed: Sequen
             continue
         if last_part(name) in VERSIONS:
             counts = sorted(Counter(texts).items(), reverse=True)[:2]
-            options += [Option({"rows": (f"{name}={value}",)}, f"only these {number:,} rows") for value, number in counts]
+            options += [
+                Option({"rows": (f"{name}={value}",)}, f"only these {number:,} rows") for value, number in counts
+            ]
         elif name not in raters:
             raters.append(name)
     majority = f"the majority{f' of {raters[0]}' if raters else ''}, as rows are opinions"
-    votes = [Option({"several": (MAJORITY,)}, majority), Option({"several": (BOTH,)}, EXPLAINED[BOTH]), Option({"several": (FIRST,)}, EXPLAINED[FIRST])]
+    votes = [
+        Option({"several": (MAJORITY,)}, majority),
+        Option({"several": (BOTH,)}, EXPLAINED[BOTH]),
+        Option({"several": (FIRST,)}, EXPLAINED[FIRST]),
+    ]
     votes = votes if raters or options else [votes[1], votes[0], votes[2]]
     shown = [name for name in rows.columns if name != IMAGE and is_scalar(rows[name])]
     first = rows[rows[IMAGE] == mixed[0]]
-    examples = [", ".join(f"{name} {row[name]}" for name in shown if not is_missing(row[name])) for row in first.head(2).to_dict("records")]
-    return Ask(f"{sheet.title}: {len(mixed):,} of {counted(images, 'image')} have rows of labels that differ. Which counts?", *options, *votes, examples=examples)
+    examples = [
+        ", ".join(f"{name} {row[name]}" for name in shown if not is_missing(row[name]))
+        for row in first.head(2).to_dict("records")
+    ]
+    return Ask(
+        f"{sheet.title}: {len(mixed):,} of {counted(images, 'image')} have rows of labels that differ. Which counts?",
+        *options,
+        *votes,
+        examples=examples,
+    )
 
 
 # what labels mean

@@ -15,7 +15,6 @@ from typing import Any
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import printable
 
-
 MOST_BYTES = 512 << 20
 MOST_TEXT = 1 << 30
 PLAIN_TYPES = (list, tuple, dict, str, int, float, bool, type(None))
@@ -97,4 +96,3 @@ def _fault_of_values(value: Any, size: int) -> str:
         if values > size or text > MOST_TEXT:
             return "that unfolds to far more than its size"
     return ""
-

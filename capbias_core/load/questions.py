@@ -67,7 +67,14 @@ class Given:
 
     def idle(self) -> list[str]:
         """The arguments without an effect, as `flag_name` takes them."""
-        names = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute_column", "rows")
+        names = (
+            "image_id_column",
+            "caption_column",
+            "reference_column",
+            "captioner_column",
+            "attribute_column",
+            "rows",
+        )
         pairs = [f"{name}={value}" for name in names for value in getattr(self, name)]
         pairs += [f"attribute={pair}" for pair in self.attribute if "=" in pair]
         pairs += [f"{name}={getattr(self, name)}" for name in ("sets", "several") if getattr(self, name)]
@@ -133,7 +140,9 @@ class Ask(CapbiasError):
             lines.append(f"Question{f' {number}' if len(self.questions) > 1 else ''}: {each.text}")
             lines += [f"      {line}" for line in each.examples]
             for place, option in list(enumerate(each.options))[:room]:
-                lines.append(f"  {'*' if place == each.chosen else ' '} {' '.join(form(option.answer))}   {option.effect}")
+                lines.append(
+                    f"  {'*' if place == each.chosen else ' '} {' '.join(form(option.answer))}   {option.effect}"
+                )
         tried = f" (tried: {self.effect})" if self.effect else ""
         return "\n".join([*lines[: MOST_LINES - 2], f"{how}{tried}:", f"  {whole}"])
 
@@ -149,7 +158,10 @@ def python_form(answer: Answer) -> list[str]:
         if name == "rows":
             shown: Any = dict(value.split("=", 1) for value in values)
         elif name == "map":
-            name, shown = "mapping", {label: value for label, _, value in (pair.partition(":")[2].rpartition("=") for pair in values)}
+            name, shown = (
+                "mapping",
+                {label: value for label, _, value in (pair.partition(":")[2].rpartition("=") for pair in values)},
+            )
         else:
             shown = values[0] if len(values) == 1 else list(values)
         parts.append(f"{name}={shown!r}")
@@ -173,7 +185,11 @@ def python_call(function: str, given: Mapping[str, Any], answer: Answer) -> str:
             return repr(str(value) if isinstance(value, Path) else value)
         if isinstance(value, list | tuple) and len(value) <= 20 and all(isinstance(part, str | Path) for part in value):
             return repr([str(part) for part in value])
-        if isinstance(value, Mapping) and len(value) <= 20 and all(isinstance(part, str | int | Path | None) for part in value.values()):
+        if (
+            isinstance(value, Mapping)
+            and len(value) <= 20
+            and all(isinstance(part, str | int | Path | None) for part in value.values())
+        ):
             return repr({key: str(part) if isinstance(part, Path) else part for key, part in value.items()})
         return name
 
@@ -215,7 +231,10 @@ class Request(Generic[Result]):
             elif name in ("sets", "several"):
                 changes[name] = values[0]
             else:
-                changes[name] = (*getattr(self.given, name), *(value for value in values if value not in getattr(self.given, name)))
+                changes[name] = (
+                    *getattr(self.given, name),
+                    *(value for value in values if value not in getattr(self.given, name)),
+                )
         return replace(self, files=tuple(files), given=replace(self.given, **changes))
 
 
@@ -230,9 +249,14 @@ def read_or_ask(request: Request[Result], describe: Callable[[Result], str]) -> 
         asked, answer, result = _solved(request, ask)
     before: dict[str, tuple[str, ...]] = {}
     for place, each in enumerate(asked):  # of further options only those that read on, or ask on
-        works = [number == each.chosen or _works(request.plus(merged(before, option.answer))) for number, option in enumerate(each.options)]
+        works = [
+            number == each.chosen or _works(request.plus(merged(before, option.answer)))
+            for number, option in enumerate(each.options)
+        ]
         before = merged(before, each.best)
-        order = sorted((number for number, fine in enumerate(works) if fine), key=lambda number, each=each: number != each.chosen)
+        order = sorted(
+            (number for number, fine in enumerate(works) if fine), key=lambda number, each=each: number != each.chosen
+        )
         asked[place] = replace(each, options=tuple(each.options[number] for number in order), chosen=0)
     complete = Ask(asked[0].text)
     complete.questions, complete.answer, complete.effect = tuple(asked), answer, describe(result)
@@ -241,7 +265,10 @@ def read_or_ask(request: Request[Result], describe: Callable[[Result], str]) -> 
 
 def merged(first: Answer, second: Answer) -> dict[str, tuple[str, ...]]:
     """Two answers as one."""
-    return {name: tuple(dict.fromkeys((*first.get(name, ()), *second.get(name, ())))) for name in dict.fromkeys((*first, *second))}
+    return {
+        name: tuple(dict.fromkeys((*first.get(name, ()), *second.get(name, ()))))
+        for name in dict.fromkeys((*first, *second))
+    }
 
 
 def _works(request: Request) -> bool:
@@ -254,7 +281,9 @@ def _works(request: Request) -> bool:
     return True
 
 
-def _solved(request: Request[Result], ask: Ask, depth: int = 1) -> tuple[list[OpenQuestion], dict[str, tuple[str, ...]], Result]:
+def _solved(
+    request: Request[Result], ask: Ask, depth: int = 1
+) -> tuple[list[OpenQuestion], dict[str, tuple[str, ...]], Result]:
     """The questions with the first options that read on, the whole answer, and its result. Raises CapbiasError without
     one."""
     reason: CapbiasError | None = None

@@ -20,11 +20,27 @@ from capbias_core.errors import CapbiasError
 from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
 from capbias_core.load.captions import EACH, PARTS, CaptionSet, captions_of
 from capbias_core.load.checks import names_only, shifted_from
-from capbias_core.load.columns import HUMAN_FILE, Roles, Wanted, caption_columns, label_columns, label_options, roles_of, selected
+from capbias_core.load.columns import (
+    HUMAN_FILE,
+    Roles,
+    Wanted,
+    caption_columns,
+    label_columns,
+    label_options,
+    roles_of,
+    selected,
+)
 from capbias_core.load.formats import check_one_table, sheet_of_table, sheets_of
 from capbias_core.load.ids import short
 from capbias_core.load.join import Images, base_images, id_alone, id_faults, images_by, joined
-from capbias_core.load.labels import LabelTable, attribute_and_mapping, label_table, mapping_details, mapping_overrides, unread_labels
+from capbias_core.load.labels import (
+    LabelTable,
+    attribute_and_mapping,
+    label_table,
+    mapping_details,
+    mapping_overrides,
+    unread_labels,
+)
 from capbias_core.load.places import checked_path
 from capbias_core.load.questions import Ask, File, Given, Option, Request, read_or_ask
 from capbias_core.load.sheet import Sheet, is_missing, is_scalar, listed, present
@@ -72,7 +88,12 @@ class Part:
     def lines(self, known: Mapping[str, Collection[str]] = {}) -> list[tuple[str, str]]:
         """(label, value) for a report. known: kind -> images of other files and of the collection."""
         images = self.images
-        lines = [("File", self.title), ("Read as", kind_name(self.kind)), ("Format", self.format), *(("Read", note) for note in self.notes)]
+        lines = [
+            ("File", self.title),
+            ("Read as", kind_name(self.kind)),
+            ("Format", self.format),
+            *(("Read", note) for note in self.notes),
+        ]
         lines += [*self.account, ("Rows", f"{self.rows:,}")]
         if self.kind in (CAPTIONS, REFERENCES):
             lines.append(("Captions", f"{len(self.frame):,} ({self.frame['caption'].nunique():,} different)"))
@@ -80,7 +101,12 @@ class Part:
         for kind in KINDS[self.kind].joins:
             if kind in known and kind != self.kind:
                 missing = sorted(images.difference(known[kind]))
-                lines.append((f"Images with {kind_title(kind)}", f"{len(images) - len(missing):,} ({1 - len(missing) / max(len(images), 1):.1%})"))
+                lines.append(
+                    (
+                        f"Images with {kind_title(kind)}",
+                        f"{len(images) - len(missing):,} ({1 - len(missing) / max(len(images), 1):.1%})",
+                    )
+                )
                 if kind == LABELS and self.kind == CAPTIONS and missing:
                     lines.append(("Unknown image IDs", f"{len(missing):,} ({listed(missing, 5)})"))
         lines += [*self.counts, ("Problems", f"{self.problem_count:,}")]
@@ -129,7 +155,11 @@ def describe(result: Read) -> str:
     images = labels[0].images if labels else frozenset()
     texts = []
     for part in result.of(CAPTIONS)[:3]:
-        joins = f": {len(part.images & images):,} of {len(part.images):,} images have labels" if labels else f": {len(part.images):,} images"
+        joins = (
+            f": {len(part.images & images):,} of {len(part.images):,} images have labels"
+            if labels
+            else f": {len(part.images):,} images"
+        )
         texts.append(f"{part.name or part.title}{joins}")
     for details in labels[0].mapping[:1] if labels else ():
         counts = labels[0].frame[details["column"]].map(details["mapping"]).value_counts()
@@ -154,7 +184,9 @@ class _Reader:
         sure = {kind: [self._surely(file, sheet, kind) for file, sheet in found] for kind in (CAPTIONS, LABELS)}
         pieces: list[_Piece] = []
         for place, (file, sheet) in enumerate(found):
-            others = {kind: any(sure for other, sure in enumerate(each) if other != place) for kind, each in sure.items()}
+            others = {
+                kind: any(sure for other, sure in enumerate(each) if other != place) for kind, each in sure.items()
+            }
             pieces.append(_Piece(file, sheet, roles_of(sheet, file.kinds, self.wanted, given, others)))
         self._check_files(pieces, given)
         self._join(pieces, given)
@@ -187,36 +219,71 @@ class _Reader:
         if kind == CAPTIONS:
             return bool(sheet.roles.get("caption"))
         named = any(label_columns(sheet, one) for one in self.wanted)
-        return bool(sheet.roles.get("label")) or (named and not sheet.roles.get("caption") and not caption_columns(sheet)[0])
+        return bool(sheet.roles.get("label")) or (
+            named and not sheet.roles.get("caption") and not caption_columns(sheet)[0]
+        )
 
     def _check_files(self, pieces: Sequence[_Piece], given: Given) -> None:
         """Raises Ask or CapbiasError if files lack what is needed, or names of files say that people wrote captions."""
         captions = [piece for piece in pieces if piece.roles.captions]
         people = [piece for piece in pieces if piece.roles.references]
         if self.needed and not captions:
-            whose = [Option({"captions": (piece.file.path,)}, "captions of a model") for piece in people if not piece.file.kinds]
+            whose = [
+                Option({"captions": (piece.file.path,)}, "captions of a model")
+                for piece in people
+                if not piece.file.kinds
+            ]
             names = "; ".join(f"{piece.sheet.title} ({piece.sheet.format})" for piece in pieces)
             if whose:
-                raise Ask(f"No file holds captions of a model; {people[0].sheet.title} ({people[0].sheet.format}) holds those of people. Are they a model's?", *whose)
-            raise CapbiasError(f"No file holds captions of a model: {names}.", "Name the file of captions, and its columns if needed.", "captions", "caption_column")
+                raise Ask(
+                    f"No file holds captions of a model; {people[0].sheet.title} ({people[0].sheet.format}) holds those of people. Are they a model's?",
+                    *whose,
+                )
+            raise CapbiasError(
+                f"No file holds captions of a model: {names}.",
+                "Name the file of captions, and its columns if needed.",
+                "captions",
+                "caption_column",
+            )
         if self.needed and not any(piece.roles.labels for piece in pieces):
             self._check_derivable(pieces, bool(people))
-        human = [piece for piece in captions if HUMAN_FILE.search(piece.sheet.name) and not piece.file.kinds and piece.file.path != piece.file.name]
+        human = [
+            piece
+            for piece in captions
+            if HUMAN_FILE.search(piece.sheet.name) and not piece.file.kinds and piece.file.path != piece.file.name
+        ]
         if human and len(captions) > len(human):
             paths = tuple(dict.fromkeys(piece.file.path for piece in human))
             names = listed(piece.sheet.title for piece in human)
-            raise Ask(f"{names}: written by people, as the {'names say' if len(paths) > 1 else 'name says'}?", Option({"references": paths}, "human captions"), Option({"captions": paths}, "captions of a model"))
+            raise Ask(
+                f"{names}: written by people, as the {'names say' if len(paths) > 1 else 'name says'}?",
+                Option({"references": paths}, "human captions"),
+                Option({"captions": paths}, "captions of a model"),
+            )
 
     def _check_derivable(self, pieces: Sequence[_Piece], people: bool) -> None:
         """Raises Ask for a column that may hold the labels, and CapbiasError if labels cannot be derived either."""
         one = self.wanted[0]
         for piece in pieces:
             if options := label_options(piece.sheet, one):
-                raise Ask(f"{piece.sheet.title}: no column has a usual name of {one.name}. Which holds the labels?", *options)
+                raise Ask(
+                    f"{piece.sheet.title}: no column has a usual name of {one.name}. Which holds the labels?", *options
+                )
         if not (people and one.attribute and one.attribute.derived):
-            names = "; ".join(f"{piece.sheet.title} ({piece.sheet.format}): {listed(piece.sheet.columns, 6)}" for piece in pieces)
-            more = ", and there are no human captions to derive them from" if one.attribute and one.attribute.derived else ""
-            raise CapbiasError(f"There are no labels of {one.name}{more}. Read: {names}.", "Name a table of labels.", "labels", "attribute_column")
+            names = "; ".join(
+                f"{piece.sheet.title} ({piece.sheet.format}): {listed(piece.sheet.columns, 6)}" for piece in pieces
+            )
+            more = (
+                ", and there are no human captions to derive them from"
+                if one.attribute and one.attribute.derived
+                else ""
+            )
+            raise CapbiasError(
+                f"There are no labels of {one.name}{more}. Read: {names}.",
+                "Name a table of labels.",
+                "labels",
+                "attribute_column",
+            )
 
     # images
 
@@ -226,7 +293,9 @@ class _Reader:
         order = [[piece for piece in texts if piece.roles.labels and not piece.roles.captions], [piece for piece in texts if piece.roles.labels],
                  [piece for piece in texts if piece.roles.references and not piece.roles.captions], texts]  # fmt: skip
         first = next((each[0] for each in order if each), None)
-        known = next((self.held.images[kind] for kind in (LABELS, REFERENCES, CAPTIONS) if self.held.images.get(kind)), None)
+        known = next(
+            (self.held.images[kind] for kind in (LABELS, REFERENCES, CAPTIONS) if self.held.images.get(kind)), None
+        )
         if known is not None:
             ids = pd.DataFrame({"image_id": pd.Series(sorted(known), dtype=object)})
             base = _Piece(File(None, (LABELS,), "collection"), Sheet("the collection", "collection", "", ids), Roles())
@@ -248,7 +317,11 @@ class _Reader:
         if not others:
             first.images = base_images(first.sheet, id_alone(first.sheet, given, first.roles.used))
             return
-        same = [piece for piece in others if bool(piece.roles.labels) == bool(first.roles.labels) and not piece.roles.captions and first.roles.labels]
+        same = [
+            piece
+            for piece in others
+            if bool(piece.roles.labels) == bool(first.roles.labels) and not piece.roles.captions and first.roles.labels
+        ]
         joins = {}
         for piece in others:
             if piece not in same:
@@ -290,12 +363,29 @@ class _Reader:
                 continue
             other = any(each is not piece and each.roles.captions for each in pieces)
             found = captions_of(sheet, columns, piece.images, given, piece.file.kinds, people, other)
-            account = [("Image ID", piece.images.column), ("Human captions" if people else "Captions", ", ".join(f"{name} ({found.used[name]})" if name in found.used else name for name in columns))]
+            account = [
+                ("Image ID", piece.images.column),
+                (
+                    "Human captions" if people else "Captions",
+                    ", ".join(f"{name} ({found.used[name]})" if name in found.used else name for name in columns),
+                ),
+            ]
             account += [("Read as", f"{name} ({text})") for name, text in found.used.items() if name not in columns]
-            rest = [name for name in sheet.columns if name not in {*roles.used, *piece.images.column.split("+"), *found.used}]
+            rest = [
+                name
+                for name in sheet.columns
+                if name not in {*roles.used, *piece.images.column.split("+"), *found.used}
+            ]
             account += [("Not used", _unused(sheet, rest))] if rest and not (people and roles.captions) else []
-            sizes = ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(found.sizes.items())[:6])
-            account.append(("Captions per image", sizes + (f"; {found.equal:,} equal to another of their image" if found.equal else "")))
+            sizes = ", ".join(
+                f"{size} ({counted(number, 'image')})" for size, number in sorted(found.sizes.items())[:6]
+            )
+            account.append(
+                (
+                    "Captions per image",
+                    sizes + (f"; {found.equal:,} equal to another of their image" if found.equal else ""),
+                )
+            )
             account += [("Images that join", piece.joins)] if piece.joins else []
             notes = tuple(filter(None, (*sheet.notes, piece.images.how, *found.notes, piece.note)))
             for each in found.sets:
@@ -311,36 +401,66 @@ class _Reader:
     def _merged(self, parts: list[Part], pieces: Sequence[_Piece], given: Given) -> list[Part]:
         """Human captions of several files as one; files that are parts of one captioner's captions, if the user says so.
         Raises Ask if files of captions share no image."""
-        captions, people = [part for part in parts if part.kind == CAPTIONS], [part for part in parts if part.kind == REFERENCES]
+        captions, people = (
+            [part for part in parts if part.kind == CAPTIONS],
+            [part for part in parts if part.kind == REFERENCES],
+        )
         alone = [part for part in people if not part.beside] or people[:1]
         flagged = [part for part in alone if REFERENCES in part.file.kinds]
-        overlap = len(alone) > 1 and any(part.images & other.images for place, part in enumerate(alone) for other in alone[:place])
+        overlap = len(alone) > 1 and any(
+            part.images & other.images for place, part in enumerate(alone) for other in alone[:place]
+        )
         if overlap and not flagged:
             options = [Option({"references": tuple(part.file.path for part in alone)}, "all of them")]
-            raise Ask(f"{listed(part.title for part in alone)} hold human captions of the same images. Do all count?", *options)
+            raise Ask(
+                f"{listed(part.title for part in alone)} hold human captions of the same images. Do all count?",
+                *options,
+            )
         alone = flagged or alone
         if len(alone) > 1:
             frame = pd.concat([part.frame for part in alone], ignore_index=True)
             frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
             notes = tuple(note for part in alone for note in part.notes)
             size = frame.groupby("image_id").size()
-            account = (("Files", listed(part.title for part in alone)), ("Captions per image", f"{size.min()} to {size.max()}" if size.min() < size.max() else f"{size.min()}"))
-            alone = [replace(alone[0], frame=frame, notes=notes, rows=sum(part.rows for part in alone), account=(*alone[0].account[:2], *account))]
+            account = (
+                ("Files", listed(part.title for part in alone)),
+                ("Captions per image", f"{size.min()} to {size.max()}" if size.min() < size.max() else f"{size.min()}"),
+            )
+            alone = [
+                replace(
+                    alone[0],
+                    frame=frame,
+                    notes=notes,
+                    rows=sum(part.rows for part in alone),
+                    account=(*alone[0].account[:2], *account),
+                )
+            ]
         if len(captions) > 1:
             files = list(dict.fromkeys(id(part.file) for part in captions))
             images = [frozenset().union(*(part.images for part in captions if id(part.file) == file)) for file in files]
-            apart = len(files) > 1 and all(not one & other for place, one in enumerate(images) for other in images[:place])
+            apart = len(files) > 1 and all(
+                not one & other for place, one in enumerate(images) for other in images[:place]
+            )
             if given.sets == PARTS and len(files) > 1:
                 given.use("sets", PARTS)
                 frame = pd.concat([part.frame for part in captions], ignore_index=True)
                 frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
                 missing: dict[str, tuple[str, ...]] = {}
                 for part in captions:
-                    missing = {reason: (*missing.get(reason, ()), *part.missing.get(reason, ())) for reason in {*missing, *part.missing}}
-                captions = [replace(captions[0], frame=frame, missing=missing, rows=sum(part.rows for part in captions))]
+                    missing = {
+                        reason: (*missing.get(reason, ()), *part.missing.get(reason, ()))
+                        for reason in {*missing, *part.missing}
+                    }
+                captions = [
+                    replace(captions[0], frame=frame, missing=missing, rows=sum(part.rows for part in captions))
+                ]
             elif apart and given.sets != EACH and not any(part.kind == LABELS and part.beside for part in parts):
                 titles = listed(dict.fromkeys(part.title for part in captions))
-                raise Ask(f"{titles} have no image in common. Are they parts of one captioner's captions?", Option({"sets": (PARTS,)}, "one captioner"), Option({"sets": (EACH,)}, "captioners of different images"))
+                raise Ask(
+                    f"{titles} have no image in common. Are they parts of one captioner's captions?",
+                    Option({"sets": (PARTS,)}, "one captioner"),
+                    Option({"sets": (EACH,)}, "captioners of different images"),
+                )
             elif apart:
                 given.use("sets", EACH)
         return [*captions, *alone]
@@ -349,8 +469,12 @@ class _Reader:
 
     def _labels(self, pieces: Sequence[_Piece], texts: Sequence[Part], given: Given) -> list[Part]:
         """The labels of all files as one table, with what they mean."""
-        bare = not self.wanted  # a table whose attributes are looked for later
-        having = [piece for piece in pieces if piece.images is not None and (piece.roles.labels or (bare and LABELS in piece.file.kinds))]
+        bare = not any(one.needed for one in self.wanted)  # which columns are labels is said later
+        having = [
+            piece
+            for piece in pieces
+            if piece.images is not None and (piece.roles.labels or (bare and LABELS in piece.file.kinds))
+        ]
         if not having:
             return []
         if len(having) > 1:
@@ -365,7 +489,15 @@ class _Reader:
             columns = table.columns.get(one.name, [])
             chosen = [name for name in given.attribute_column if name in columns] or columns
             if self.needed and len(chosen) > 1:
-                options = [Option({"attribute_column": (name,)}, listed(f"{label} {number:,}" for label, number in table.frame[name].value_counts().head(4).items())) for name in chosen]
+                options = [
+                    Option(
+                        {"attribute_column": (name,)},
+                        listed(
+                            f"{label} {number:,}" for label, number in table.frame[name].value_counts().head(4).items()
+                        ),
+                    )
+                    for name in chosen
+                ]
                 raise Ask(f"{sheet.title}: each annotator has a column of {one.name}. Which counts?", *options)
             for name in chosen:
                 for value in given.attribute_column:
@@ -377,13 +509,31 @@ class _Reader:
                     if one.needed or isinstance(error, Ask):
                         raise
         faults = id_faults(sheet, images)
-        fields = [("Image ID", images.column), ("Labels", ", ".join(f"{name} ({', '.join(columns)})" for name, columns in table.columns.items()))]
-        rest = [name for name in table.frame.columns if name != "image_id" and not any(name in columns for columns in table.columns.values())]
+        fields = [
+            ("Image ID", images.column),
+            ("Labels", ", ".join(f"{name} ({', '.join(columns)})" for name, columns in table.columns.items())),
+        ]
+        rest = [
+            name
+            for name in table.frame.columns
+            if name != "image_id" and not any(name in columns for columns in table.columns.values())
+        ]
         if rest or table.left_out:
-            shown = [_unused_label(table.frame, name) for name in rest] + [f"{short(name)} (differs between rows of an image)" for name in table.left_out]
+            shown = [_unused_label(table.frame, name) for name in rest] + [
+                f"{short(name)} (differs between rows of an image)" for name in table.left_out
+            ]
             fields.append(("Not used", ", ".join(shown)))
-        fields.append(("Rows per image", ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(table.sizes.items())[:8])))
-        if unread := [name for name, columns in piece.roles.labels.items() if not any(each["column"] in table.columns.get(name, ()) for each in mapping)]:
+        fields.append(
+            (
+                "Rows per image",
+                ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(table.sizes.items())[:8]),
+            )
+        )
+        if unread := [
+            name
+            for name, columns in piece.roles.labels.items()
+            if not any(each["column"] in table.columns.get(name, ()) for each in mapping)
+        ]:
             fields.append(("Not read", f"labels of {listed(unread)}"))
         notes = tuple(filter(None, (*sheet.notes, images.how, *table.notes)))
         result.append(Part(
@@ -392,7 +542,9 @@ class _Reader:
         ))  # fmt: skip
         return result
 
-    def _mapping(self, one: Wanted, table: LabelTable, column: str, chosen: Mapping[str, str | None], texts: Sequence[Part]) -> dict:
+    def _mapping(
+        self, one: Wanted, table: LabelTable, column: str, chosen: Mapping[str, str | None], texts: Sequence[Part]
+    ) -> dict:
         """What the labels of a column mean. Raises Ask for two labels that no spelling explains."""
         counts = table.frame[column].value_counts().to_dict()
         attribute, mapping = attribute_and_mapping(one, column, counts, chosen, self.values)
@@ -405,11 +557,22 @@ class _Reader:
                 meant = dict(zip(unread, values, strict=True))
                 agree, total = _agreement(texts, attribute, labels.map(meant))
                 pairs = tuple(f"{attribute.name}:{label}={value}" for label, value in meant.items())
-                options.append((agree, Option({"map": pairs}, f"{agree:,} of {total:,} captions that name one value agree with the label"), total))
+                options.append(
+                    (
+                        agree,
+                        Option(
+                            {"map": pairs}, f"{agree:,} of {total:,} captions that name one value agree with the label"
+                        ),
+                        total,
+                    )
+                )
             options.sort(key=lambda each: -each[0])
             if options[0][2] >= FEWEST_NAMED and options[0][0] > options[1][0]:
                 shown = ", ".join(f"{label} {counts[label]:,}" for label in unread)
-                raise Ask(f"{column}: what do the labels {shown} mean? They are no usual words for {' and '.join(attribute.values)}.", *(option for _, option, _ in options))
+                raise Ask(
+                    f"{column}: what do the labels {shown} mean? They are no usual words for {' and '.join(attribute.values)}.",
+                    *(option for _, option, _ in options),
+                )
         return mapping_details(attribute, column, mapping, counts)
 
     def _with_missing(self, part: Part, labels: Sequence[Part]) -> Part:
@@ -418,17 +581,28 @@ class _Reader:
             return part
         notes = []
         for details in labels[0].mapping[:3]:
-            value = dict(zip(labels[0].frame["image_id"], labels[0].frame[details["column"]].map(details["mapping"]), strict=True))
-            all_images = Counter(value.get(image) for image in [*part.frame["image_id"], *(image for images in part.missing.values() for image in images)])
+            value = dict(
+                zip(
+                    labels[0].frame["image_id"], labels[0].frame[details["column"]].map(details["mapping"]), strict=True
+                )
+            )
+            all_images = Counter(
+                value.get(image)
+                for image in [*part.frame["image_id"], *(image for images in part.missing.values() for image in images)]
+            )
             for reason, images in part.missing.items():
                 of = Counter(value.get(image) for image in images)
-                shown = ", ".join(f"{name} {of[name]:,} of {all_images[name]:,}" for name in details["attribute"]["values"])
+                shown = ", ".join(
+                    f"{name} {of[name]:,} of {all_images[name]:,}" for name in details["attribute"]["values"]
+                )
                 notes.append(f"{reason} captions by {details['attribute']['name']}: {shown}")
         return replace(part, warnings=(*part.warnings, *notes))
 
     # checks
 
-    def _check_shift(self, parts: Sequence[Part], labels: Sequence[Part], pieces: Sequence[_Piece], given: Given) -> None:
+    def _check_shift(
+        self, parts: Sequence[Part], labels: Sequence[Part], pieces: Sequence[_Piece], given: Given
+    ) -> None:
         """Raises Ask if captions agree with labels, or share words with human captions, in one stretch of rows and not in
         another, unless the user named the column of IDs."""
         if not self.needed:
@@ -464,7 +638,9 @@ class _Reader:
         if argument.endswith("_column") or argument == "rows":
             if column not in all_columns and not any(name.startswith(f"{column}.") for name in all_columns):
                 raise CapbiasError(f"No file has the column {column!r}.", f"Known: {columns}.", argument)
-        raise CapbiasError(f"The choice {value!r} has no effect on these files.", f"Leave it out. Columns: {columns}.", argument)
+        raise CapbiasError(
+            f"The choice {value!r} has no effect on these files.", f"Leave it out. Columns: {columns}.", argument
+        )
 
 
 @dataclass
@@ -544,14 +720,18 @@ def _images_by_text(piece: _Piece, pieces: Sequence[_Piece], held: Held) -> Imag
             known = pd.concat([each.frame for each in found.sets])
     rows = piece.sheet.frame[piece.sheet.roles["rows"]]
     if known is None:
-        piece.note = "the file has no image IDs: each image is known by its row until human captions with IDs identify it"
+        piece.note = (
+            "the file has no image IDs: each image is known by its row until human captions with IDs identify it"
+        )
         return Images(rows.map(lambda row: f"row {row}").astype(object), piece.sheet.roles["rows"])
     with_text: dict[str, set[str]] = {}
     for text, image in zip(known["caption"].str.strip().str.casefold(), known["image_id"], strict=True):
         with_text.setdefault(text, set()).add(image)
     ids: list[str | None] = []
     for cell in piece.sheet.frame[piece.roles.references[0]]:
-        texts = [text.strip().casefold() for text in (cell if isinstance(cell, list) else [cell]) if isinstance(text, str)]
+        texts = [
+            text.strip().casefold() for text in (cell if isinstance(cell, list) else [cell]) if isinstance(text, str)
+        ]
         votes = Counter(image for text in texts for image in with_text.get(text, ()))
         most = max(votes.values(), default=0)
         best = [image for image, number in votes.items() if number == most and number * 2 > len(texts)]

@@ -19,8 +19,8 @@ import pandas as pd
 from capbias_core.errors import CapbiasError, need
 from capbias_core.load.ids import described, normalise_image_id, short
 from capbias_core.load.join import USUAL as IMAGE_IDS
-from capbias_core.load.sheet import RowErrors, Sheet, literal, listed, usual_column
 from capbias_core.load.photographs import MOST_PIXELS
+from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
 
 BETWEEN = "|"  # between the names of objects
@@ -51,7 +51,9 @@ def _columns_of(sheet: Sheet, image_id: str, needed: Mapping[str, str], hint: st
     chosen = [image_id or usual_column(names, IMAGE_IDS), *(usual_column(names, usual) for usual in needed.values())]
     known = [name for name in chosen if name]
     if len(set(known)) < 1 + len(needed):
-        raise CapbiasError(f"{sheet.title} has the columns {listed(names)}; needed are image_id, {', '.join(needed)}.", hint)
+        raise CapbiasError(
+            f"{sheet.title} has the columns {listed(names)}; needed are image_id, {', '.join(needed)}.", hint
+        )
     return known
 
 
@@ -116,7 +118,9 @@ def _names(raw: object) -> set[str]:
     """The objects in a cell: a list, or text with BETWEEN between them."""
     if raw is None or raw != raw:
         return set()
-    return set(map(kept_name, "|".join(map(str, raw)).split(BETWEEN) if isinstance(raw, list) else str(raw).split(BETWEEN)))
+    return set(
+        map(kept_name, "|".join(map(str, raw)).split(BETWEEN) if isinstance(raw, list) else str(raw).split(BETWEEN))
+    )
 
 
 def _category(category: object, name: str | None) -> str:

@@ -17,7 +17,9 @@ def text_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and "\0" not in line]
 
 
-def read_texts(path: Path, column: str | None = None, label_column: str | None = None) -> tuple[list[str], list[str] | None]:
+def read_texts(
+    path: Path, column: str | None = None, label_column: str | None = None
+) -> tuple[list[str], list[str] | None]:
     """The texts of a file that are not empty, and their labels, or None without a column of labels.
 
     A .txt file has one text per line; in any other table the column is `column`, or the only one of texts. Raises

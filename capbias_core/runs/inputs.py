@@ -8,21 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import (
-    BOXES,
-    CAPTIONS,
-    LABELS,
-    OBJECTS,
-    REFERENCES,
-    SEGMENTS,
-    VECTORS,
-    kind_title,
-)
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, VECTORS, kind_title
 from capbias_core.load.checks import findings, refuse
 from capbias_core.load.columns import Wanted
 from capbias_core.load.photographs import find_pictures

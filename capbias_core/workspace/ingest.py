@@ -65,7 +65,9 @@ def frames_of(part: Part) -> list[tuple[str, pd.DataFrame, dict]]:
     if part.kind == LABELS:
         if not part.mapping:
             raise CapbiasError(
-                f"No column of {part.title} is mapped to a protected attribute.", "Name one, as NAME=COLUMN.", "attribute"
+                f"No column of {part.title} is mapped to a protected attribute.",
+                "Name one, as NAME=COLUMN.",
+                "attribute",
             )
         # Several columns of one attribute are labels by several annotators: a table each, so that they can be compared.
         counts = Counter(entry["attribute"]["name"] for entry in part.mapping)

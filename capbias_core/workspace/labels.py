@@ -14,7 +14,7 @@ from capbias_core.attributes.labels import label_columns
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.columns import Wanted
 from capbias_core.load.labels import SHOWN_LABELS, attribute_and_mapping, mapping_details
-from capbias_core.types import Attribute, counted
+from capbias_core.types import Attribute
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, Workspace, content_hash

@@ -39,7 +39,9 @@ def within_limits(name: str, read: Any, *given: Any, seconds: float | None = Non
     gigabytes, limit = _limit(GIGABYTES), seconds or _limit(SECONDS)
     with _changed:
         if not _changed.wait_for(lambda: not all_taken(), limit):
-            raise CapbiasError(f"{name} was not read, because other files were being read.", f"Try again, or raise {AT_ONCE}.")
+            raise CapbiasError(
+                f"{name} was not read, because other files were being read.", f"Try again, or raise {AT_ONCE}."
+            )
         _active.add(token := threading.get_ident())
     try:
         child, answer = _waiting.pop() if _waiting else _started()
@@ -48,7 +50,9 @@ def within_limits(name: str, read: Any, *given: Any, seconds: float | None = Non
         answer.seek(0)
         result = json.loads(answer.read(), object_hook=_value)
     except subprocess.TimeoutExpired:
-        raise CapbiasError(f"{name} takes longer than {limit:g} seconds.", f"Use a smaller file, or raise {SECONDS}.") from None
+        raise CapbiasError(
+            f"{name} takes longer than {limit:g} seconds.", f"Use a smaller file, or raise {SECONDS}."
+        ) from None
     except Exception:  # a child that ran out of memory or time, or was taken over, may write anything
         hint = f"Use a smaller file, or raise {GIGABYTES} ({gigabytes:g} GB) or {SECONDS} ({limit:g})."
         raise CapbiasError(f"{name} ended the process that read it.", hint) from None
@@ -82,7 +86,9 @@ def _limit(name: str) -> float:
 
 def _started() -> tuple[subprocess.Popen, Any]:
     answer = tempfile.TemporaryFile()
-    command, environment = python("-m", "capbias_core.workspace.limited", OMP_NUM_THREADS="1", MIMALLOC_ARENA_EAGER_COMMIT="0")
+    command, environment = python(
+        "-m", "capbias_core.workspace.limited", OMP_NUM_THREADS="1", MIMALLOC_ARENA_EAGER_COMMIT="0"
+    )
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=answer, env=environment, process_group=0), answer
 
 
@@ -124,7 +130,11 @@ def _value(tree: dict) -> Any:
     kind, value = tree[TYPE], tree["value"]
     if kind == "ask":
         ask = Ask("")
-        ask.questions, ask.answer, ask.effect = _tuples(value[0]), {name: _tuples(each) for name, each in value[1].items()}, str(value[2])
+        ask.questions, ask.answer, ask.effect = (
+            _tuples(value[0]),
+            {name: _tuples(each) for name, each in value[1].items()},
+            str(value[2]),
+        )
         return ask
     if kind in ("bytes", "array"):
         data = base64.b64decode(value[0])
@@ -149,16 +159,21 @@ def _value(tree: dict) -> Any:
 
 
 if __name__ == "__main__":
-    import capbias_core.load.read
-
     gigabytes, seconds, folder, work = pickle.load(sys.stdin.buffer)
     os.chdir(folder)
-    for what, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, int(gigabytes * 1e9)), (resource.RLIMIT_FSIZE, int(gigabytes * 1e9)), (resource.RLIMIT_CPU, int(seconds) + 1)):
+    for what, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_DATA, int(gigabytes * 1e9)),
+        (resource.RLIMIT_FSIZE, int(gigabytes * 1e9)),
+        (resource.RLIMIT_CPU, int(seconds) + 1),
+    ):
         resource.setrlimit(what, (most, most))
     try:
         answer = work()
     except CapbiasError as error:
         answer = error
     except Exception as error:
-        answer = CapbiasError(f"It cannot be read ({type(error).__name__}: {str(error)[:200]}).", "The file may be damaged.")
+        answer = CapbiasError(
+            f"It cannot be read ({type(error).__name__}: {str(error)[:200]}).", "The file may be damaged."
+        )
     sys.stdout.buffer.write(json.dumps(answer, default=_plain).encode())
