@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.stats import chi2_contingency
 
 from capbias_core.attributes import shipped_files
 from capbias_core.errors import CapbiasError
@@ -149,8 +148,9 @@ CHECKS = (
           "hold fields such as `Caption:` on separate lines, all of which are read"),
     Check("brackets", _BRACKETS, lambda text: text[0] not in "[{`", 0.01, 2,
           "hold brackets, tags or coordinates, which stay"),
-    Check("other languages", rf"[^\x00-\x7f]|(?i:{_FOREIGN.pattern})", _in_other_language, 0.001, 2,
+    Check("other languages", rf"[^\x00-\x7f]|(?i:{_FOREIGN.pattern})", _in_other_language, 0.001, 0.5,
           "are not in English; only words of the attribute's list are masked and counted"),
+    Check("emoji", "[👦-👩👨👴-👵👱👸🤴🧑-🧓🧔]", None, 0.001, 2, "hold emoji of people, which count as no words"),
     Check("repetition", "", repeats, 0.01, 2, "repeat themselves"),
 )
 # fmt: on
@@ -314,7 +314,9 @@ def findings(
         captions = captions[captions["image_id"].isin(labels.index)]
     which, different = pd.factorize(captions["caption"])
     texts, times = list(different), np.bincount(which, minlength=len(different))
-    results = [each for each in text_findings(texts, times) if each.effect == REFUSE]
+    results = [each for each in text_findings(texts, times) if each.effect == REFUSE and each.name != "several captions"]
+    if not (attribute.words and _is_shipped(attribute)):  # own words may be of another language
+        results = [each for each in results if each.name != "other languages"]
     if references is not None:
         human = pd.DataFrame(references, dtype=object)
         results += _of_references(captions, human)
@@ -338,7 +340,11 @@ def findings(
 def _by_group(check: Check, hit: pd.Series, value: pd.Series) -> Iterator[Finding]:
     """A sentence if the groups differ in a check by more than chance."""
     table = pd.crosstab(value, hit)
-    if table.shape[0] < 2 or table.shape[1] < 2 or table[True].sum() < 10 or chi2_contingency(table)[1] > GAP_P:
+    if table.shape[0] < 2 or table.shape[1] < 2 or table[True].sum() < 10:
+        return
+    from scipy.stats import chi2_contingency  # a second to import, and seldom needed
+
+    if chi2_contingency(table)[1] > GAP_P:
         return
     shares = (table[True] / table.sum(axis=1)).sort_values(ascending=False)
     of = ", ".join(f"{group} {share:.1%} ({table[True][group]:,})" for group, share in shares.items())
@@ -385,6 +391,10 @@ def _of_words(
             )
             effect = REFUSE if side != "captions" and _derivable(attribute) else WARN
             yield Finding(f"{side} and labels", len(y), text, effect)
+
+
+def _is_shipped(attribute: Attribute) -> bool:
+    return any(file.attribute and file.attribute.words == attribute.words for file in shipped_files())
 
 
 def _derivable(attribute: Attribute) -> bool:

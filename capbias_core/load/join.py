@@ -39,6 +39,8 @@ def written(value: object) -> str | None:
     >>> [written(value) for value in (785.0, "000785", "393,031", " a.jpg", "")]
     ['785', '785', '393031', 'a.jpg', None]
     """
+    if type(value) is int:
+        return str(value)
     if is_missing(value) or isinstance(value, bool | list | dict | bytes):
         return None
     if isinstance(value, float):
@@ -143,21 +145,14 @@ def _other_split(here: str, there: str) -> bool:
 
 def ids_of(sheet: Sheet, column: str) -> pd.Series:
     """The IDs of rows; of several columns `a+b` joined to a path."""
-    cells = [sheet.frame[name] for name in ([column] if column in sheet.frame else column.split("+"))]
-    known: dict[object, str | None] = {}
-
-    def text(value: object) -> str | None:
-        try:
-            key = (type(value), value)
-            if key not in known:
-                known[key] = written(value)
-            return known[key]
-        except TypeError:  # an object or a list
-            return None
-
-    columns = [[text(value) for value in each] for each in cells]
-    joined = [None if None in row else "/".join(map(str, row)) for row in zip(*columns, strict=True)]
-    return pd.Series(joined, dtype=object)
+    if column not in sheet.ids:
+        names = [column] if column in sheet.frame else column.split("+")
+        columns = [[written(value) for value in sheet.frame[name].tolist()] for name in names]
+        joined = columns[0]
+        if len(names) > 1:
+            joined = [None if None in row else "/".join(map(str, row)) for row in zip(*columns, strict=True)]
+        sheet.ids[column] = pd.Series(joined, dtype=object)
+    return sheet.ids[column]
 
 
 def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]:

@@ -58,6 +58,8 @@ class Sheet:
     fields: set[str] = field(default_factory=set)  # columns that were fields of a text
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # image ID -> (height, width), (0, 0) if unknown
 
+    ids: dict[str, pd.Series] = field(default_factory=dict)  # column -> IDs of its rows, once they were needed
+
     def __post_init__(self) -> None:
         if len(self.frame.columns) > MOST_COLUMNS:
             count = f"{len(self.frame.columns):,} columns; at most {MOST_COLUMNS:,} are read"
@@ -83,7 +85,7 @@ class Sheet:
     def kept(self, keep: pd.Series) -> Sheet:
         """The same with some rows."""
         numbers = [number for number, kept in zip(self.numbers, keep, strict=True) if kept]
-        return Sheet(**vars(self) | {"frame": self.frame[keep], "numbers": numbers, "notes": list(self.notes)})
+        return Sheet(**vars(self) | {"frame": self.frame[keep], "numbers": numbers, "notes": list(self.notes), "ids": {}})
 
     def unusable(self, faults: RowErrors, note: str = "") -> CapbiasError:
         """The error for a file without a usable row. faults: those of the file and of its rows."""
