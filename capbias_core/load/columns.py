@@ -307,6 +307,8 @@ def _ask_captions(
 ) -> None:
     """Asks which columns of texts are the captions; returns if those of people are all that is left."""
     columns = [*other, *named] if not people else [*named, *other]
+    if len({name.rpartition(".")[0] for name in columns}) == 1 and "." in columns[0]:  # fields of one object
+        columns.sort(key=lambda name: words_in(sheet.frame[name]))
     if people and not any(_base(name) in MODEL for name in columns):
         return
     first = _base(columns[0])
