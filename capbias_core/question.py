@@ -22,7 +22,7 @@ from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import check_choices, expand_metrics, needs_references
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.prepare.align import DELTA
-from capbias_core.typed import typed
+from capbias_core.typed import shown, typed
 from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.workspace.store import checked_name
 from capbias_core.workspace.vectors import CONSTANT, check_delta
@@ -194,6 +194,8 @@ def given_of(given: dict[str, Any]) -> Given:
     if wrong := [text for text in columns["rows"] if "=" not in text]:
         raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
     mapping, name = given.pop("mapping", None) or {}, str(given.get("attribute", ""))
+    if not isinstance(mapping, Mapping):
+        raise CapbiasError(f"mapping must be label -> value, not {shown(mapping)}.", "", "mapping")
     name = get_attribute(name).name if mapping and name.endswith(".toml") else name
     pairs = tuple(f"{name}:{label}={value or ''}" for label, value in mapping.items())
     words = {each: typed(each, given.pop(each, ""), str, "", each) for each in ("sets", "several")}

@@ -96,6 +96,8 @@ def captions_of(
         if fault:
             faults.add(sheet.numbers[place], fault)
     table = table[[not fault for fault in faulty]].reset_index(drop=True)
+    if table.empty:
+        raise sheet.unusable(faults)
     if not people:
         table = _several(sheet, table, columns, given, kinds, beside, used, notes, captioner)
         _check_whole(sheet, table, given, kinds)

@@ -314,7 +314,9 @@ def findings(
         captions = captions[captions["image_id"].isin(labels.index)]
     which, different = pd.factorize(captions["caption"])
     texts, times = list(different), np.bincount(which, minlength=len(different))
-    results = [each for each in text_findings(texts, times) if each.effect == REFUSE and each.name != "several captions"]
+    results = [
+        each for each in text_findings(texts, times) if each.effect == REFUSE and each.name != "several captions"
+    ]
     if not (attribute.words and _is_shipped(attribute)):  # own words may be of another language
         results = [each for each in results if each.name != "other languages"]
     if references is not None:

@@ -98,7 +98,10 @@ def opened(path: Path) -> list[Raw]:
         return [Raw(path.name, bare_name(path.name), records)]
     for name, data in files.items():
         try:
-            result.append(_raw(PurePosixPath(name).name, data))
+            raw = _raw(PurePosixPath(name).name, data)
+            if raw.lines and not any(fits(raw.lines) for fits in HEADERLESS):
+                raise CapbiasError(f"{raw.title} is text in no known format.", "Name a file to read.")
+            result.append(raw)
         except CapbiasError as error:
             left_out.append(PurePosixPath(name).name)
             reason = reason or error
@@ -157,7 +160,9 @@ def _json(title: str, text: str) -> Raw:
             return Raw(title, name, json.loads(OUTLINE.sub(r'\1"\2"', text), object_pairs_hook=_unique, strict=False))
     first: Exception | None = None
     try:
-        return Raw(title, name, decoder.decode(text))
+        value = decoder.decode(text)
+        by_line = title.lower().endswith((".jsonl", ".ndjson")) and isinstance(value, dict)
+        return Raw(title, name, [value] if by_line else value)
     except (ValueError, RecursionError) as error:
         first = error
     by_line, numbers, faults = [], [], RowErrors(title, "line")
@@ -205,6 +210,8 @@ def _is_whole(line: str) -> bool:
 def _joined(raw: Raw) -> Raw:
     """Values one after another as one: lists appended to each other, objects by image, or records."""
     values = raw.value
+    if len({type(value) for value in values}) > 1:
+        raise CapbiasError(f"{raw.title} holds an object and a list one after another.", "Write one of them to a file.")
     if len(values) == 1:
         return Raw(raw.title, raw.name, values[0] if isinstance(values[0], list) else values, raw.notes, raw.faults)
     if all(isinstance(value, list) and value and isinstance(value[0], dict) for value in values):
@@ -510,7 +517,7 @@ def _is_table(title: str, data: bytes) -> bool:
     text = data[:100_000].decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
     begins = bool(lines) and all(map(LINE_OF_IMAGE.match, lines[:5]))
-    return begins or len(lines) > MOST_LINES or (len(lines) > 1 and bool(TABLE.match(text)))
+    return begins or text.lstrip().startswith("[{") or len(lines) > MOST_LINES or (len(lines) > 1 and bool(TABLE.match(text)))
 
 
 def _are_boxes(text: str) -> bool:

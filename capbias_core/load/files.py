@@ -123,7 +123,7 @@ def contents(path: Path) -> dict[str, bytes]:
     with unpacking(path):
         if opened := next((opened for mark, opened in STREAMS.items() if data.startswith(mark)), None):
             data, name = _limited(opened(io.BytesIO(data)), most, path), re.sub(r"\.(gz|bz2|xz|tgz)$", "", name)
-        if data.startswith(ZIP) and not is_workbook(data):
+        if data.startswith((ZIP, b"PK\x05\x06")) and not is_workbook(data):
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 members = {member.filename: member for member in archive.infolist() if not member.is_dir()}
                 return _members(path, members, archive.open)

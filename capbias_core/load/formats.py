@@ -48,12 +48,13 @@ def sheet_of(raw: Raw, given: str) -> Sheet:
     if raw.lines:
         shape, frame, roles = _lines(raw)
     elif isinstance(value, pd.DataFrame):
-        frame = value
+        nested = any(isinstance(cell, dict) for name in value for cell in value[name])
+        frame = _records(value.to_dict("records")) if nested else value
     else:
         shape, frame, roles = _rows(raw.title, value)
         shape = raw.format or shape
     numbers = raw.numbers if len(raw.numbers) == len(frame) else ()
-    faults = raw.faults if raw.faults.count else RowErrors(raw.title)
+    faults = raw.faults if raw.faults.file else RowErrors(raw.title)
     sheet = Sheet(raw.title, given, raw.name, frame, shape or "table", roles, raw.notes, faults, raw.rows, numbers)
     if isinstance(value, dict) and isinstance(value.get("images"), list):
         sheet.sizes = _sizes(value["images"])
@@ -137,7 +138,7 @@ def _coco(value: dict) -> pd.DataFrame:
         for category in value.get("categories") or ()
         if isinstance(category, dict)
     }
-    names |= {str(key): name for key, name in names.items()}
+    names |= {str(key): name for key, name in names.items()} | {name: name for name in names.values()}
     rows = []
     for row in value["annotations"]:
         inner = row.get("segments_info") if isinstance(row, dict) else None  # of panoptic annotations
@@ -146,10 +147,10 @@ def _coco(value: dict) -> pd.DataFrame:
     if "caption" in frame:
         frame = frame.drop(columns="id", errors="ignore")
     if names and "category_id" in frame:
-        frame["category"] = frame["category_id"].map(lambda key: names.get(key) if isinstance(key, int | str) else None)
+        frame["category"] = mapped(frame["category_id"], lambda key: names.get(key) if isinstance(key, int | str) else None)
     files = {str(row.get("id")): row.get("file_name") for row in value.get("images") or () if isinstance(row, dict)}
     if "image_id" in frame and any(files.values()):
-        frame["images.file_name"] = frame["image_id"].map(lambda image: files.get(str(image)))
+        frame["images.file_name"] = mapped(frame["image_id"], lambda image: files.get(str(image)))
     return frame.astype(object)
 
 
@@ -231,11 +232,6 @@ def _inner_fits(inner: dict) -> bool:
             and any(isinstance(cell, str) and " " in cell for cell in inner.values())
         )
     )
-
-
-def _nested(title: str, value: dict) -> tuple[str, pd.DataFrame, dict]:
-    shape, frame, roles = _rows(title, value[_under(value)[0]])
-    return shape, frame, roles
 
 
 def _keyed(value: dict, name: str) -> pd.DataFrame:
@@ -324,8 +320,11 @@ def _rows(title: str, value: Any) -> tuple[str, pd.DataFrame, dict]:
                 if shape.fits(value) and len(frame := shape.rows(value)):
                     return shape.name, frame, dict(shape.roles)
         inside = _under(value)
+        if len(inside) > 1:  # rather rows that name images
+            images = " ".join(LIST_NAMES[:13])
+            inside = [key for key in inside if _dicts(value[key]) and usual_column(value[key][0], images)] or inside
         if len(inside) == 1:
-            return _nested(title, value)
+            return _rows(title, value[inside[0]])
         if inside:
             raise CapbiasError(f"{title} holds rows under {listed(inside)}.", "Write those to read into a file.")
     if isinstance(value, list) and _texts(value):
@@ -493,7 +492,20 @@ def _label_studio(sheet: Sheet) -> pd.DataFrame:
                 key = next((key for key in ("choices", "text", "rating", "number") if key in value), "")
                 cells[str(result.get("from_name"))] = value.get(key)
             rows.append(data | cells)
-    return frame_of(rows)
+    return frame_of([{name: _not_uploaded(cell) for name, cell in row.items()} for row in rows])
+
+
+UPLOADED = re.compile(r"(/data/upload/\d+/)[0-9a-f]{8}-(?=.)")  # what Label Studio puts before the names of files
+
+
+def _not_uploaded(cell: Any) -> Any:
+    return UPLOADED.sub(r"\1", cell) if isinstance(cell, str) else cell
+
+
+def _choices(sheet: Sheet) -> pd.DataFrame:
+    """The smaller export of Label Studio: a list of choices in a column per question."""
+    frame = sheet.frame.rename(columns={name: name.removesuffix(".choices") for name in sheet.columns})
+    return frame.map(_not_uploaded)
 
 
 def _argilla(sheet: Sheet) -> pd.DataFrame:
@@ -563,6 +575,7 @@ FORMATS = (
     Format("conversations (LLaVA)", "conversations", CONVERSATION, _turns("conversations")),
     Format("conversations (chat)", "messages", CONVERSATION, _turns("messages")),
     Format("tasks of Label Studio", "data.* annotations", {"label": True, "keep": ("was_cancelled", (False,)), "rater": "annotator"}, _label_studio),
+    Format("choices of Label Studio", "*.choices", {"label": True, "rater": "annotator"}, _choices),
     Format("records of Argilla", "fields.* responses.*", {"label": True, "keep": ("response_status", ("submitted",)), "rater": "annotator"}, _argilla),
     Format("choices of Prodigy", "_task_hash accept answer", {"label": ["accept"], "keep": ("answer", ("accept",)), "rater": "_session_id"}),
     Format("labels of doccano by user", "doc_id text labels username", {"label": ["labels"], "rater": "username", "image": "text"}),
@@ -570,7 +583,7 @@ FORMATS = (
     Format("batch results of MTurk", "WorkerId AssignmentStatus", {"label": True, "keep": ("AssignmentStatus", ("Approved", "Submitted")), "rater": "WorkerId"}, _mturk),
     Format("human captions of Flickr30k", "image_name comment_number comment", {"reference": ["comment"], "image": "image_name"}),
     Format("human captions of TextCaps", "image_id caption_str reference_strs", {"reference": ["caption_str"], "image": "image_id"}),
-    Format("people in boxes (Open Images MIAP)", "ImageID GenderPresentation AgePresentation", {"label": {"gender": ["GenderPresentation"], "age": ["AgePresentation"]}, "several": "both", "image": "ImageID"}),
+    Format("people in boxes (Open Images MIAP)", "ImageID LabelName GenderPresentation", {"label": {"gender": ["GenderPresentation"], "age": ["AgePresentation"]}, "several": "both", "image": "ImageID"}),
     Format("people in boxes (FACET)", "person_id filename gender_presentation_masc", {"label": {"gender": ["Male=gender_presentation_masc", "Female=gender_presentation_fem"]}, "several": "both", "image": "filename"}),
     Format("boxes of Open Images", "ImageID LabelName XMin", {"objects": True, "image": "ImageID"}),
     Format("boxes of a detector", "bbox category_id score", {"objects": True}, _detections),

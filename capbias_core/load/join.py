@@ -184,7 +184,12 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
             > len(texts) / 2
             > 0
         )
-        if ids.notna().mean() > 0.5 and ids.nunique() >= max(2, len(cells) / 60) and not prose and not fractions:
+        if (
+            ids.notna().mean() > 0.5
+            and ids.nunique() >= max(min(2, len(cells)), len(cells) / 60)
+            and not prose
+            and not fractions
+        ):
             columns.append(name)
     order = USUAL.split()
     columns.sort(key=lambda name: order.index(last_name(name)) if last_name(name) in order else len(order))

@@ -24,6 +24,7 @@ from capbias_core.attributes.labels import (
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.columns import Wanted
 from capbias_core.load.ids import UNSTORABLE, described
+from capbias_core.load.join import Images
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import MOST_COLUMNS, Sheet, is_missing, is_scalar, last_part
 from capbias_core.types import Attribute, counted
@@ -71,14 +72,12 @@ class LabelTable:
     left_out: tuple[str, ...] = ()  # columns that differ between the rows of an image
 
 
-def label_table(
-    sheet: Sheet, names: Mapping[str, list[str]], images: pd.Series, given: Given, several: str
-) -> LabelTable:
+def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, given: Given, several: str) -> LabelTable:
     """The labels of a file: one row per image. names: attribute -> its columns. several: the rule of the format, ''
     without one. Raises Ask if rows of an image differ and no rule says which counts."""
     if given.several and given.several not in RULES:
         raise unknown_name("rule for several rows", given.several, RULES)
-    rows = sheet.frame.assign(**{IMAGE: images})
+    rows = sheet.frame.assign(**{IMAGE: images.ids})
     rows = rows[rows[IMAGE].notna()].reset_index(drop=True)
     order = list(dict.fromkeys(rows[IMAGE]))
     sizes = Counter(rows[IMAGE].value_counts().tolist())
@@ -124,7 +123,10 @@ def label_table(
             lost = sum(label == MIXED for label in frame[name])
             note = f"rows of {len(mixed):,} of {counted(len(order), 'image')} differ in {name}; rule {rule}: {EXPLAINED[rule]}"
             notes.append(note + (f"; {lost:,} get no label" if lost else ""))
-    used = {name.rpartition("=")[2] for listed_names in names.values() for name in listed_names} | {IMAGE}
+    used = {name.rpartition("=")[2] for listed_names in names.values() for name in listed_names} | {
+        IMAGE,
+        images.column,
+    }
     left_out = []
     for name in rows.columns:
         if (
@@ -145,15 +147,9 @@ def label_table(
             "Use another rule.",
             "several",
         )
-    repeats = len(rows) - len(
-        pd.DataFrame(
-            {
-                "image": rows[IMAGE],
-                "labels": list(map(str, _votes(rows, [name for each in names.values() for name in each]))),
-            }
-        ).drop_duplicates()
-    )
-    return LabelTable(pd.DataFrame(frame, dtype="str"), columns, tuple(notes), sizes, repeats, tuple(left_out))
+    votes = map(str, _votes(rows, [name for each in names.values() for name in each])) if names else rows.index
+    repeats = pd.DataFrame({"image": rows[IMAGE], "labels": list(votes)}).duplicated().sum()
+    return LabelTable(pd.DataFrame(frame, dtype="str"), columns, tuple(notes), sizes, int(repeats), tuple(left_out))
 
 
 IMAGE = "\0image"  # the column of images, beside those of a file
@@ -211,6 +207,7 @@ def _each(
     rows: pd.DataFrame, votes: list[list[str]], name: str, who: str | None, order: Sequence[str]
 ) -> dict[str, list[str]]:
     """A column for each annotator; of many annotators, for the first row of an image, the second and so on."""
+    who = who if who in rows else next(iter(_varying(rows, [name])), None)
     raters = [label_text(cell) for cell in rows[who]] if who in rows else []
     if not 0 < len(set(raters)) <= MOST_ANNOTATORS:
         raters = [str(number) for number in rows.groupby(IMAGE, sort=False).cumcount() + 1]
@@ -223,21 +220,27 @@ def _each(
     }
 
 
+def _varying(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Columns of few values of which each occurs once among the rows of an image, such as who labelled it."""
+    result = []
+    for name in rows.columns:
+        if name == IMAGE or name in names or not is_scalar(rows[name]):
+            continue
+        texts = rows[name].map(label_text)
+        varies = 1 < texts.nunique() <= 60 and (texts.groupby(rows[IMAGE]).nunique() > 1).any()
+        if varies and not pd.DataFrame({"image": rows[IMAGE], "text": texts}).duplicated().any():
+            result.append(name)
+    return result
+
+
 def _which(
     sheet: Sheet, rows: pd.DataFrame, names: Sequence[str], mixed: Sequence[str], images: int, who: str | None
 ) -> Ask:
     """The question which rows of an image count."""
     options, raters = [], [who] if who in rows else []
-    for name in rows.columns:
-        if name == IMAGE or name in names or not is_scalar(rows[name]):
-            continue
-        texts = rows[name].map(label_text)
-        varies = (texts.groupby(rows[IMAGE]).nunique() > 1).any()
-        few = 1 < texts.nunique() <= 60
-        if not (varies and few) or pd.DataFrame({"image": rows[IMAGE], "text": texts}).duplicated().any():
-            continue
+    for name in _varying(rows, names):
         if last_part(name) in VERSIONS:
-            counts = sorted(Counter(texts).items(), reverse=True)[:2]
+            counts = sorted(Counter(rows[name].map(label_text)).items(), reverse=True)[:2]
             options += [
                 Option({"rows": (f"{name}={value}",)}, f"only these {number:,} rows") for value, number in counts
             ]

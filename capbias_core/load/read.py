@@ -17,7 +17,18 @@ import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
+from capbias_core.kinds import (
+    BOXES,
+    CAPTIONS,
+    KINDS,
+    LABELS,
+    OBJECTS,
+    PHOTOGRAPHS,
+    REFERENCES,
+    SEGMENTS,
+    kind_name,
+    kind_title,
+)
 from capbias_core.load.captions import EACH, PARTS, CaptionSet, captions_of
 from capbias_core.load.checks import names_only, shifted_from
 from capbias_core.load.columns import (
@@ -48,6 +59,7 @@ from capbias_core.load.tables import boxes, objects, segments
 from capbias_core.types import Problem, counted
 
 UNNAMED = "captions"  # the captioner of a table or list without a name
+MANY_OUTLINES = 20_000  # of more, only those of images in the collection are kept
 FEWEST_NAMED = 20  # captions that name one value, before labels are compared with them
 
 
@@ -196,7 +208,7 @@ class _Reader:
         parts = self._merged(parts, pieces, given)
         labels = self._labels(pieces, parts, given)
         for piece in pieces:
-            parts += _objects(piece, given)
+            parts += _objects(piece, given, self.held)
         self._check_idle(found, given)
         parts = [self._with_missing(part, labels) for part in parts] + labels
         self._check_shift(parts, labels, pieces, given)
@@ -482,7 +494,7 @@ class _Reader:
         piece, result = having[0], []
         sheet, images = piece.sheet, piece.images
         assert images is not None
-        table = label_table(sheet, piece.roles.labels, images.ids, given, piece.roles.several)
+        table = label_table(sheet, piece.roles.labels, images, given, piece.roles.several)
         mapping = []
         overrides = mapping_overrides(given.map)
         for one in self.wanted:
@@ -643,7 +655,7 @@ class _Reader:
         )
 
 
-@dataclass
+@dataclass(eq=False)
 class _Piece:
     """A table of a file with what its columns are, and its images once they are joined."""
 
@@ -747,14 +759,19 @@ def _images_by_text(piece: _Piece, pieces: Sequence[_Piece], held: Held) -> Imag
     return Images(pd.Series(ids, dtype=object), piece.sheet.roles["rows"])
 
 
-def _objects(piece: _Piece, given: Given) -> list[Part]:
+def _objects(piece: _Piece, given: Given, held: Held) -> list[Part]:
     """Objects, boxes or outlines of a file."""
     if not piece.roles.objects:
         return []
     kinds, sheet = piece.file.kinds, piece.sheet
     image = (given.columns("image_id_column", sheet.path, sheet.columns) or [""])[0]
+    images = next((held.images[kind] for kind in (PHOTOGRAPHS, LABELS, CAPTIONS) if held.images.get(kind)), None)
     result = []
-    reads = {OBJECTS: lambda: objects(sheet, image), SEGMENTS: lambda: segments(sheet), BOXES: lambda: boxes(sheet)}
+    reads = {
+        OBJECTS: lambda: objects(sheet, image),
+        SEGMENTS: lambda: segments(sheet, images if len(sheet.frame) > MANY_OUTLINES else None),
+        BOXES: lambda: boxes(sheet),
+    }
     wanted = [kind for kind in reads if kind in kinds] or [OBJECTS]
     if not kinds and sheet.format == "COCO instances" and "segmentation" in sheet.columns:
         wanted = [OBJECTS, SEGMENTS]

@@ -85,7 +85,9 @@ class Sheet:
     def kept(self, keep: pd.Series) -> Sheet:
         """The same with some rows."""
         numbers = [number for number, kept in zip(self.numbers, keep, strict=True) if kept]
-        return Sheet(**vars(self) | {"frame": self.frame[keep], "numbers": numbers, "notes": list(self.notes), "ids": {}})
+        return Sheet(
+            **vars(self) | {"frame": self.frame[keep], "numbers": numbers, "notes": list(self.notes), "ids": {}}
+        )
 
     def unusable(self, faults: RowErrors, note: str = "") -> CapbiasError:
         """The error for a file without a usable row. faults: those of the file and of its rows."""

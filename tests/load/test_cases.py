@@ -156,7 +156,9 @@ def test_is_read_or_refused_by_name(run, folder, command, right):
     if isinstance(right, int):
         assert len(found) == right
     else:
-        assert (found if isinstance(right, dict) else list(found.values())) == (right if isinstance(right, dict) else [right])
+        assert (found if isinstance(right, dict) else list(found.values())) == (
+            right if isinstance(right, dict) else [right]
+        )
 
 
 @pytest.mark.parametrize("folder, command, question, right", ASKED)

@@ -30,7 +30,8 @@ from capbias_core.types import RESULT_COLUMNS
 from capbias_core.worker import execute
 from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.ingest import DEMO, keep_attributes, load_demo
-from capbias_core.workspace.labels import mapping_details, resolve_attribute
+from capbias_core.load.labels import mapping_details
+from capbias_core.workspace.labels import resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 # As little training as there can be, of measures that have such choices, and no program of Java.

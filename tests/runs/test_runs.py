@@ -22,7 +22,7 @@ from capbias_core.views import captions as caption_views
 from capbias_core.views import results
 from capbias_core.views.word_comparison import top_words, words_of_set
 from capbias_core.worker import execute
-from capbias_core.workspace.labels import mapping_details
+from capbias_core.load.labels import mapping_details
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 from tests import sentences
