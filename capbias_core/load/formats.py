@@ -75,8 +75,8 @@ def sheet_of(raw: Raw, given: str) -> Sheet:
 
 def _kept(sheet: Sheet) -> Sheet:
     """Without the rows that the format marks as rejected, skipped or drafts, which are counted."""
-    column, good = sheet.roles.get("keep", ("", ""))
-    if column not in sheet.frame:
+    column, good = sheet.roles.get("keep", ("", ()))
+    if not good or column not in sheet.frame:
         return sheet
     keep = sheet.frame[column].map(lambda state: state in good or is_missing(state))
     if not keep.all():
