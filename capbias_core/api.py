@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from inspect import signature
@@ -25,11 +23,11 @@ from capbias_core.measures.registry import METRICS, alike_with_references, is_me
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.measures.word_comparison import ENDS
 from capbias_core.question import Question, Source
-from capbias_core.runs.engine import Engine
+from capbias_core.runs.engine import Watching, run_all, unwatched
 from capbias_core.runs.inputs import Tell, read, resolve
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, forget_without, load_asked, plan, runs_for, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
-from capbias_core.runs.run import Stopped, Watch, add_later_metrics, compute_in_hand
+from capbias_core.runs.run import Stopped, add_later_metrics, compute_in_hand
 from capbias_core.typed import typed
 from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
 from capbias_core.views.results import attribute_of_run, object_rows, ranked
@@ -37,14 +35,12 @@ from capbias_core.views.sentence import ANSWERING, headline, interval, measure, 
 from capbias_core.views.tables import PARTS, lettered, ordered, scores_table, to_text
 from capbias_core.views.word_comparison import words_of_set
 from capbias_core.whole_files import typed_path
-from capbias_core.worker import execute
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import ACTIVE, RunRow, Workspace, results_frame
+from capbias_core.workspace.store import RunRow, Workspace, results_frame
 from capbias_core.workspace.vectors import CONSTANT
 
 FINISHED = "finished"
-WAIT_SECONDS = 0.1  # between two looks at runs of other processes
 FEW = 20  # captions: words of fewer stand last
 COMPARED = (
     *(name for side, ends in ENDS.items() for name in (side, *ends)),
@@ -53,7 +49,6 @@ COMPARED = (
 )  # columns of words
 OF_WORDS = (PER_CAPTION, WORDS_COMPARED)
 
-Watching = Callable[[Sequence[RunSpec]], AbstractContextManager[Watch]]
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
 Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 
@@ -174,7 +169,7 @@ class Report:
         rows = self.table
         for part in parts:
             rows = self._having(rows, part)
-        if rows["metric"].nunique() > 1:
+        if rows["metric"].nunique() > 1 or not any(is_metric(part) or part in set(rows["metric"]) for part in parts):
             return replace(self, table=rows, answer=lambda: ("", ""), ranking=None)
         for column in ("coverage", "group", "object"):  # of several rows, that of all images, groups and objects
             if len(rows) > 1 and (rows[column] == "").any():
@@ -256,7 +251,7 @@ def score(
     vectors: str | os.PathLike | None = None,
     delta: float | None = None,
     attribute_column: str | Sequence[str] = (),
-    values: Sequence[str] = (),
+    values: Sequence[str | float] = (),
     mapping: Mapping[Any, str | None] | None = None,
     several: str = "",
     image_id_column: str | Sequence[str] = (),
@@ -354,7 +349,7 @@ def score(
         if workspace:
             store = Workspace(workspace)
             question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
-            inputs = stored(store, question, run_on_workers if workers else run_here)
+            inputs = stored(store, question, partial(run_all, workers=workers))
         else:
             inputs = in_hand(*read(question, lines.append))
     except Ask as ask:
@@ -400,7 +395,8 @@ def compare(
             missing or "Give several captioners by name.",
         )
     metric, direction = report.ranked_by
-    rows = _ranked_rows(report.table, metric, direction)
+    rows = report.table[report.table["run_id"].isin(report.ranked_runs)]  # the attacker whose pairs are tested
+    rows = _ranked_rows(rows, metric, direction)
     table = pd.DataFrame(
         {
             "captioner": rows["model"],
@@ -427,12 +423,6 @@ class Inputs:
     plan: Callable[[Question, dict[str, CapbiasError] | None], list[RunSpec]]
     # Planned runs, of metrics by name: the runs as they ended, and their rows.
     compute: Callable[[Sequence[RunSpec], Sequence[str]], tuple[list[RunRow], pd.DataFrame]]
-
-
-@contextmanager
-def unwatched(_specs: Sequence[RunSpec]) -> Iterator[Watch]:
-    """Nobody watches runs."""
-    yield lambda rows: None
 
 
 def in_hand(data: Data, question: Question, watching: Watching = unwatched, stopped: Stopped = None) -> Inputs:
@@ -617,37 +607,6 @@ def words_of(inputs: Inputs) -> pd.DataFrame:
         )
         tables.append(words.iloc[np.lexsort((-words["mean"], words["count"] < FEW))])
     return pd.concat(tables, ignore_index=True)
-
-
-# where it is measured
-
-
-def run_here(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
-    """Compute runs one after another in this process, those with torch too. What another process computes meanwhile is
-    waited for, and computed here if that process ends first."""
-    ours, run_ids = set[str](), [spec.run_id for spec in specs]
-    workspace.note_asked(run_ids, collection)
-    while True:
-        # Finished runs can be read where nothing can be written.
-        finished = {run_id for run_id, run in workspace.runs_of(run_ids).items() if run.status == FINISHED}
-        for spec in specs:
-            if spec.run_id not in ours | finished and workspace.enqueue(spec, collection):
-                ours.add(spec.run_id)
-                execute(str(workspace.folder), spec.run_id)
-        rows = list(workspace.runs_of(run_ids).values())
-        if all(row.status == FINISHED or (row.run_id in ours and row.status not in ACTIVE) for row in rows):
-            return rows
-        time.sleep(WAIT_SECONDS)
-
-
-def run_on_workers(workspace: Workspace, specs: Sequence[RunSpec], collection: str) -> list[RunRow]:
-    """Compute runs with the engine of the dashboard: those that need torch in worker processes."""
-    engine = Engine(workspace.folder)
-    try:
-        engine.submit(list(specs), collection)
-        return engine.wait([spec.run_id for spec in specs])
-    finally:
-        engine.close()
 
 
 def nothing_measured(report: Report) -> CapbiasError:

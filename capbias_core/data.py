@@ -128,7 +128,7 @@ class Data:
     @cached_property
     def captioner(self) -> str:
         """The name of the only captioner."""
-        return next(iter(self.captions))
+        return next(iter(self.captions), "")
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 CAPTIONS, REFERENCES, LABELS, OBJECTS = "captions", "references", "attributes", "objects"
 SEGMENTS, BOXES, VECTORS, PHOTOGRAPHS = "segments", "boxes", "vectors", "images"
-SLICES = "slices"
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,9 @@ KINDS = {
     CAPTIONS: Kind("captions of a model", "captions", (REFERENCES, LABELS)),
     VECTORS: Kind("word vectors", "vectors"),
     PHOTOGRAPHS: Kind("photographs", "images"),
-    SLICES: Kind("saved slice", "slices"),  # a rule that picks images, and no file
 }
 ORDER = list(KINDS)
-# Arguments of `capbias.score` and sections of plans -> kind.
+# Arguments of `capbias.score` -> kind.
 SOURCES = {kind.argument: name for name, kind in KINDS.items() if kind.joins}
 
 

@@ -17,12 +17,13 @@ from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.formats import check_one_table
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import UNNAMED, File, Given
-from capbias_core.measures.options import Described, Option, Seeded, option
+from capbias_core.load.sheet import cell_text
+from capbias_core.measures.options import Checked, Option, Seeded, option
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import check_choices, expand_metrics, needs_references
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.prepare.align import DELTA
-from capbias_core.typed import shown, typed
+from capbias_core.typed import Label, typed
 from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.workspace.store import checked_name
 from capbias_core.workspace.vectors import CONSTANT, check_delta
@@ -38,7 +39,7 @@ OF_FILES = (*COLUMNS, "sets", "several", "values", "mapping")
 
 
 @dataclass(frozen=True)
-class Question(Described):
+class Question(Checked):
     """What is asked. With `files`, these are read first (`resolve`); without, every source is the name of a stored
     item."""
 
@@ -61,7 +62,7 @@ class Question(Described):
     rank_by: tuple[str, ...] = option(("", ""), "metric and direction; ('', '') for the one that answers")
     files: tuple[Any, ...] = option((), "each source as a File of load/read.py")
     given: Any = option(Given(), "what is said of columns and rows of files, a Given of load/read.py")
-    values: tuple[str, ...] = option((), "labels of a column to compare (default: all)", metavar="LABEL")
+    values: tuple[Label, ...] = option((), "labels of a column to compare (default: all)", metavar="LABEL")
     alignment: str = option(
         CONSTANT,
         "replacement of human words that the captioner never uses: <unk>, or the nearest word",
@@ -110,6 +111,8 @@ class Question(Described):
                 "A stored item is as it was read.", "Leave this out, or import the file with it.", *unread
             )
         about = given_of(given)
+        if isinstance(chosen := given.get("values"), list | tuple):
+            given["values"] = tuple(map(cell_text, chosen))
         if not given.get("attribute"):
             raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
         settings = protocol_settings(typed("protocol", protocol, str, "", "protocol"))
@@ -185,7 +188,7 @@ def given_of(given: dict[str, Any]) -> Given:
     `language=en`. Raises CapbiasError for a text without =."""
     rows = given.pop("rows", None)
     if isinstance(rows, Mapping):
-        rows = [f"{column}={value}" for column, value in rows.items()]
+        rows = [f"{column}={cell_text(value)}" for column, value in rows.items()]
     columns = {name: several_names(given.pop(name, None) or ()) for name in COLUMNS if name != "rows"}
     columns["rows"] = several_names(rows or ())
     for name, values in columns.items():
@@ -195,9 +198,9 @@ def given_of(given: dict[str, Any]) -> Given:
         raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
     mapping, name = given.pop("mapping", None) or {}, str(given.get("attribute", ""))
     if not isinstance(mapping, Mapping):
-        raise CapbiasError(f"mapping must be label -> value, not {shown(mapping)}.", "", "mapping")
+        raise CapbiasError(f"mapping must be label -> value, not {str(mapping)[:100]}.", "", "mapping")
     name = get_attribute(name).name if mapping and name.endswith(".toml") else name
-    pairs = tuple(f"{name}:{label}={value or ''}" for label, value in mapping.items())
+    pairs = tuple(f"{name}:{cell_text(label)}={value or ''}" for label, value in mapping.items())
     words = {each: typed(each, given.pop(each, ""), str, "", each) for each in ("sets", "several")}
     return Given(**columns, map=pairs, **words)
 

@@ -1,21 +1,23 @@
-"""Values of options, plans and attributes, checked against type hints."""
+"""Values that users give, checked by pydantic; its errors become a CapbiasError here alone."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
+from typing_extensions import is_typeddict
 
 from capbias_core.errors import CapbiasError
 
+Stored = TypeVar("Stored")
 LONGEST_SHOWN = 100
 LARGEST = 2**53  # beyond, JSON and floats lose digits
+CONFIG = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid", arbitrary_types_allowed=True)
 NAMES = {
     str: "a text",
     bool: "true or false",
@@ -27,16 +29,47 @@ NAMES = {
 PLURALS = {str: "texts", bool: "true or false", int: "whole numbers", float: "numbers"}
 
 
-class Misfit(Exception):
-    """A value is not of a type."""
+def _whole(value: Any) -> Any:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        return value
+    if abs(value) > LARGEST:
+        raise ValueError("too large")
+    return int(value)
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, np.number) else value
+
+
+def label_text(value: Any) -> Any:
+    """A label as tables have it: a truth value or a number as text.
+
+    >>> label_text(True), label_text(1), label_text(0.0), label_text("f")
+    ('True', '1', '0', 'f')
+    """
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, Real):
+        return str(int(value)) if float(value).is_integer() else str(float(value))
+    return value
+
+
+Label = Annotated[str, BeforeValidator(label_text)]
+# What stands for these types: paths are texts, and numbers of numpy are numbers.
+ACCEPTED: dict[Any, Any] = {
+    str: Annotated[str, BeforeValidator(lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)],
+    int: Annotated[int, BeforeValidator(_whole)],
+    float: Annotated[float, BeforeValidator(_number)],
+    bool: Annotated[bool, BeforeValidator(lambda value: bool(value) if isinstance(value, np.bool_) else value)],
+}
 
 
 def typed(name: str, value: Any, hint: Any, more: str = "", *arguments: str) -> Any:
-    """The value as its type hint says: lists as tuples, paths as texts, whole numbers as floats.
+    """The value as its type hint says: lists as tuples, paths as texts, whole numbers as floats. A text is no list, and
+    no text or number is true or false.
 
-    hint: bool, int, float, str, None, dict[str, X], list[X], tuple[X, ...], a TypedDict, Annotated[str, pattern], or a
-    union of these. A text is no list, and no text or number is true or false. more: further words on what is expected.
-    arguments: of CapbiasError. Raises CapbiasError with the given value and the expected type.
+    more: further words on what is expected. arguments: of CapbiasError. Raises CapbiasError with the given value and
+    the expected type.
 
     >>> typed("words", ["tiara"], tuple[str, ...])
     ('tiara',)
@@ -45,78 +78,49 @@ def typed(name: str, value: Any, hint: Any, more: str = "", *arguments: str) -> 
     capbias_core.errors.CapbiasError: words must be a list of texts, not 'tiara'.
     """
     try:
-        return fitted(value, hint)
-    except Misfit:
-        raise misfit(name, value, hint, more, *arguments) from None
+        return _adapter(hint).validate_python(value)
+    except (ValidationError, OverflowError):
+        text = f"{expected(hint)} {more}".strip()
+        raise CapbiasError(f"{name} must be {text}, not {shown(value)}.", "", *arguments) from None
 
 
-def misfit(name: str, value: Any, hint: Any, more: str = "", *arguments: str) -> CapbiasError:
-    """The error for a value that is not of a type, or not within its bounds."""
-    return CapbiasError(f"{name} must be {f'{expected(hint)} {more}'.strip()}, not {shown(value)}.", "", *arguments)
-
-
-def fitted(value: Any, hint: Any) -> Any:
-    """The value as `typed` gives it. Raises Misfit."""
-    kind, parts = get_origin(hint) or hint, get_args(hint)
-    if kind in (Union, UnionType):
-        return _first_fit(value, parts)
-    if kind is Annotated:
-        text, form = fitted(value, parts[0]), parts[1]
-        if not form.fullmatch(text):
-            raise Misfit
-        return text
-    if is_typeddict(kind):
-        keys = fields_of(kind)
-        if not isinstance(value, Mapping) or value.keys() != keys.keys():
-            raise Misfit
-        return {key: fitted(value[key], part) for key, part in keys.items()}
-    if kind is dict and isinstance(value, Mapping):
-        key_hint, part = parts or (Any, Any)
-        return {fitted(key, key_hint): fitted(item, part) for key, item in value.items()}
-    if kind in (list, tuple) and isinstance(value, list | tuple):
-        return kind(fitted(item, parts[0] if parts else Any) for item in value)
-    if kind is bool and isinstance(value, bool | np.bool_):
-        return bool(value)
-    if kind is int and isinstance(value, Integral) and not isinstance(value, bool):
-        return _exact(int(value))
-    if kind is float and isinstance(value, Real) and not isinstance(value, bool):
-        return _finite(value)
-    if kind is str and isinstance(value, str | os.PathLike):
-        return os.fspath(value)
-    if kind is Any or (value is None and kind in (None, NoneType)):
-        return value
-    raise Misfit
+def from_json(kind: type[Stored], text: str) -> Stored:
+    """A dataclass from the JSON of its fields. Raises ValueError with the first field that is of another type."""
+    try:
+        return _of_class(kind).validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "all of it"
+        raise ValueError(f"{field} of a {kind.__name__} is {shown(first['input'])}") from None
 
 
 @cache
-def fields_of(kind: type) -> dict[str, Any]:
-    """The type hints of a class by the names of its fields."""
-    return get_type_hints(kind, include_extras=True)
+def _of_class(kind: type[Stored]) -> TypeAdapter[Stored]:
+    return TypeAdapter(kind)
 
 
-def _first_fit(value: Any, hints: tuple[Any, ...]) -> Any:
-    for hint in hints:
-        try:
-            return fitted(value, hint)
-        except Misfit:
-            continue
-    raise Misfit
+@cache
+def _adapter(hint: Any) -> TypeAdapter:
+    # A TypedDict has a configuration of its own.
+    return TypeAdapter(accepted(hint), config=None if is_typeddict(hint) else CONFIG)
 
 
-def _exact(number: int) -> int:
-    if abs(number) > LARGEST:
-        raise Misfit
-    return number
-
-
-def _finite(value: Real) -> float:
-    try:
-        number = float(value)
-    except OverflowError:
-        raise Misfit from None
-    if not math.isfinite(number):
-        raise Misfit
-    return number
+def accepted(hint: Any) -> Any:
+    """A type hint as pydantic checks it: also what stands for its types, and lists for tuples."""
+    if hint in ACCEPTED:
+        return ACCEPTED[hint]
+    kind, parts = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        return Annotated[(accepted(parts[0]), *hint.__metadata__)]
+    if kind in (Union, UnionType):
+        return Union[tuple(accepted(part) for part in parts)]  # noqa: UP007  of parts that are known only here
+    if kind is tuple:
+        return Annotated[tuple[tuple(part if part is ... else accepted(part) for part in parts)], Strict(False)]
+    if kind is dict:
+        return Annotated[dict[tuple(accepted(part) for part in parts)], Strict(False)]
+    if hint is tuple or hint is dict:
+        return Annotated[hint, Strict(False)]
+    return hint
 
 
 def expected(hint: Any) -> str:
@@ -126,11 +130,14 @@ def expected(hint: Any) -> str:
     ('a list of texts', 'a text')
     """
     kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind is Annotated:
+        return expected(parts[0])
+    parts = tuple(get_args(part)[0] if get_origin(part) is Annotated else part for part in parts)
     if kind in (Union, UnionType):
         plain = [part for part in parts if part is not NoneType and not is_typeddict(part)]  # tables name frozen files
         return " or ".join(dict.fromkeys(expected(part) for part in plain or parts if part is not NoneType))
     if is_typeddict(kind):
-        return f"a table of {', '.join(fields_of(kind))}"
+        return f"a table of {', '.join(get_type_hints(kind))}"
     if kind in (list, tuple):
         return f"a list of {PLURALS[parts[0]]}" if parts and parts[0] in PLURALS else "a list"
     if kind is dict:

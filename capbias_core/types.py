@@ -47,7 +47,19 @@ PUBLISHED_COLUMNS = (
 # Facts about a measured row: which labelled images (coverage), how human words were aligned, its object and group of
 # images, the photographs and the prompt that a judge got, and the device on which networks trained.
 ORIGIN_COLUMNS = ("coverage", "alignment", "object", "group", "photographs", "prompt", "device")
-SUPPORT_COLUMNS = ("run_id", "seeds", "training", "n", "ci_low", "ci_high", "interval", "verdict", "method")
+SUPPORT_COLUMNS = (
+    "run_id",
+    "seeds",
+    "training",
+    "n",
+    "ci_low",
+    "ci_high",
+    "interval",
+    "verdict",
+    "method",
+    "setting",
+    "setting_name",
+)
 RESULT_COLUMNS = (*PUBLISHED_COLUMNS, *ORIGIN_COLUMNS, *SUPPORT_COLUMNS)
 
 
@@ -262,6 +274,8 @@ class Result:
     method: str = ""
     paper: str = "measured"
     table: str = ""
+    setting: str = ""  # numbers with the same were measured alike: workspace/spec.py, `Setting`
+    setting_name: str = ""
 
     def row(self) -> dict[str, Any]:
         """The columns of the results table, in their order."""

@@ -23,8 +23,7 @@ from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
-from capbias_core.workspace.catalogue import WorkspaceError, lives, this_process
-from capbias_core.workspace.people import acting
+from capbias_core.workspace.catalogue import WorkspaceError, lives
 from capbias_core.workspace.store import RunRow, Workspace
 
 SECONDS_BETWEEN_NOTES = 0.25
@@ -34,67 +33,56 @@ STOPPED = 130  # the exit code after Ctrl-C, as of the command line
 STOP_SECONDS = 5.0  # that a run gets to stop when its process has to end
 
 
-def execute(folder: str, run_id: str) -> None:
-    """Compute one queued run, and note how it ends: finished, failed or cancelled. A cluster that lost a worker calls
-    this again for the run that the worker had. Raises WorkspaceError if the end cannot be written."""
+def execute(folder: str, run_id: str, stopping: threading.Event | None = None, hand_back: bool = False) -> None:
+    """Compute one queued run, wherever: claim it, compute it, and write how it ends.
+
+    It is left alone if a living process of this machine has it; one on another host may be the lost worker of a
+    cluster, which then calls this again. stopping: set if this process has to end. hand_back: Ctrl-C puts the run back
+    into the queue and does not cancel it. Raises WorkspaceError if the end cannot be written; it is remembered, and the
+    run dies with a process that ends then.
+    """
     workspace = Workspace(folder, make=False)
+    run = workspace.claim(lambda run: run.run_id == run_id and (run.status != "running" or not lives(run.process)))
+    if run is None:
+        return
     try:
-        if run := workspace.claim(lambda run: run.run_id == run_id and _is_free(run)):
-            _compute(workspace, run, threading.Event())
-    except BaseException:  # such as Ctrl-C
-        workspace.end_here(run_id, "cancelled", "cancelled", this_process())
-        raise
-
-
-def _is_free(run: RunRow) -> bool:
-    """Whether no process of this machine computes a run. One on another host may be the lost worker of a cluster."""
-    return run.status in ("queued", "died") or (run.status == "running" and not lives(run.process))
-
-
-def work(folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Event) -> None:
-    """Compute the queued runs that this function accepts, the oldest first, until none is left. Ctrl-C hands the run
-    that it stops back to the queue. Raises WorkspaceError if the workspace cannot be used, or the end of a run not be
-    written."""
-    workspace = Workspace(folder, make=False)
-    while not stopping.is_set():
-        run = workspace.claim(lambda run: run.status == "queued" and accepts(run))
-        if run is None:
-            return
-        try:
-            _compute(workspace, run, stopping)
-        except KeyboardInterrupt:
-            workspace.hand_back(run)
-            raise
-
-
-def _compute(workspace: Workspace, run: RunRow, stopping: threading.Event) -> None:
-    """Compute a run that this process has claimed. Raises WorkspaceError if its end cannot be written; the end is
-    remembered, and the run dies with a process that ends then."""
-
-    def fail(message: str) -> None:
-        workspace.end_here(run.run_id, "failed", message, this_process())
-
-    try:
-        with acting(run.owner), _beating(workspace):
-            outcome = run_one(workspace, run.spec, _reporter(workspace, run.run_id, stopping))
-        names = [metric.name for metric in MEASURES[run.spec.measure].metrics]
+        with _beating(workspace):
+            outcome = run_one(workspace, run.spec, _reporter(workspace, run, stopping or threading.Event()))
+        metrics = [metric.name for metric in MEASURES[run.spec.measure].metrics]
         for line in outcome.log:
-            workspace.log(run.run_id, line)
-        workspace.finish(run.run_id, outcome.results, outcome.kept, outcome.notes, names, outcome.lacking)
+            workspace.log(run_id, line)
+        workspace.finish(run_id, outcome.results, outcome.kept, outcome.notes, metrics, outcome.lacking, run.token)
     except Cancelled:
         with suppress(WorkspaceError):
-            workspace.log(run.run_id, "stopped")
-    except CapbiasError as error:
-        fail(str(error))
+            workspace.log(run_id, "stopped")
     except Exception as error:  # whatever failed, the end must be noted
-        with suppress(WorkspaceError):  # which may be what failed
-            workspace.log(run.run_id, traceback.format_exc().rstrip())
-        fail(failure(error))
-    for folder in workspace.unfinished.glob("*"):
+        if not isinstance(error, CapbiasError):
+            with suppress(WorkspaceError):  # which may be what failed
+                workspace.log(run_id, traceback.format_exc().rstrip())
+        workspace.end_here(run_id, "failed", failure(error), run.token)
+    except BaseException:  # such as Ctrl-C
+        if hand_back:
+            workspace.hand_back(run)
+        else:
+            workspace.end_here(run_id, "cancelled", "cancelled", run.token)
+        raise
+    for left in workspace.unfinished.glob("*"):
         with suppress(WorkspaceError):
-            if (left := workspace.run(folder.name)) is None or left.status in ("finished", "failed"):
-                shutil.rmtree(folder, ignore_errors=True)
+            if (other := workspace.run(left.name)) is None or other.status in ("finished", "failed"):
+                shutil.rmtree(left, ignore_errors=True)
     workspace.beat()
+
+
+def execute_all(
+    folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Event, hand_back: bool = False
+) -> None:
+    """`execute` the queued runs that this function accepts, the oldest first, until none is left."""
+    workspace = Workspace(folder, make=False)
+    while not stopping.is_set():
+        queued = (run for run in workspace.waiting() if run.status == "queued" and accepts(run))
+        if (run := next(queued, None)) is None:
+            return
+        execute(folder, run.run_id, stopping, hand_back)
 
 
 @contextmanager
@@ -114,7 +102,7 @@ def _beating(workspace: Workspace) -> Iterator[None]:
         over.set()
 
 
-def _reporter(workspace: Workspace, run_id: str, stopping: threading.Event) -> Progress:
+def _reporter(workspace: Workspace, run: RunRow, stopping: threading.Event) -> Progress:
     """Writes progress to the workspace. It raises Cancelled if the run is cancelled or this process has to end."""
     last_time, last_line = 0.0, ""
 
@@ -127,11 +115,11 @@ def _reporter(workspace: Workspace, run_id: str, stopping: threading.Event) -> P
         if stopping.is_set():
             raise Cancelled
         with suppress(WorkspaceError):  # a full disk may have room again when the run is done
-            if not workspace.progress(run_id, share, message):
+            if not workspace.progress(run.run_id, share, message, run.token):
                 raise Cancelled
             line = message.rsplit(", loss", 1)[0]
             if line != last_line:
-                workspace.log(run_id, message)
+                workspace.log(run.run_id, message)
                 last_line = line
 
     return progress
@@ -141,7 +129,7 @@ def main(arguments: list[str]) -> None:
     stopping = threading.Event()
     if len(arguments) == 1:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
-        work(arguments[0], lambda _: True, stopping)
+        execute_all(arguments[0], lambda _: True, stopping, hand_back=True)
         return
     kind, parent = arguments
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent cancels
@@ -161,7 +149,12 @@ def main(arguments: list[str]) -> None:
     threading.Thread(target=read, daemon=True).start()
     with suppress(queue.Empty):
         while folder := folders.get(timeout=IDLE_SECONDS):
-            work(folder, lambda run: run.process == parent and needs_workers(run.spec) == (kind == "torch"), stopping)
+            execute_all(
+                folder,
+                lambda run: run.process == parent and needs_workers(run.spec) == (kind == "torch"),
+                stopping,
+                hand_back=True,
+            )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import pytest
 
 from capbias_core.load import places
 from capbias_core.types import counted
-from capbias_core.workspace import people
 from tests.browser import browser, chromium
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,7 +66,6 @@ def terminal(monkeypatch):
     spawned would run. The next test starts in a terminal again."""
     monkeypatch.setitem(sys.modules, "__main__", MAIN)
     monkeypatch.setattr(places, "_serving", False)
-    monkeypatch.setattr(people, "_who", str)
 
 
 @pytest.fixture(scope="module")

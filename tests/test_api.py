@@ -6,6 +6,8 @@ import json
 import multiprocessing
 import re
 import sqlite3
+import time
+from _thread import interrupt_main
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 
 import capbias_core as capbias
 from capbias_core.attackers import ATTACKERS
+from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.errors import CapbiasError
 from capbias_core.load.formats import _as_frame as as_frame
 from capbias_core.prepare import tokenize
@@ -209,6 +212,8 @@ def test_several_captioners_and_the_keys_of_a_report():
     assert report["sc", "plain"].value == report["SC", "plain"].value
     with sentences.raises(CapbiasError):
         report["SCC"]
+    single = capbias.score({"plain": CAPTIONS, "strong": CAPTIONS}, metrics=["vocabulary"], **KNOWN)
+    assert single["plain"]["vocabulary"].value == single["vocabulary", "plain"].value, "of one metric, too"
 
 
 @pytest.mark.long
@@ -442,6 +447,59 @@ def test_labels_are_mapped_as_the_user_says():
         capbias.score(CAPTIONS, coded, "gender", references=HUMAN, metrics=["error"])
 
 
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("side", ["captions", "labels"])
+def test_a_baseline_of_shuffled_captions_or_labels_is_scored_if_it_is_called_so(side, stored, tmp_path):
+    """They were refused with no way past."""
+    known = {"captions": CAPTIONS, **KNOWN, "references": HUMAN, "metrics": ["lic"]}
+    column = {"captions": "caption", "labels": "gender"}[side]
+    shuffled = known[side] = pd.DataFrame(known[side])
+    shuffled[column] = shuffled[column].sample(frac=1, random_state=2).to_numpy()
+    place = {"workspace": tmp_path} if stored else {}
+    with pytest.raises(CapbiasError) as raised:
+        capbias.score(**known, **place)
+    assert raised.value.arguments == ("shuffled",)
+    report = capbias.score(**known, **place, shuffled=True)
+    assert "but shuffled captions or labels" in report["LIC"].method and any("warning" in note for note in report.notes)
+
+
+MAPPINGS = [  # of labels that are numbers or true and false
+    {0: "Female", 1: "Male"},
+    {np.int64(0): "Female", 1.0: "Male"},
+    {"0": "Female", "1.0": "Male"},
+    {False: "Female", True: "Male"},
+]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("mapping", MAPPINGS, ids=str)
+def test_numbers_and_truth_values_are_mapped_as_they_are_written(mapping, missing, tmp_path):
+    """Keys that are no texts were refused, and one missing label made 0 and 1 to 0.0 and 1.0, which fit nothing."""
+    labels = pd.DataFrame(TABLE)[["image_id", "gender"]]
+    labels["gender"] = labels["gender"] == "Male"
+    if bool not in map(type, mapping):
+        labels["gender"] = labels["gender"].astype(float if missing else int)
+    if missing:
+        labels["gender"] = labels["gender"].astype(object).where(labels.index > 0).infer_objects()
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    for given in (labels, tmp_path / "labels.csv"):
+        report = capbias.score(CAPTIONS, given, "gender", metrics=["error"], mapping=mapping)
+        assert (report["error"].value, report["error"].n) == (0.0, 120 - missing)
+
+
+def test_values_of_a_column_of_numbers_are_chosen_as_numbers():
+    labels = [row | {"place": float(row["image_id"] % 3)} for row in TABLE]
+    report = capbias.score(CAPTIONS, labels, "place", metrics=["sc"], values=[0, 1.0], seeds=1)
+    assert report["SC"].n == 8 and "dropped: 2 40" in report.notes
+
+
+def test_rows_are_chosen_by_number_in_a_column_of_floats():
+    rows = pd.DataFrame(CAPTIONS).assign(fold=[1.0, 2.0] * 60)
+    rows.loc[1, "fold"] = None
+    for fold in (1, 1.0, "1", "1.0"):
+        assert capbias.score(rows, TABLE, "gender", metrics=["error"], rows={"fold": fold})["error"].n == 60
+
+
 @pytest.mark.long
 def test_case_changes_nothing_in_the_names_of_metrics():
     two = {"one": CAPTIONS, "two": CAPTIONS}
@@ -474,10 +532,31 @@ def test_networks_train_in_this_process_too(tmp_path, monkeypatch):
     assert "(ngram)" in report.sentence, "the preview answers only where no other attacker does"
 
 
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_a_method_names_a_spread_over_seeds_if_there_is_one(seeds):
+    found = capbias.score(CAPTIONS, metrics=["sc"], **{**KNOWN, "seeds": seeds})["SC"]
+    assert (found.spread is not None) == ("std over seeds" in found.method) == (seeds > 1)
+
+
 def test_several_attackers_have_rows_of_their_own_and_one_that_cannot_be_had_is_named():
     report = capbias.score(CAPTIONS, metrics=["sc"], attacker=["ngram", "nowhere/bert"], **KNOWN)
     assert report.table["encoder"].tolist() == ["ngram"] and report["SC", "ngram"].value > 50
     assert report.refused[0].startswith("nowhere/bert left out: ")
+
+
+def test_of_several_attackers_one_gives_the_values_and_the_pairs(monkeypatch):
+    """The values were those of the first attacker, the pairs and letters those of the one that answers."""
+    keen = type("Keen", (NgramAttacker,), {"inverse_penalty": 5.0})
+    monkeypatch.setitem(
+        ATTACKERS, "keen", replace(ATTACKERS["ngram"], name="keen", make=lambda _: keen(), preview=False)
+    )
+    sets = {"weak": records(6), "strong": records(8)}
+    found = capbias.compare(sets, metric="SC", attacker=["ngram", "keen"], test_share=0.5, **KNOWN)
+    values = dict(zip(found.table["captioner"], found.table["value"], strict=True))
+    assert values == {model: found.report["SC", model, "keen"].value for model in sets}
+    assert values != {model: found.report["SC", model, "ngram"].value for model in sets}
+    (pair,) = found.pairs.to_dict("records")
+    assert pair["difference"] == pytest.approx(values[pair["first"]] - values[pair["second"]])
 
 
 @pytest.mark.long
@@ -488,10 +567,14 @@ def test_the_engine_gives_the_same_numbers(tmp_path):
 
 
 def test_ctrl_c_ends_the_run_that_is_under_way(tmp_path, monkeypatch):
-    def stop(*_args):
-        raise KeyboardInterrupt
+    def stopped_by_the_terminal(_workspace, _spec, progress):
+        interrupt_main()
+        while True:
+            progress(0.5, "half")
+            time.sleep(0.02)
 
-    monkeypatch.setattr("capbias_core.worker.run_one", stop)
+    monkeypatch.setattr("capbias_core.worker.run_one", stopped_by_the_terminal)
+    monkeypatch.setattr("capbias_core.worker.SECONDS_BETWEEN_NOTES", 0.0)
     with pytest.raises(KeyboardInterrupt):
         capbias.score(CAPTIONS, metrics=["sc"], workspace=tmp_path / "w", **KNOWN)
     assert [run.status for run in Workspace(tmp_path / "w").runs()] == ["cancelled"]

@@ -33,7 +33,7 @@ ROWS = (
     ),
     ("load", "prepare"),
     ("attackers", "language", "vision"),
-    ("metrics",),
+    ("data", "metrics"),
     ("aggregate",),
     ("workspace",),
     ("measures",),

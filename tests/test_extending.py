@@ -17,10 +17,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from capbias_core.api import run_here
 from capbias_core.attackers import attacker_entry, encoder_files
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.demo import demo_request
+from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
@@ -136,7 +136,7 @@ def done(tmp_path_factory) -> dict:
     assert guide.pop("Before you start").commands == [["demo"]]
     workspace = Workspace(home)  # measured before anything is added, with less to measure than by `demo`
     load_demo(workspace)
-    run_here(workspace, plan(workspace, replace(demo_request(), metrics=("ratio", "error"), words=False)), DEMO)
+    run_all(workspace, plan(workspace, replace(demo_request(), metrics=("ratio", "error"), words=False)), DEMO)
     (test,) = guide.pop("When it works").code
     for name, section in guide.items():
         assert len({write(folder, block) for block in section.code}) == 1, f"{name} touches one file"

@@ -17,13 +17,12 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.statistics.made import World
-from capbias_core.api import measured
+from capbias_core.api import measured, run_all, stored
 from capbias_core.prepare.text import tokenize
 from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
-from capbias_core.runs.run import run_in_memory
 from capbias_core.views.change import change_rows, gate, pair_scope
-from capbias_core.workspace.memory import MemoryWorkspace
+from capbias_core.workspace.sources import scratch_workspace
 
 FAMILIES = (["LIC"], ["LIC", "error", "ratio", "unnamed"])
 Texts = dict[int, list[str]]
@@ -74,9 +73,9 @@ def ended(world: World, maker: str, seeds: int) -> list[str]:
         seeds=seeds,
         collection="c",
     )
-    workspace = MemoryWorkspace()
+    workspace = scratch_workspace()
     question = resolve(workspace, question, lambda line: None)
-    report = measured(workspace, question, run_in_memory)
+    report = measured(stored(workspace, question, run_all))
     assert not report.failed, report.failed
     scope = pair_scope(workspace, "c", "before", "after", "gender")
     return [gate(change_rows(scope, family))[0] for family in FAMILIES]

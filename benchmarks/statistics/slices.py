@@ -24,8 +24,7 @@ from capbias_core.measures.lic import METRICS
 from capbias_core.measures.training import AttackerTrainer
 from capbias_core.prepare import balanced_split
 from capbias_core.types import silent
-from capbias_core.views.slices import MOST, slice_numbers
-from capbias_core.workspace.slices import Members
+from capbias_core.views.slices import MOST, Members, slice_numbers
 
 ASKED = ("LIC", "LIC_by_H")
 HUMANS = 2

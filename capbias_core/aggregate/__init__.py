@@ -30,7 +30,7 @@ from capbias_core.aggregate.metric import (
     zero,
 )
 from capbias_core.aggregate.ranking import Pair, Ranking, rank
-from capbias_core.aggregate.rows import FEWEST, Columns, RunFacts, object_rows, result_rows
+from capbias_core.aggregate.rows import FEWEST, OVER_SEEDS, Columns, RunFacts, object_rows, result_rows
 
 __all__ = [
     "DIFFERENCE",
@@ -42,6 +42,7 @@ __all__ = [
     "MISTAKES",
     "NEUTRAL",
     "NOTHING_MORE",
+    "OVER_SEEDS",
     "QUOTIENT",
     "REFITS",
     "RICHNESS",

@@ -24,6 +24,7 @@ from capbias_core.aggregate.resampling import LEAST_SEEDS, column_intervals
 from capbias_core.types import Result
 
 FEWEST = 10  # captions, for an interval of an object
+OVER_SEEDS = "std over seeds"  # in methods of measures; rows of a single seed, or of none, have no spread
 ROUNDING = 1e-9  # of the scale, by which a value may pass the end of its range
 
 # Columns of rows by metric, '' for any other metric: `method` (what they depend on), `n` if it is not the captions
@@ -121,7 +122,10 @@ def _row(metric: Metric, estimate: Estimate, limits: Limits, run: RunFacts, abou
     numbers, (low, high), columns = estimate.columns(limits), metric.range, dict(about)
     if numbers["value"] < low - ROUNDING * metric.scale or numbers["value"] > high + ROUNDING * metric.scale:
         raise ValueError(f"{metric.name} is {numbers['value']:g}, beyond its range from {low:g} to {high:g}")
-    parts = columns.pop("method"), estimate.interval_method, run.protocol(columns.pop("differs", ()))
+    method = columns.pop("method")
+    if numbers["spread"] is None:
+        method = method.replace(f"; {OVER_SEEDS}", "; 1 seed" if numbers["seeds"] else "")
+    parts = method, estimate.interval_method, run.protocol(columns.pop("differs", ()))
     alignment = "" if metric.side == "model" else run.alignment
     known: dict[str, Any] = {"alignment": alignment, **run.columns, **numbers, **columns}
     return Result(attribute=run.attribute, metric=metric.name, method="; ".join(filter(None, parts)), **known)

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from capbias_core.errors import CapbiasError, unknown_name
 
@@ -58,6 +58,22 @@ def deterministic(asked: bool) -> Iterator[None]:
         yield
     finally:
         torch.use_deterministic_algorithms(before)
+
+
+@contextmanager
+def matmul_precision(precision: str) -> Iterator[None]:
+    """Products and convolutions on CUDA in TF32 within the block, where asked for; as they were after it."""
+    import torch
+
+    settings: tuple[Any, ...] = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = [each.allow_tf32 for each in settings]
+    for each in settings:
+        each.allow_tf32 = precision != FP32
+    try:
+        yield
+    finally:
+        for each, allowed in zip(settings, before, strict=True):
+            each.allow_tf32 = allowed
 
 
 def device_of(attacker: object) -> str:

@@ -44,7 +44,8 @@ def _fine_tuned(setup: Setup, **settings: Any) -> Attacker:
     from capbias_core.attackers.networks.pretrained import FineTunedAttacker
 
     assert setup.model is not None
-    return FineTunedAttacker(device=setup.device, path=setup.model.path, digest=setup.model.digest, **settings)
+    device, precision, (path, digest) = setup.device, setup.precision, (setup.model.path, setup.model.digest)
+    return FineTunedAttacker(device=device, precision=precision, path=path, digest=digest, **settings)
 
 
 # Names of pretrained encoders on the Hugging Face hub; none is downloaded.

@@ -9,11 +9,9 @@ import pandas as pd
 from pandas.api.types import infer_dtype
 
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import SLICES
 from capbias_core.typed import shown
 from capbias_core.types import BOTH, BOX_COLUMNS, CONDITIONS, RESULT_COLUMNS, SEGMENT_COLUMNS
 from capbias_core.workspace.labels import DERIVED
-from capbias_core.workspace.slices import RULE, Slice
 from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES
 from capbias_core.workspace.store import HASH, checked_name
 
@@ -29,13 +27,6 @@ TEXT = re.compile(r".{0,10000}", re.DOTALL)
 def _name(value: Any) -> bool:
     try:
         return isinstance(value, str) and checked_name(value) == value
-    except CapbiasError:
-        return False
-
-
-def _rule(value: Any) -> bool:
-    try:
-        return isinstance(value, str) and bool(Slice.parse(value))
     except CapbiasError:
         return False
 
@@ -75,7 +66,6 @@ DETAILS = dict.fromkeys((f"{name}?" for name in PLACES), _never) | {
     "account?": [[TEXT]],
     "made_by?": {str: REFERENCE},
     "found_by?": TEXT,
-    f"{RULE}?": _rule,
     "dimension?": _count,
     "bare?": [TEXT],
     "attributes?": {str: {"column": TEXT, "mapping": MAPPING, "attribute": ATTRIBUTE, "forms?": [[TEXT]]}},
@@ -146,8 +136,6 @@ def manifest_fault(manifest: Any, rows: Any) -> str:
         if of_table and item["kind"] != "vectors" and item["hash"] != item["content"]:
             return f"{path}.hash"
         entries = item["details"].get("attributes", {})
-        if (item["kind"] == SLICES) != (RULE in item["details"]):
-            return f"{path}.details.{RULE}"
         if item["kind"] == "attributes" and not entries or DERIVED in item["details"] and len(entries) != 1:
             return f"{path}.details"
         for name, entry in entries.items():

@@ -19,7 +19,7 @@ from capbias_core.bundle.manifest import FORMAT, MANIFEST, ROWS, manifest_fault,
 from capbias_core.bundle.manifest import MOST_BYTES as MOST_OF_FILE
 from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import SLICES, SOURCES, kind_name
+from capbias_core.kinds import SOURCES, kind_name
 from capbias_core.load.files import unpacked_tree
 from capbias_core.load.read import File, Held
 from capbias_core.load.read import read as read_files
@@ -28,10 +28,8 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.prepare import derive_labels
 from capbias_core.runs.inputs import Tell
 from capbias_core.types import RESULT_COLUMNS, Derivation
-from capbias_core.views.slices import saved_slice_rows
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.models import encoder_option
-from capbias_core.workspace.slices import RULE, Slice, keep_slice
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
 
@@ -226,9 +224,6 @@ def reproduce(
     for item in stored:
         frame, digest = frames[item["content"]], item["hash"] if item["hash"] != item["content"] else ""
         workspace.keep(item["kind"], item["name"], frame, collection, "bundle", item["details"], digest)
-    for item in bundle.items:
-        if item["kind"] == SLICES:
-            keep_slice(workspace, collection, Slice.parse(item["details"][RULE]), item["name"])
     specs, reasons = [], []
     for spec in bundle.specs:
         try:
@@ -243,8 +238,7 @@ def reproduce(
     rows = compute(workspace, specs, collection)
     reasons += [f"{row.spec.measure} of {row.spec.model}: {row.message}" for row in rows if row.status != "finished"]
     ids = [spec.run_id for spec in specs]
-    of_slices = saved_slice_rows(workspace, collection, ids, set(bundle.rows["metric"]))
-    made = pd.concat([workspace.results(ids), of_slices])
+    made = workspace.results(ids)
     recorded, here = bundle.manifest.get("versions", {}), versions(networks=True)
     changed = {name: (number, here.get(name, "none")) for name, number in recorded.items() if number != here.get(name)}
     return compared(bundle.rows, made, tolerance, tuple(dict.fromkeys(reasons)), changed)

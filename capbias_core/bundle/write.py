@@ -1,7 +1,7 @@
 """A bundle: a zip with results, what they were measured from, and a report.
 
 report.html   answer, tables and charts; opens without a server and without a network
-rows.csv, rows.json   a row per number, nothing rounded; also of saved slices
+rows.csv, rows.json   a row per number, nothing rounded
 manifest.json         versions, extensions, each run with its attribute and options, each input with its content hash
 data/         the inputs as they were kept (Parquet), unless they are left out
 """
@@ -53,11 +53,10 @@ from capbias_core.views.sentence import (
     told_apart,
     variants_warning,
 )
-from capbias_core.views.slices import saved_slice_inputs, saved_slice_rows, slices
+from capbias_core.views.slices import WORDS, slices
 from capbias_core.views.tables import in_blocks, scores_table, shown_letters, to_csv, to_json
 from capbias_core.views.view import Scope, Shown
 from capbias_core.workspace.labels import DERIVED, is_derived
-from capbias_core.workspace.slices import WORDS
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
 REPORT = "report.html"
@@ -107,9 +106,7 @@ def _files(
         names[item.kind, item.name] = next(name for name in tries if name.lower() not in taken)
     # Bytes that depend on the content alone, so that the same results give the same files.
     ids = [run.run_id for run in runs]
-    of_slices = saved_slice_rows(workspace, collection, ids, metrics or METRICS)
-    of_slices = with_inputs(workspace, collection, of_slices, runs)
-    files: dict[str, bytes | str] = {ROWS: to_json(pd.concat([rows, of_slices]))}
+    files: dict[str, bytes | str] = {ROWS: to_json(rows)}
     entries = []
     for item in items:
         frame, name = workspace.frame(item.hash) if item.kind in TABLES else None, names[item.kind, item.name]
@@ -131,7 +128,7 @@ def _files(
         "format": FORMAT,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "collection": collection,
-        "rows": len(rows) + len(of_slices),
+        "rows": len(rows),
         "versions": versions(any(run.spec.options.get("encoder") or needs_workers(run.spec) for run in runs)),
         "measures": {run.spec.measure: run.spec.version for run in runs},
         "runs": [asdict(run.spec) for run in runs],
@@ -150,7 +147,7 @@ def _files(
         charts += page_charts(workspace, collection, rows, runs)
     rows = with_letters(workspace, rows, all_comparisons, ids)
     parts = _report(workspace, collection, rows, runs, best, charts, views, manifest, inputs)
-    files["rows.csv"] = to_csv(pd.concat([rows, of_slices]))
+    files["rows.csv"] = to_csv(rows)
     files[REPORT] = report_html(parts)
     return files
 
@@ -159,13 +156,11 @@ def _files(
 
 
 def _items(workspace: Workspace, collection: str, runs: Sequence[RunRow]) -> list[Item]:
-    """The inputs of the runs in a collection, human captions from which labels were derived, and saved slices with what
-    they read."""
+    """The inputs of the runs in a collection, and human captions from which labels were derived."""
     read = {digest for run in runs for digest in run.spec.inputs()}
     tables = [item for item in workspace.items("attributes", collection) if item.hash in read]
     read |= {item.details[DERIVED]["references"] for item in tables if is_derived(item)}
     models = {run.spec.model for run in runs}
-    read |= saved_slice_inputs(workspace, collection, [run.run_id for run in runs])
     items = (item for item in workspace.items(collection=collection) if item.hash in read)
     return list(
         {(item.kind, item.name): item for item in items if item.kind != "captions" or item.name in models}.values()

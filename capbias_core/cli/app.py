@@ -18,6 +18,7 @@ from capbias_core.errors import CapbiasError, need
 from capbias_core.processes import python
 from capbias_core.resources import APP
 from capbias_core.whole_files import typed_path
+from capbias_core.workspace.store import shared_folder
 
 LOOPBACK, PORT = "127.0.0.1", 8501
 LAST_PORT = 65_535
@@ -69,6 +70,7 @@ def start(
             "Leave --address out; set up sign-in (docs/deploying.md); or add --insecure if everybody who can "
             "reach it may read and delete everything.",
         )
+    shared_folder()
     check_free(address, port)
     if not APP.is_file():
         raise CapbiasError(f"There is no dashboard at {APP}.", "Install capbias again.")

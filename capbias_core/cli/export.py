@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import pandas as pd
-
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle, write_report
 from capbias_core.cli.inputs import (
@@ -29,7 +27,6 @@ from capbias_core.processes import temporary_folder
 from capbias_core.types import counted
 from capbias_core.views import results
 from capbias_core.views.latex import to_latex
-from capbias_core.views.slices import saved_slice_rows
 from capbias_core.views.tables import ordered, to_csv, to_json
 from capbias_core.workspace.store import Workspace
 
@@ -43,9 +40,8 @@ app = command(
   capbias export --collection coco --format bundle --output bundle.zip
   capbias export --collection coco --format report --output report.html
 
-Rows of saved slices name the slice as group and its rule as method (CSV, JSON and bundle). A report is one HTML file to
-send: answer, tables, where it amplifies, charts, caveats and methods. A bundle is a zip with the report, the rows and
-the data; `capbias reproduce bundle.zip` recomputes the numbers on another machine.""",
+A report is one HTML file to send: answer, tables, where it amplifies, charts, caveats and methods. A bundle is a zip
+with the report, the rows and the data; `capbias reproduce bundle.zip` recomputes the numbers on another machine.""",
 )
 reproduce_app = command(
     "reproduce",
@@ -95,9 +91,6 @@ def export(
     ids = [run.run_id for run in runs]
     frame = results.with_inputs(store, collection, store.results(ids), runs)
     frame = results.with_letters(store, frame, results.comparisons(store, collection), ids)
-    if format != "latex":
-        of_slices = saved_slice_rows(store, collection, ids, wanted)
-        frame = pd.concat([frame, results.with_inputs(store, collection, of_slices, runs)])
     frame = ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(

@@ -29,7 +29,7 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
-from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, SEGMENTS, SLICES, VECTORS, kind_name
+from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, SEGMENTS, VECTORS, kind_name
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
 from capbias_core.load.labels import mapping_overrides
 from capbias_core.load.photographs import find_pictures, picture_files
@@ -43,7 +43,7 @@ from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_tex
 from capbias_core.workspace.store import Workspace, checked_name, suggested_name
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 
-KIND_NAMES = {kind.argument: name for name, kind in KINDS.items() if name not in (BOXES, SLICES)}
+KIND_NAMES = {kind.argument: name for name, kind in KINDS.items() if name != BOXES}
 TRAINED = {"yes": True, "no": False}
 # Flags that say what columns are.
 COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute", "rows")

@@ -21,10 +21,9 @@ from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.captions import SETS
 from capbias_core.load.labels import RULES, mapping_overrides
 from capbias_core.measures.base import Measure
-from capbias_core.measures.options import Attacked, Described, Option, Options
+from capbias_core.measures.options import Attacked, Checked, Option, Options, hints_of
 from capbias_core.question import OF_FILES, Question
 from capbias_core.runs.inputs import resolve
-from capbias_core.typed import fields_of
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.sources import scratch_workspace
@@ -65,7 +64,7 @@ CollectionFlag = Annotated[str, flag("the collection", "NAME", INPUTS)]
 # flags of measures
 
 
-def option_flag(name: str, options: type[Described], group: Group | None = None) -> Parameter:
+def option_flag(name: str, options: type[Checked], group: Group | None = None) -> Parameter:
     """The flag for a field."""
     about, kind = options.about()[name], _kind(name, options)
     kind = next(iter(get_args(kind)), kind)
@@ -74,9 +73,9 @@ def option_flag(name: str, options: type[Described], group: Group | None = None)
     return flag(text, None if kind is bool else metavar, group, name=about.flag or flag_name(name))
 
 
-def _kind(name: str, options: type[Described]) -> Any:
+def _kind(name: str, options: type[Checked]) -> Any:
     """The type of what a user gives for a choice; a choice that may name a stored item takes its name."""
-    hint = fields_of(options)[name]
+    hint = hints_of(options)[name]
     if get_origin(hint) is tuple:
         return list[item if (item := get_args(hint)[0]) in (int, float) else str]
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
@@ -98,10 +97,10 @@ def _help(about: Option, default: Any) -> str:
     return about.help + (f" ({'; '.join(notes)})" if notes else "")
 
 
-Choice = tuple[str, type[Described], Group | None]  # a field, its class, and the group that its flag is listed in
+Choice = tuple[str, type[Checked], Group | None]  # a field, its class, and the group that its flag is listed in
 
 
-def choices_of(options: type[Described], *names: str, group: Group | None = None) -> type:
+def choices_of(options: type[Checked], *names: str, group: Group | None = None) -> type:
     """A class whose fields are the flags of these fields, None if they are not given."""
     return flags_class([(name, options, group) for name in names])
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import pandas as pd
@@ -19,8 +20,9 @@ from capbias_core.cli.terminal import DONE, RUN_FAILED, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import kind_name
 from capbias_core.resources import DEMO_FOLDER
-from capbias_core.runs import demo
+from capbias_core.runs import demo, engine
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
+from capbias_core.runs.run import Stopped
 from capbias_core.types import counted
 from capbias_core.views.sentence import cost_text, left_text, named_notes, number, run_text
 from capbias_core.views.tables import scores_table
@@ -31,41 +33,18 @@ from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 BETWEEN_LINES = 60.0
 
 
-def run_all(
-    workspace: Workspace,
-    specs: Sequence[RunSpec],
-    collection: str,
-    stopped: Callable[[KeyboardInterrupt], None] | None = None,
-) -> list[RunRow]:
-    """Run what is not finished yet, and wait for all. If it is stopped, the runs that were started here are cancelled.
+def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str, stopped: Stopped = None) -> list[RunRow]:
+    """`run_all` of runs/engine.py with workers, shown in the terminal."""
 
-    stopped: gets what stopped it; the runs are then returned as they are. Without it a stop is raised.
-    Runs of another process are waited for, and started here if that process dies.
-    """
-    engine = Engine(workspace.folder)
-    started: set[str] = set()
-    todo = list(specs)
-    try:
-        while True:
-            new = engine.submit(todo, collection)
-            started.update(new)
-            to_come = expected(workspace, [spec for spec in todo if spec.run_id in new])
-            if new:
-                say(f"{counted(len(new), 'run')} to do: {cost_text(to_come)}")
-            with Shown(to_come) as shown:
-                rows = engine.wait([spec.run_id for spec in specs], shown)
-            todo = [row.spec for row in rows if row.status == "died" and row.run_id not in started]
-            if not todo:
-                return rows
-    except BaseException as error:
-        engine.close()  # which cancels what was started here
-        if stopped is None or not isinstance(error, KeyboardInterrupt):
-            raise
-        stopped(error)
-        known = engine.workspace.runs_of([spec.run_id for spec in specs])
-        return [known[spec.run_id] for spec in specs if spec.run_id in known]
-    finally:
-        engine.close()
+    @contextmanager
+    def watching(new: Sequence[RunSpec]) -> Iterator[Shown]:
+        to_come = expected(workspace, new)
+        if new:
+            say(f"{counted(len(new), 'run')} to do: {cost_text(to_come)}")
+        with Shown(to_come) as shown:
+            yield shown
+
+    return engine.run_all(workspace, specs, collection, True, watching, stopped)
 
 
 class Shown:

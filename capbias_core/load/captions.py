@@ -22,6 +22,7 @@ from capbias_core.load.sheet import (
     MOST_CHARACTERS,
     RowErrors,
     Sheet,
+    cell_text,
     fields_in,
     is_missing,
     is_scalar,
@@ -75,6 +76,7 @@ def captions_of(
     captioner = "" if people else _captioner(sheet, given, used)
     faults = id_faults(sheet, images)
     rows: list[tuple] = []  # row, image, captioner, text
+    names = frame[captioner].tolist() if captioner else []
     for column in columns:
         cells = frame[column].tolist()
         mark = _mark(cells) if people else ""
@@ -84,7 +86,10 @@ def captions_of(
             if image is None:
                 continue
             cell = _texts(cells[place], mark, people)
-            who = label_of(frame[captioner].iloc[place]) if captioner else ""
+            who = label_of(names[place]) if captioner else ""
+            if captioner and not who:
+                faults.add(sheet.numbers[place], "no captioner is named")
+                continue
             who = f"{who} {column}".strip() if len(columns) > 1 and not people and given.sets != SAMPLES else who
             for text in cell or [None] if isinstance(cell, list) else [cell]:
                 rows.append((place, image, who, text))
@@ -143,7 +148,7 @@ def captions_of(
 
 def label_of(cell: object) -> str:
     """A captioner's name from a cell."""
-    return "" if is_missing(cell) else " ".join(str(cell).split())
+    return " ".join(cell_text(cell).split())
 
 
 def _fault(text: object) -> str:

@@ -34,6 +34,8 @@ SAMPLE = 2_000  # captions, or images, that stand for all
 GAP_P = 0.001  # of chance, below which groups are said to differ in a check
 CLEARLY = 3.0  # standard errors above chance
 WARN, REFUSE = "warn", "refuse"
+# Findings that a baseline of shuffled captions or labels is meant to show.
+OF_OTHER_IMAGES = ("captions and human captions", "human captions and labels")
 
 
 class Check(NamedTuple):
@@ -171,11 +173,15 @@ def quoted(text: str) -> str:
     return f"“{text}”" if len(text) <= 60 else f"“{text[:60]}…”"
 
 
-def refuse(results: Sequence[Finding], title: str) -> None:
-    """Raises CapbiasError with the first finding that does not let captions be scored. title: of the captions."""
+def refuse(results: Sequence[Finding], title: str, shuffled: bool = False) -> None:
+    """Raises CapbiasError with the first finding that does not let captions be scored. title: of the captions.
+    shuffled: captions or labels of other images are meant."""
     for each in results:
-        if each.effect == REFUSE:
-            raise CapbiasError(f"{title}: {each.text}", "Correct the file, and the rows or columns that were read.")
+        if each.effect == REFUSE and not (shuffled and each.name in OF_OTHER_IMAGES):
+            hint, asked = "Correct the file, and the rows or columns that were read.", ()
+            if each.name in OF_OTHER_IMAGES:
+                hint, asked = f"{hint} Or say that captions or labels are shuffled on purpose.", ("shuffled",)
+            raise CapbiasError(f"{title}: {each.text}", hint, *asked)
 
 
 def text_findings(texts: list[str], times: np.ndarray) -> list[Finding]:

@@ -43,8 +43,8 @@ _MARKER = _pattern(
     r"|<unused94>|^thinking\.\.\.(?=\s)"
 )
 _THOUGHT_LABEL = _pattern(
-    r"[\W_]{0,6}(?:thoughts?|thinking(?: process)?|reasoning|analysis|rationale|chain[- ]of[- ]thought|step 1"
-    r"|let'?s think)\b"
+    r"[\W_]{0,6}(?:(?:thoughts?|thinking(?: process)?|reasoning|analysis|rationale|chain[- ]of[- ]thought|step 1)"
+    r"[*_]{0,3}\s?[:\n]|let'?s think\b)"
 )
 _FINAL = _pattern(
     r"(?:^|[\s.*#])(?:final (?:answer|caption|output|response)|answer|caption|conclusion|description)[*_]{0,3}\s?:"
@@ -89,7 +89,13 @@ _REPLY = _pattern(
     rf"{_BEFORE}(?:assistant|gpt|model|bot|ai|response|output|answer|short answer|caption|description)\s?:"
 )
 _QUESTION, _ANSWER = _pattern(rf"{_BEFORE}(?:question|q)\s?:"), _pattern(rf"{_BEFORE}(?:answer|a|caption|response)\s?:")
-_NEXT_TURN = re.compile(r"#{2,3}\s?(?i:human|user|assistant|instruction|question)\b|\b(?:USER|Human|User)\s?:")
+# `User:` within a sentence is what a sign says, unless somebody answers.
+_NEXT_TURN = re.compile(
+    r"#{2,3}\s?(?i:human|user|assistant|instruction|question)\b"
+    r"|\b(?:USER|Human|User)\s?:(?=.*\b(?:ASSISTANT|Assistant|AI|GPT|Bot)\s?:)"
+    r"|(?<=[\n.!?\"')\]>])\s*(?:USER|Human|User)\s?:",
+    re.DOTALL,
+)
 _IMAGE = r"(?:image|photo|picture|photograph|scene)"
 _DEMAND = _pattern(
     r"\W{0,4}(?:please |can you |could you |kindly )*(?:describe|caption|write|provide|give|generate|summari[sz]e"
@@ -153,13 +159,24 @@ _END = _pattern(
     r"|<end_of_turn>|<end_of_utterance>|<eos>|<end>|\[EOS\]|#END#"
 )
 _ONE = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
-_NUMBERS = rf"{_ONE}(?:\s*(?:[,;|x]|>\s*<)\s*{_ONE})+"
+_NUMBERS = rf"{_ONE}(?:\s*(?:[,;|]|>\s*<)\s*{_ONE})+"
 _BOX = rf"{_NUMBERS}[\s,;]*(?:[\[(]\s*{_NUMBERS}[\])\s,;]*)*"
+_ROUND = rf"\({{1,3}}\s*{_NUMBERS}\s*\){{1,3}}"
+
+
+def _unless_place(match: re.Match[str]) -> str:
+    """'' for a box, or a point in shares of the image; other numbers in round brackets, as people write them, stay."""
+    numbers = re.findall(_ONE, match[0])
+    shares = "." in match[0] and all(0 <= float(number) <= 1 for number in numbers)
+    return "" if shares or len(numbers) > 3 else match[0]
+
+
 # Where in the image a phrase is: entities, links, boxes, numbers of regions. The phrase stays.
 _GROUNDING = (
     (_pattern(r"\[/EN#[^\s\]]+ ([^\[\]]*)\]"), r"\1"),
     (_pattern(r"!?\[([^\[\]]+)\]\((?=[^()]*[#/.\d_])[^()]*\)"), r"\1"),
-    (_pattern(rf"\s?(?:\[{{1,3}}|\({{1,3}}|\{{?<|\{{)\s*{_BOX}(?:\]{{1,3}}|\){{1,3}}|>\}}?|\}})"), ""),
+    (_pattern(rf"\s?(?:\[{{1,3}}|\{{?<|\{{)\s*{_BOX}(?:\]{{1,3}}|>\}}?|\}})"), ""),
+    (_pattern(rf"\s?{_ROUND}(?:\s*[,;]?\s*{_ROUND})*"), _unless_place),
     (re.compile(r"\s?\[(?:SEG|DET|REG|LOC|BOX|OBJ|PT|POINT|REF|RLE|REJ|\d{1,3})\]"), ""),
     (_pattern(r"<(?:seg|det|reg|region|obj|bbox|roi)_?\d*>"), ""),
     (_pattern(r"<(bbox|coor|coords?)>[^<]{0,200}</\1>"), ""),
@@ -260,7 +277,9 @@ _KEYS = """
     choices candidates parts value
 """
 _SPEAKERS = ("assistant", "gpt", "model")
-_FENCED = re.compile(r"```[\w-]*\s(.*?)```", re.DOTALL)
+_LANGUAGE = r"(?:[\w-]*[ \t]*\n|(?:json|text|plaintext|markdown|python)\b)?"
+# Lines of their own, or JSON; not words that a sign says.
+_FENCED = re.compile(rf"(?:^|(?<=\n)|(?=```json\b))\s*```{_LANGUAGE}(.*?)```[ \t]*(?:\n|$)", re.DOTALL)
 _TAGGED = _pattern(
     r"<(/?)(?:answer|caption|final_answer|final|response|output|description|conclusion|summary|solution|result)>"
 )
@@ -280,10 +299,12 @@ _QUOTES = ('""', "''", "“”", "‘’", "«»", "„“", "„”", "「」",
 
 def _unwrapped(text: str) -> str:
     """What is inside code fences, the tags of an answer, JSON or a list of Python; without HTML and escape codes."""
-    if fenced := _FENCED.search(text):
+    if (fenced := _FENCED.search(text)) and (
+        fenced[0].lstrip().startswith("```json") or not re.search(r"[^\W_][^:]*$", text[: fenced.start()].strip())
+    ):
         text = fenced[1].strip() or text
     elif text.startswith("```"):
-        text = re.sub(r"^```\w*", "", text)
+        text = re.sub(rf"^```{_LANGUAGE}", "", text)
     tags = list(_TAGGED.finditer(text))
     if opened := [tag for tag in tags if not tag[1]]:
         end = next((tag.start() for tag in tags if tag[1] and tag.start() > opened[-1].start()), len(text))

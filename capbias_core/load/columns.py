@@ -12,7 +12,7 @@ from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
 from capbias_core.load.questions import Ask, Given, Option
-from capbias_core.load.sheet import Sheet, is_missing, is_scalar, last_part, listed, present
+from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part, listed, present
 from capbias_core.load.tables import is_boxes
 from capbias_core.types import Attribute
 
@@ -502,9 +502,7 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
         given.use("rows", rule)
         if value == "*":
             continue
-        keep = sheet.frame[column].map(
-            lambda cell, values=tuple(value.split("|")): ("" if is_missing(cell) else str(cell)) in values
-        )
+        keep = sheet.frame[column].map(lambda cell, values=tuple(value.split("|")): cell_text(cell) in values)
         if not keep.any():
             known = listed(dict.fromkeys(str(cell) for cell in present(sheet.frame[column])), 6)
             raise CapbiasError(f"No row of {sheet.title} has {column} {value}.", f"Known: {known}.", "rows")

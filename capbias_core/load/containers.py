@@ -517,7 +517,12 @@ def _is_table(title: str, data: bytes) -> bool:
     text = data[:100_000].decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
     begins = bool(lines) and all(map(LINE_OF_IMAGE.match, lines[:5]))
-    return begins or text.lstrip().startswith("[{") or len(lines) > MOST_LINES or (len(lines) > 1 and bool(TABLE.match(text)))
+    return (
+        begins
+        or text.lstrip().startswith("[{")
+        or len(lines) > MOST_LINES
+        or (len(lines) > 1 and bool(TABLE.match(text)))
+    )
 
 
 def _are_boxes(text: str) -> bool:

@@ -147,7 +147,9 @@ def _coco(value: dict) -> pd.DataFrame:
     if "caption" in frame:
         frame = frame.drop(columns="id", errors="ignore")
     if names and "category_id" in frame:
-        frame["category"] = mapped(frame["category_id"], lambda key: names.get(key) if isinstance(key, int | str) else None)
+        frame["category"] = mapped(
+            frame["category_id"], lambda key: names.get(key) if isinstance(key, int | str) else None
+        )
     files = {str(row.get("id")): row.get("file_name") for row in value.get("images") or () if isinstance(row, dict)}
     if "image_id" in frame and any(files.values()):
         frame["images.file_name"] = mapped(frame["image_id"], lambda image: files.get(str(image)))

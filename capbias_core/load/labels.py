@@ -23,10 +23,9 @@ from capbias_core.attributes.labels import (
 )
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.columns import Wanted
-from capbias_core.load.ids import UNSTORABLE, described
 from capbias_core.load.join import Images
 from capbias_core.load.questions import Ask, Given, Option
-from capbias_core.load.sheet import MOST_COLUMNS, Sheet, is_missing, is_scalar, last_part
+from capbias_core.load.sheet import MOST_COLUMNS, Sheet, cell_text, is_missing, is_scalar, last_part
 from capbias_core.types import Attribute, counted
 
 # Rules for the label of an image that has several rows.
@@ -44,20 +43,6 @@ OTHERS = set("both neutral nonbinary non-binary other others mixed none multiple
 BLANK = "___"  # in a flag to paste, for what only the user knows
 ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
 Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: value, or None to drop it}
-
-
-def label_text(value: object) -> str:
-    """A raw label as stripped text: '' if empty, lists joined with `|`, objects and bytes only named.
-
-    >>> [label_text(value) for value in (" Male ", 3, 1.0, None, ["person", "dog"], {"a": 1}, [[1], "x"])]
-    ['Male', '3', '1', '', 'person|dog', '(an object)', '(a list)|x']
-    """
-    texts = []
-    for item in value if isinstance(value, list | tuple) else (value,):
-        item = "" if is_missing(item) else int(item) if isinstance(item, float) and item.is_integer() else item
-        text = f"({described(item)})" if isinstance(item, list | tuple | dict | bytes) else str(item).strip()
-        texts.append(UNSTORABLE.sub("\ufffd", text))
-    return "|".join(texts)
 
 
 @dataclass(frozen=True)
@@ -135,7 +120,7 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, gi
             or not (is_scalar(rows[name]) or rows[name].map(lambda cell: isinstance(cell, list)).any())
         ):
             continue
-        texts = rows[name].map(label_text)
+        texts = rows[name].map(cell_text)
         if len(order) < len(rows) and (texts.groupby(rows[IMAGE]).nunique() > 1).any():
             left_out.append(name)
             continue
@@ -161,9 +146,9 @@ def _votes(rows: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
     for name in names:
         value, equals, column = name.partition("=") if name not in rows else ("", "", name)
         if equals:
-            columns.append([value if label_text(cell).lower() in ONES else None for cell in rows[column]])
+            columns.append([value if cell_text(cell).lower() in ONES else None for cell in rows[column]])
         else:
-            columns.append([label_text(cell) for cell in rows[column]])
+            columns.append([cell_text(cell) for cell in rows[column]])
     hot = any("=" in name and name not in rows for name in names)
     if hot:  # a label per row: the values that are true
         return [["|".join(filter(None, row))] for row in zip(*columns, strict=True)]
@@ -208,7 +193,7 @@ def _each(
 ) -> dict[str, list[str]]:
     """A column for each annotator; of many annotators, for the first row of an image, the second and so on."""
     who = who if who in rows else next(iter(_varying(rows, [name])), None)
-    raters = [label_text(cell) for cell in rows[who]] if who in rows else []
+    raters = [cell_text(cell) for cell in rows[who]] if who in rows else []
     if not 0 < len(set(raters)) <= MOST_ANNOTATORS:
         raters = [str(number) for number in rows.groupby(IMAGE, sort=False).cumcount() + 1]
     given: dict[str, dict[str, list[str]]] = {}
@@ -226,7 +211,7 @@ def _varying(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
     for name in rows.columns:
         if name == IMAGE or name in names or not is_scalar(rows[name]):
             continue
-        texts = rows[name].map(label_text)
+        texts = rows[name].map(cell_text)
         varies = 1 < texts.nunique() <= 60 and (texts.groupby(rows[IMAGE]).nunique() > 1).any()
         if varies and not pd.DataFrame({"image": rows[IMAGE], "text": texts}).duplicated().any():
             result.append(name)
@@ -240,7 +225,7 @@ def _which(
     options, raters = [], [who] if who in rows else []
     for name in _varying(rows, names):
         if last_part(name) in VERSIONS:
-            counts = sorted(Counter(rows[name].map(label_text)).items(), reverse=True)[:2]
+            counts = sorted(Counter(rows[name].map(cell_text)).items(), reverse=True)[:2]
             options += [
                 Option({"rows": (f"{name}={value}",)}, f"only these {number:,} rows") for value, number in counts
             ]

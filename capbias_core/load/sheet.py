@@ -14,12 +14,13 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import UNSTORABLE, short
+from capbias_core.load.ids import UNSTORABLE, described, short
 from capbias_core.types import Problem
 
 KEPT_PROBLEMS = 20
 # Limits, so that a small file that unpacks to much does not fill the memory.
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
+WHOLE_NUMBER = re.compile(r"^([+-]?\d+)\.0+$")
 SHORT = 5_000  # characters of a caption that may be a literal of Python
 FENCE = re.compile(r"\s*```\w*\s*(.*?)\s*```\s*", re.DOTALL)
 FIELD = re.compile(r"^\W*([A-Za-z][\w ]{1,30}?)\W*:\W*(\S.*)$", re.MULTILINE)
@@ -149,6 +150,21 @@ def is_missing(cell: object) -> bool:
 def present(column: Iterable) -> list:
     """The values of a column that are not missing."""
     return [cell for cell in column if not is_missing(cell)]
+
+
+def cell_text(value: object) -> str:
+    """A cell as stripped text: '' if empty, whole numbers without decimals, lists joined with `|`, objects only named.
+
+    >>> [cell_text(value) for value in (" Male ", 3, 1.0, None, ["person", "dog"], {"a": 1}, [[1], "x"])]
+    ['Male', '3', '1', '', 'person|dog', '(an object)', '(a list)|x']
+    """
+    texts = []
+    for item in value if isinstance(value, list | tuple) else (value,):
+        item = "" if is_missing(item) else item
+        text = f"({described(item)})" if isinstance(item, list | tuple | dict | bytes) else str(item).strip()
+        text = WHOLE_NUMBER.sub(r"\1", text)  # one empty cell makes all integers of a column floats
+        texts.append(UNSTORABLE.sub("\ufffd", text))
+    return "|".join(texts)
 
 
 def is_scalar(column: Iterable) -> bool:

@@ -25,7 +25,7 @@ from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
 
 BETWEEN = "|"  # between the names of objects
 # How sure a detector is of an object, behind its name: `cat:0.93`.
-SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)$"
+SURE = r":(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+|\d(?:\.\d*)?[eE]-\d+)$"
 OBJECT_COLUMNS = "objects object categories category"
 # Roles of the columns of a table of boxes -> their usual names.
 SIDES = ("x1", "y1", "x2", "y2")

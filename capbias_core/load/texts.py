@@ -8,8 +8,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.columns import caption_columns
 from capbias_core.load.files import contents, decoded
 from capbias_core.load.formats import sheets_of
-from capbias_core.load.labels import label_text
-from capbias_core.load.sheet import listed
+from capbias_core.load.sheet import cell_text, listed
 
 
 def text_lines(text: str) -> list[str]:
@@ -48,7 +47,7 @@ def read_texts(
         texts = [raw[place].strip() for place in usable]
         if label_column:
             labels = sheet.frame[label_column].tolist()
-            values = [label_text(labels[place]) for place in usable]
+            values = [cell_text(labels[place]) for place in usable]
     if not texts:
         raise CapbiasError(f"{path.name} holds no text.", "Write one text per line, or a column of texts.")
     return texts, values

@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, estimates_of, result_rows
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Group, Measure, Outcome, run_facts
+from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import meteor_counts, meteor_of
 from capbias_core.prepare.align import Alignment, Neighbours
@@ -65,7 +65,8 @@ METRICS = by_name(
 
 
 def count(data: Data, options: Any, progress: Progress) -> Outcome:
-    """The human captions of the captioner's images, aligned at each delta to the words of all its captions."""
+    """The human captions of the captioner's images, aligned to the words of all its captions: rows of constant
+    alignment and of the chosen delta, and a sweep over all deltas."""
     option = options.alignment
     if not option:
         raise CapbiasError(
@@ -77,13 +78,14 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     near = neighbours_of(data.sources.frame(option["item"]), option, masked.words, known)
     deltas = {*DELTAS, option["delta"]}
     by_delta = sweep(human["image_id"], data.codes, masked, known, near, deltas, progress)
-    facts = run_facts(data.spec, options, data.attribute)
+    facts = MEASURE.facts(data, options)
     method, rows, numbers = f"{len(known):,} words of the model's captions known", [], {}
     for delta, counts in by_delta.items():
         name = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
         of_delta = result_rows(METRICS.values(), counts, facts, {"": {"method": method, "alignment": name}})
         numbers[delta] = {row.metric: (row.value, row.ci_low, row.ci_high) for row in of_delta}
-        rows += of_delta
+        if delta in (None, option["delta"]):  # the others are in the sweep
+            rows += of_delta
     lacking = {} if has_java() else {"METEOR_aligned": NO_JAVA}
     arrays = {"sweep": frame_bytes(sweep_table(by_delta, numbers))}
     return Outcome(by_delta[option["delta"]], lacking=lacking, arrays=arrays, results=rows)
@@ -174,7 +176,7 @@ MEASURE = Measure(
     groups=(Group("alignment", "vocabulary alignment", tuple(METRICS)),),
     options=Aligned,
     needs=Needs(references="required", vectors=True),
-    version=2,
+    version=3,
     seconds=40.0,
     count=count,
 )

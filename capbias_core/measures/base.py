@@ -19,6 +19,7 @@ from capbias_core.errors import NotMeasurable
 from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
+from capbias_core.workspace.spec import Setting
 from capbias_core.workspace.store import COUNTS, frame_bytes
 from capbias_core.workspace.vectors import alignment_name
 
@@ -65,14 +66,15 @@ class Measure:
     packages: tuple[str, ...] = ()  # modules of extras that its metrics need, whatever the attacker
     position: int = 100  # position among the measures, smaller first
 
-    def run(self, data: Data, options: Any, progress: Progress) -> Outcome:
+    def run(self, data: Data, options: Any, progress: Progress, setting: Setting = Setting()) -> Outcome:
         """What a run leaves: its evidence, and a row for each metric that reads it."""
         outcome = self.count(data, options, progress)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"count of measures/{self.name}.py returned {type(outcome).__name__}, not an Outcome")
         if outcome.results:
-            return outcome
-        about, facts = outcome.about, self.facts(data, options)
+            named = {"setting": setting.key, "setting_name": setting.name}
+            return replace(outcome, results=[replace(row, **named) for row in outcome.results])
+        about, facts = outcome.about, self.facts(data, options, setting)
         rows, of_objects = [], []
         for direction, counts in outcome.by_direction.items():
             rows += result_rows(self.metrics, counts, facts, about[direction], direction)
@@ -83,10 +85,11 @@ class Measure:
         notes = [*outcome.remarks(rows), *outcome.notes]
         return replace(outcome, results=rows, notes=notes, arrays={**outcome.arrays, **kept})
 
-    def facts(self, data: Data, options: Any) -> RunFacts:
+    def facts(self, data: Data, options: Any, setting: Setting = Setting()) -> RunFacts:
         """What all rows of a run share."""
         attacker = getattr(options, "attacker", "")
-        return run_facts(self.name, options, data.attribute, data.captioner, attacker, data.coverage, data.references)
+        of_data = data.attribute, data.captioner, attacker, data.coverage, data.references
+        return run_facts(self.name, options, *of_data, setting)
 
     @property
     def attacked(self) -> bool:
@@ -117,14 +120,23 @@ class Measure:
 
 
 def run_facts(
-    measure: str, options: Any, attribute: Attribute, model: str, attacker: str, coverage: str, references: object
+    measure: str,
+    options: Any,
+    attribute: Attribute,
+    model: str,
+    attacker: str,
+    coverage: str,
+    references: object,
+    setting: Setting = Setting(),
 ) -> RunFacts:
     """What all rows of a run share. Their method ends with the protocol that the measure follows and each deviation
     from it. references: None or '' without any."""
+    columns = {"model": model, "encoder": attacker, "coverage": coverage}
+    columns |= {"setting": setting.key, "setting_name": setting.name}
     return RunFacts(
         attribute.name,
         attribute.values,
-        {"model": model, "encoder": attacker, "coverage": coverage},
+        columns,
         alignment_name(options.alignment) if isinstance(options, Aligned) and references else "",
         partial(protocol_text, measure, options),
     )

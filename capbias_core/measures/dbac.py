@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import WITHOUT_LIMIT, Counts, Metric, Needs, by_name, no_neutral, zero
+from capbias_core.aggregate import OVER_SEEDS, WITHOUT_LIMIT, Counts, Metric, Needs, by_name, no_neutral, zero
 from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
@@ -309,8 +309,8 @@ def _count_both(data: Data, options: Any, progress: Progress, title: str, words:
         n = held_out_count(len(one.images), options.test_share)
         training = len(one.images) - n
         method = (
-            f"{training}/{n} images, not balanced; {alignment_method(options.alignment)}; std over "
-            f"seeds{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
+            f"{training}/{n} images, not balanced; {alignment_method(options.alignment)}; {OVER_SEEDS}"
+            f"{trained_on(attacker, options.deterministic)}{small_batches(attacker, training)[1]}"
             f"{encoded_by(options.encoder)}"
         )
         further[direction] = {"method": method, "n": n}

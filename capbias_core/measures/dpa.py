@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import DIFFERENCE, WEIGHT, Counts, Metric, Needs
+from capbias_core.aggregate import DIFFERENCE, OVER_SEEDS, WEIGHT, Counts, Metric, Needs
 from capbias_core.attributes import need_words
 from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
@@ -92,7 +92,7 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
         },
         "DPA ",
     )
-    method = "logistic regression on labels; Q = 1 / cross-entropy; std over seeds"
+    method = f"logistic regression on labels; Q = 1 / cross-entropy; {OVER_SEEDS}"
     sizes = {direction: {"n": len(one.image) // len(one.seeds)} for direction, one in counts.items()}
     return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], further=sizes)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from capbias_core.aggregate import Counts, Metric, Needs, by_name
+from capbias_core.aggregate import OVER_SEEDS, Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
-from capbias_core.attackers.device import choose_device, device_of, trained_on
+from capbias_core.attackers.device import TF32, choose_device, device_of, trained_on
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
@@ -243,7 +243,7 @@ def judged(
     if data.coverage == WITH_REFERENCES:
         of = f"Only {len(inputs.images):,} of the {len(data.labels):,} labelled images"
         notes.append(f"{of} have captions, references and a photograph.")
-    method = f"{f'{train}/{test}' if trained else test} balanced images; {method}; std over seeds"
+    method = f"{f'{train}/{test}' if trained else test} balanced images; {method}; {OVER_SEEDS}"
     rows: dict[str, Any] = {"method": method, "n": test, "photographs": shown, "differs": differs, **columns}
     return Outcome(Counts.merge(parts), rows, notes)
 
@@ -309,7 +309,8 @@ class ImageCaptioner2Options(JudgeTraining):
     def effective(self) -> ImageCaptioner2Options:
         """Without choices of a training if the judge is a captioner, which is not trained."""
         chosen = super().effective()
-        return chosen if chosen.judge == SCRATCH else replace(chosen, judge_epochs=None, picture_size=None)
+        untrained = {"judge_epochs": None, "picture_size": None, "precision": TF32}
+        return chosen if chosen.judge == SCRATCH else replace(chosen, **untrained)
 
 
 def freeze_judge(options: ImageCaptioner2Options, data: Data) -> ImageCaptioner2Options:
@@ -332,7 +333,7 @@ def count_asked(data: Data, options: Any, progress: Progress) -> Outcome:
             lambda tokens: [prompted(caption, data.attribute, options.prompt) for caption in data.masked(tokens)],
             size,
         )
-        judge = ScratchJudge(epochs=epochs, device=options.device, sight=inputs.sight)
+        judge = ScratchJudge(epochs=epochs, device=options.device, precision=options.precision, sight=inputs.sight)
         method = f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt "
         method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
         return judged(
@@ -425,7 +426,9 @@ def count_joint(data: Data, options: Any, progress: Progress) -> Outcome:
         weights = Path(data.sources.model(model).path)
         look = backbone(model["name"], weights, choose_device(device))
     inputs = judge_inputs(data, options, progress, data.masked, size, look)
-    judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
+    judge = JointJudge(
+        epochs=options.judge_epochs or JointJudge.epochs, device=device, precision=options.precision, sight=inputs.sight
+    )
     frozen, reads = ["backbone"] if model else [], text
 
     def embed(captions: Sequence[str]) -> np.ndarray:

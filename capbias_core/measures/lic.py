@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import Counts, Needs, by_name
+from capbias_core.aggregate import OVER_SEEDS, Counts, Needs, by_name
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.data import Data, images_in
@@ -191,7 +191,7 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
         counts += [guesses.counts(f"{name}{CUT}") for name, guesses in trainer.crossed(*equal.lists, splits).items()]
     counts = Counts.merge(counts)
     train, test = len(splits[0].train), len(splits[0].test)
-    method = f"{train}/{test} balanced images; std over seeds"
+    method = f"{train}/{test} balanced images; {OVER_SEEDS}"
     if human is not None:
         method += f"; {alignment_method(options.alignment)}"
     if options.merge_masks:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
+from functools import cache
 from inspect import Parameter, signature
-from operator import ge, gt, le, lt
 from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
+
+from annotated_types import Interval
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.device import AUTO, DEVICES, PRECISIONS, TF32
@@ -19,7 +21,7 @@ from capbias_core.errors import unknown_name
 from capbias_core.measures.protocols import NAMES
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.split import TEST_SHARE
-from capbias_core.typed import fields_of, misfit, typed
+from capbias_core.typed import typed
 from capbias_core.workspace.spec import AlignmentReference, ModelReference, PeopleReference, PhotographsReference
 
 
@@ -45,16 +47,15 @@ class Option:
         return self.choices() if callable(self.choices) else self.choices
 
     @property
-    def limits(self) -> list[tuple[str, float, Callable[[float, float], bool]]]:
-        """Each bound in words, as a number, and as a test of a value against it."""
-        words = (
-            ("above", "above", gt),
-            ("at_least", "of at least", ge),
-            ("below", "below", lt),
-            ("at_most", "at most", le),
-        )
-        bounds = ((word, getattr(self, name), test) for name, word, test in words)
-        return [(word, bound, test) for word, bound, test in bounds if bound is not None]
+    def limits(self) -> list[tuple[str, float]]:
+        """Each bound in words and as a number."""
+        words = (("above", "above"), ("at_least", "of at least"), ("below", "below"), ("at_most", "at most"))
+        return [(word, getattr(self, name)) for name, word in words if getattr(self, name) is not None]
+
+    @property
+    def constraint(self) -> Interval:
+        """The bounds as pydantic checks them."""
+        return Interval(gt=self.above, ge=self.at_least, lt=self.below, le=self.at_most)
 
     @property
     def bounds(self) -> str:
@@ -65,7 +66,7 @@ class Option:
         """
         if self.at_least is not None and self.at_most is not None:
             return f"from {self.at_least:g} to {self.at_most:g}"
-        return " and ".join(f"{word} {bound:g}" for word, bound, _ in self.limits)
+        return " and ".join(f"{word} {bound:g}" for word, bound in self.limits)
 
 
 def option(default: Any, help: str, **about: Any) -> Any:
@@ -74,9 +75,9 @@ def option(default: Any, help: str, **about: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Described:
-    """A dataclass whose fields say what may be given for them, by their type hints and by `option`. Raises CapbiasError
-    for anything else."""
+class Checked:
+    """A dataclass whose fields say what may be given for them, by their type hints and by `option`; pydantic checks
+    them (typed.py). Raises CapbiasError for anything else."""
 
     def __post_init__(self) -> None:
         for choice in fields(self):
@@ -90,16 +91,21 @@ class Described:
     @classmethod
     def checked(cls, name: str, value: Any) -> Any:
         """A value as its field holds it. Raises CapbiasError if it is not allowed."""
-        about, hint = cls.about()[name], fields_of(cls)[name]
-        value = typed(name, value, hint, about.bounds, name)
+        about, hint = cls.about()[name], hints_of(cls)[name]
+        bounded = Annotated[hint, about.constraint] if about.limits else hint
+        value = typed(name, value, bounded, about.bounds, name)
         if about.known and isinstance(value, str) and value not in (*about.known, getattr(cls, name, None)):
             raise unknown_name(name.replace("_", " "), value, about.known)
-        if isinstance(value, int | float) and not all(test(value, bound) for _, bound, test in about.limits):
-            raise misfit(name, value, hint, about.bounds, name)
         return value
 
 
-def choices_in(function: Callable) -> type[Described]:
+@cache
+def hints_of(kind: type) -> dict[str, Any]:
+    """The type hints of a class by the names of its fields."""
+    return get_type_hints(kind, include_extras=True)
+
+
+def choices_in(function: Callable) -> type[Checked]:
     """The choices of a function as fields, with their defaults: its parameters annotated with an Option.
 
     >>> def top(rows: list, most: Annotated[int, Option("rows that are listed", at_least=1)] = 10): ...
@@ -116,17 +122,27 @@ def choices_in(function: Callable) -> type[Described]:
             hint = tuple[get_args(hint)[0], ...]
         given = {} if parameter.default is Parameter.empty else {"default": parameter.default}
         made.append((name, hint, field(kw_only=True, metadata={"option": about}, **given)))
-    return make_dataclass(function.__name__, made, bases=(Described,), frozen=True)
+    return make_dataclass(function.__name__, made, bases=(Checked,), frozen=True)
 
 
 @dataclass(frozen=True)
-class Options(Described):
+class Options(Checked):
     """Choices of a measure. Values are what JSON holds; lists are tuples."""
 
     protocol: str = field(
         default="",  # the measure's
         kw_only=True,
         metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
+    )
+    shuffled: bool = field(
+        default=False,
+        kw_only=True,
+        metadata={
+            "option": Option(
+                "captions or labels are shuffled on purpose, as a baseline: what is of other images is scored, too",
+                flag="--shuffled",
+            )
+        },
     )
 
     @classmethod

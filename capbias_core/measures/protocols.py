@@ -160,7 +160,7 @@ def chosen_beside_usual(measure: str, chosen: str) -> str:
 def deviations(name: str, measure: str, options: Any) -> list[str]:
     """How a run of a measure differs from a protocol, such as `attacker ngram (paper: lstm_bi)`. options: of the
     measure."""
-    differences = []
+    differences = ["shuffled captions or labels"] if getattr(options, "shuffled", False) else []
     for option, wanted in PROTOCOLS[name].settings.items():
         code = CODE.get(measure, {})
         if option not in code and not hasattr(options, option):

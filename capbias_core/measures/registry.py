@@ -150,8 +150,8 @@ def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:
     names: list[str] = []
     for word in asked:
         if (name := str(word).lower()) not in _ASKED_BY:
-            names = (*GROUPS, *(name for name in METRICS if name.lower() not in map(str.lower, GROUPS)))
-            error = unknown_name("metric", word, names, GROUPS)
+            known = (*GROUPS, *(name for name in METRICS if name.lower() not in map(str.lower, GROUPS)))
+            error = unknown_name("metric", word, known, GROUPS)
             raise CapbiasError(error.message, f"{error.hint} {NAME_RULE}", *error.arguments)
         names += _ASKED_BY[name]
     if not names:

@@ -98,12 +98,15 @@ def crossed(first: Attribute, second: Attribute, counts: dict[str, int]) -> Attr
         )
     small = [f"{cell} ({counts.get(cell, 0):,})" for cell in every if cell not in values]
     left_out = f"Left out, with fewer than {LEAST} labelled images: {'; '.join(small)}. " if small else ""
+    words: dict[str, tuple[str, ...]] = {}
+    for part in (first, second):  # a value of both, such as Other, keeps the words of both
+        words |= {value: (*words.get(value, ()), *named) for value, named in part.words.items()}
     masks = {part.mask_token for part in (first, second) if part.masked_words}
     return Attribute(
         name=crossed_name(first.name, second.name),
         title=f"{first.title} x {second.title}",
         values=values,
-        words={value: words for part in (first, second) for value, words in part.words.items()},
+        words=words,
         mask_token=masks.pop() if len(masks) == 1 else "<group>",
         note=f"{left_out}{first.note} {second.note}" if second.note != first.note else f"{left_out}{first.note}",
     )

@@ -18,11 +18,10 @@ from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attribute
 
 TEXTS_AT_ONCE = 100_000
-# "No man", "without a woman", "not a man or a woman", "isn't a girl" name nobody; "without his hat" names a man.
+# "No man", "without a woman", "not a man or a woman", "isn't a girl" name nobody; "without his hat" names a man, and so
+# do "neither the man nor the woman", "neither man" and "no girl a man": of who is there, or not denied.
 _NOT = frozenset(["no", "not", "without", "nor", "neither", "never", "'t", "zero"])
-_BETWEEN = frozenset(
-    re.findall(r"\w+", "a an any the single one or visible other adult young old human real actual more")
-)
+_BETWEEN = frozenset(re.findall(r"\w+", "a an any single one or visible other adult young old human real actual more"))
 _PRONOUNS = frozenset(["he", "his", "him", "himself", "she", "her", "hers", "herself"])
 # A term that no caption has, so that captions without words still make a matrix.
 NO_TERM = "<>"
@@ -162,16 +161,20 @@ class Tokens(Sequence[str]):
         >>> tokens.denied(["man", "woman", "his"]).nonzero()[0].tolist()
         [4, 6]
         """
-        codes = [{self.vocabulary.get(word) for word in some} for some in (_NOT, _BETWEEN, set(words) - _PRONOUNS)]
-        denying, between, names = codes
+        groups = (_NOT, _BETWEEN, set(words) - _PRONOUNS)
+        denying, between, names = ({self.vocabulary.get(word) for word in group} for group in groups)
+        joining, neither, nor = map(self.vocabulary.get, ("or", "neither", "nor"))
         result = np.zeros(len(self.codes), dtype=bool)
         starts = np.isin(self.codes, [code for code in denying if code is not None])
         for row in np.unique(self.caption[starts]).tolist():
-            denies = False
-            for token in range(self.start[row], self.start[row + 1]):
-                code = int(self.codes[token])
-                result[token] = denies and code in names
-                denies = code in denying or (denies and (code in between or code in names))
+            denies, named = False, False
+            codes = self.codes[self.start[row] : self.start[row + 1]].tolist()
+            idle = {neither} if nor not in codes else set()
+            for token, code in enumerate(codes, int(self.start[row])):
+                further = {joining} if named else between  # after a name, an article begins another phrase
+                named = denies and code in names
+                denies = code in denying - idle or named or (denies and code in further)
+                result[token] = named
         return result
 
     def naming(self, groups: Sequence[Iterable[str]]) -> csr_array:

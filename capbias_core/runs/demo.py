@@ -14,7 +14,7 @@ from capbias_core.runs.run import is_current
 from capbias_core.types import Result
 from capbias_core.workspace.conditions import ORIGINAL, suggested_condition
 from capbias_core.workspace.ingest import DEMO, DEMO_FOLDER, load_demo
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import RunSpec, Setting
 from capbias_core.workspace.store import Workspace
 
 # Slow results: other encoders, both directions, captions scored by a network (made by scripts/demo_scores.py).
@@ -55,7 +55,9 @@ def add_finished(workspace: Workspace) -> list[str]:
             if spec.run_id == folder and is_current(spec) and spec.inputs() <= held:
                 members = [member for member in archive.namelist() if member.startswith(f"{folder}/")]
                 arrays = {member.removeprefix(f"{folder}/"): archive.read(member) for member in members}
-                results = [Result(**row) for row in stored["results"]]
+                setting = Setting.of(spec)
+                named = {"setting": setting.key, "setting_name": setting.name}
+                results = [Result(**row | named) for row in stored["results"]]
                 if workspace.enqueue(spec, DEMO):
                     notes, metrics, lacking = stored["notes"], stored["metrics"], stored["lacking"]
                     try:

@@ -12,9 +12,9 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,10 +29,9 @@ from capbias_core.errors import CapbiasError, installed, need
 from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.measures.registry import MEASURES
 from capbias_core.processes import python
-from capbias_core.runs.run import add_later_metrics, card_of, is_current, needs_workers
-from capbias_core.worker import STOP_SECONDS, execute, work
+from capbias_core.runs.run import Stopped, Watch, add_later_metrics, card_of, is_current, needs_workers
+from capbias_core.worker import STOP_SECONDS, execute, execute_all
 from capbias_core.workspace.catalogue import WorkspaceError, this_process
-from capbias_core.workspace.people import check_own, may_change
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
@@ -46,14 +45,17 @@ CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limi
 MEMORY_OF_A_RUN = 2.5e9  # bytes; a run on a million captions takes as many
 
 
+Watching = Callable[[Sequence[RunSpec]], AbstractContextManager[Watch]]
 _OPEN: WeakSet[Engine] = WeakSet()  # engines of this process, which share worker processes
 
 
 class Engine:
     """Queues runs of one workspace, starts workers for them, and watches them while any is under way."""
 
-    def __init__(self, folder: Path | str):
-        self.workspace = Workspace(folder)
+    def __init__(self, folder: Path | str, read_only: bool = False, here: bool = False):
+        """here: every run is computed in this process, those with torch too."""
+        self.here = here
+        self.workspace = Workspace(folder, make=not read_only, read_only=read_only)
         self.folder = str(self.workspace.folder)
         self._started: dict[str, Future | None] = {}  # runs under way -> their call on a cluster
         self._lock = threading.Lock()
@@ -70,22 +72,26 @@ class Engine:
         add_later_metrics(self.workspace, known.values())
         self.workspace.note_asked(list(known), collection)
         todo = [spec for spec in specs if spec.run_id not in known or known[spec.run_id].status != "finished"]
-        light = [spec for spec in todo if not needs_workers(spec)]
+        light = [spec for spec in todo if self._is_light(spec)]
         cluster = dask_executor() if len(light) < len(todo) else None
-        slots = light_slots(len(light), sum(expected(self.workspace, light).each.values()))
+        slots = 1 if self.here else light_slots(len(light), sum(expected(self.workspace, light).each.values()))
         started: list[str] = []
         try:
             for spec in todo:
                 with self._lock:
-                    if self._enqueue(spec, collection, cluster if needs_workers(spec) else None):
+                    if self._enqueue(spec, collection, None if self._is_light(spec) else cluster):
                         started.append(spec.run_id)
         finally:
             self._start_threads()
-            if light:
+            if light and slots > 1:
                 wake_workers("light", self.folder, slots - 1)
             if len(light) < len(todo) and not cluster:
                 wake_workers("torch", self.folder)
         return started
+
+    def _is_light(self, spec: RunSpec) -> bool:
+        """Whether a run is computed in this process."""
+        return self.here or not needs_workers(spec)
 
     def _enqueue(self, spec: RunSpec, collection: str, cluster: Executor | None) -> bool:
         try:
@@ -94,14 +100,12 @@ class Engine:
             self._started[spec.run_id] = cluster.submit(execute, self.folder, spec.run_id) if cluster else None
             return True
         except BaseException:  # such as Ctrl-C in between, after which nobody would cancel the run
-            self.workspace.end_here(spec.run_id, "cancelled", "cancelled", this_process())
+            self.workspace.withdraw(spec.run_id)
             raise
 
     def cancel(self, run_id: str) -> bool:
         """Stop a run: a queued one at once, a running one at its next report (a second or two). Raises WorkspaceError
-        for a run of another process if that cannot be noted, CapbiasError for another person's."""
-        if run := self.workspace.run(run_id):
-            check_own(run.owner, self.workspace.folder, "the run")
+        for a run of another process if that cannot be noted."""
         end = self.workspace.end_here if run_id in self._started else self.workspace.end
         changed = end(run_id, "cancelled", "cancelled")
         if changed and (call := self._started.get(run_id)):
@@ -109,13 +113,9 @@ class Engine:
         return changed
 
     def cancel_all(self) -> int:
-        """Stop every run that is under way and that may be cancelled; returns how many."""
+        """Stop every run that is under way; returns how many."""
         # The newest first: those that wait before the one that runs, so that none starts in between.
-        return sum(self.cancel(run.run_id) for run in self.workspace.runs() if self.may_cancel(run))
-
-    def may_cancel(self, run: RunRow) -> bool:
-        """Whether a run is under way, and this user may cancel it."""
-        return run.status in ACTIVE and may_change(run.owner, self.workspace.folder)
+        return sum(self.cancel(run.run_id) for run in self.workspace.runs() if run.status in ACTIVE)
 
     def repeat_all(self) -> int:
         """Start every run of `unfinished` again; returns how many."""
@@ -167,11 +167,11 @@ class Engine:
             self._queued.wait()
             self._queued.clear()
             try:
-                work(
-                    self.folder, lambda run: run.run_id in self._started and not needs_workers(run.spec), self._stopping
+                execute_all(
+                    self.folder, lambda run: run.run_id in self._started and self._is_light(run.spec), self._stopping
                 )
             except WorkspaceError as error:  # such as a full disk
-                self._fail(self._waiting(torch=False), str(error))
+                self._fail(self._waiting(light=True), str(error))
 
     def _watch(self) -> None:
         """Note that the runs are alive, and ends that their workers could not note, and wake workers for runs that
@@ -192,7 +192,7 @@ class Engine:
                     self._watcher = None
                     return
             self._queued.set()
-            waiting = self._waiting(torch=True)
+            waiting = self._waiting(light=False)
             if waiting and (failure := restart_workers(self.folder, idle_too=not waited.issuperset(waiting))):
                 self._fail(waiting, fault or failure)
             waited = set(waiting)
@@ -204,7 +204,7 @@ class Engine:
             return True
         if call is None:
             if run.status == "died":
-                self.workspace.end_here(run.run_id, "died", ". ".join(filter(None, (run.message, fault))), run.process)
+                self.workspace.end_here(run.run_id, "died", ". ".join(filter(None, (run.message, fault))), run.token)
             return False
         if not call.done():
             return False
@@ -220,18 +220,64 @@ class Engine:
         self.workspace.end_here(run.run_id, *end)
         return False  # the next look sees whether it is written
 
-    def _waiting(self, torch: bool) -> list[str]:
+    def _waiting(self, light: bool) -> list[str]:
         """Queued runs of this engine for the workers of this process."""
         with suppress(WorkspaceError):
             runs = self.workspace.runs_of([run_id for run_id, call in list(self._started.items()) if not call])
             return [
-                run_id for run_id, run in runs.items() if run.status == "queued" and needs_workers(run.spec) == torch
+                run_id for run_id, run in runs.items() if run.status == "queued" and self._is_light(run.spec) == light
             ]
         return []
 
     def _fail(self, run_ids: Sequence[str], reason: str) -> None:
         for run_id in run_ids:
             self.workspace.end_here(run_id, "failed", reason)
+
+
+@contextmanager
+def unwatched(_new: Sequence[RunSpec]) -> Iterator[Watch]:
+    """Nobody watches runs."""
+    yield lambda rows: None
+
+
+def run_all(
+    workspace: Workspace,
+    specs: Sequence[RunSpec],
+    collection: str,
+    workers: bool = False,
+    watching: Watching = unwatched,
+    stopped: Stopped = None,
+) -> list[RunRow]:
+    """Compute what is not finished yet, and wait for all. Runs of another process are waited for, and started here if
+    that process dies. If it is stopped, the runs that were started here are cancelled.
+
+    workers: runs with torch go to worker processes or a cluster, and long ones to further cores. watching: gets the
+    runs that were started, for a block in which what it gives gets all runs now and then. stopped: gets what stopped
+    it; the runs are then returned as they are. Without it a stop is raised.
+    """
+    run_ids, started, todo = [spec.run_id for spec in specs], set[str](), list(specs)
+    known = workspace.runs_of(run_ids)
+    if all(run_id in known and known[run_id].status == "finished" for run_id in run_ids):
+        workspace.note_asked(run_ids, collection)  # finished runs can be read where nothing can be written
+        return list(known.values())
+    engine = Engine(workspace.folder, here=not workers)
+    try:
+        while True:
+            new = set(engine.submit(todo, collection))
+            started |= new
+            with watching([spec for spec in todo if spec.run_id in new]) as watch:
+                rows = engine.wait(run_ids, watch)
+            todo = [row.spec for row in rows if row.status == "died" and row.run_id not in started]
+            if not todo:
+                return rows
+    except BaseException as error:
+        engine.close()  # which cancels what was started here
+        if stopped is None or not isinstance(error, KeyboardInterrupt):
+            raise
+        stopped(error)
+        return list(engine.workspace.runs_of(run_ids).values())
+    finally:
+        engine.close()
 
 
 def unfinished(workspace: Workspace) -> list[RunRow]:
@@ -241,9 +287,9 @@ def unfinished(workspace: Workspace) -> list[RunRow]:
 
 
 @cache
-def engine_for(folder: str) -> Engine:
+def engine_for(folder: str, read_only: bool = False) -> Engine:
     """The engine of a workspace folder, the same for all of this process."""
-    return Engine(folder)
+    return Engine(folder, read_only)
 
 
 # worker processes, for all engines of this process

@@ -183,7 +183,7 @@ def read(
     )
     for each in captions.values():
         found = findings(each.frame, attribute, labels, human)
-        refuse(found, each.name)
+        refuse(found, each.name, question.options.get("shuffled", False))
         for finding in found:
             tell(f"warning: {each.name}: {finding.text}")
     resolved = replace(
@@ -264,7 +264,7 @@ def _check_content(workspace: Workspace, question: Question, tell: Tell) -> None
     for name in question.captions:
         captions = workspace.item(CAPTIONS, name, collection).hash
         findings = content_of(workspace, RunSpec("", 0, name, captions, references, where, names_values.stored()))
-        refuse(findings, name)
+        refuse(findings, name, question.options.get("shuffled", False))
         for each in findings:
             tell(f"warning: {name}: {each.text}")
 

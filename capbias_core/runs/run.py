@@ -23,7 +23,7 @@ from capbias_core.types import Progress, left_out_lines
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.objects import forget_objects_of, keep_objects_of
 from capbias_core.workspace.sources import data_of
-from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, attribute_from
+from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, Setting, attribute_from
 from capbias_core.workspace.store import ACTIVE, ON_CARD, RUN, RunRow, Workspace
 from capbias_core.workspace.vectors import look_up_new_words
 
@@ -53,11 +53,14 @@ def failure(error: Exception) -> str:
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     """Compute one run of a workspace, and store the item that it makes. Raises CapbiasError for inputs that cannot be
     scored, Cancelled when asked to stop."""
+    if dropped := spec.options.keys() - MEASURES[spec.measure].options.about().keys():  # of an earlier version
+        asked = ", ".join(f"{name} {spec.options[name]!r}" for name in sorted(dropped))
+        raise CapbiasError(f"{spec.measure} no longer has the choice {asked}.", "Start the run again without it.")
     data = data_of(workspace, spec)
     if needs_workers(spec):
         data = replace(data, resume=workspace.unfinished / spec.run_id)
     if spec.captions and not data.frame.empty:  # data in hand were checked when they were read
-        refuse(content_of(workspace, spec), spec.model)
+        refuse(content_of(workspace, spec), spec.model, spec.options.get("shuffled", False))
     outcome = compute(data, spec, progress)
     if made := outcome.item:
         options = MEASURES[spec.measure].options.read(spec.options)
@@ -84,7 +87,7 @@ def compute(data: Data, spec: RunSpec, progress: Progress) -> Outcome:
                 "Check that the image ids of captions and labels are of the same data set.",
             )
     with deterministic(getattr(options, "deterministic", False)):
-        outcome = measure.run(data, options, progress)
+        outcome = measure.run(data, options, progress, Setting.of(spec))
     notes = []  # which captions and images are left out before anything is measured
     if spec.shared_with:
         notes.append("Only images that the compared set under another condition has too (see Images).")
@@ -171,7 +174,16 @@ def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
             continue
         measure, spec, added = MEASURES[run.spec.measure], run.spec, []
         options, attribute = measure.options.read(spec.options), attribute_from(spec.attribute)
-        facts = run_facts(measure.name, options, attribute, spec.model, spec.attacker, spec.coverage, spec.references)
+        facts = run_facts(
+            measure.name,
+            options,
+            attribute,
+            spec.model,
+            spec.attacker,
+            spec.coverage,
+            spec.references,
+            Setting.of(spec),
+        )
         columns = json.loads(run.array(ABOUT) or b"{}")  # {} of a run before this was stored
         for direction, counts in run.counts().items():
             added += result_rows(measure.metrics, counts, facts, columns.get(direction, {}), direction)

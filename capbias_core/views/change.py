@@ -5,7 +5,6 @@ A metric is paired over the images of both (aggregate/change.py). Runs are alike
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
@@ -41,7 +40,7 @@ from capbias_core.views.tables import BEHIND
 from capbias_core.views.view import Scope, Shown, fitting
 from capbias_core.views.word_comparison import function_words
 from capbias_core.workspace.labels import attribute_of, attributes_in, labels_of, reads
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import RunSpec, Setting
 from capbias_core.workspace.store import RunRow, Workspace
 
 # Beside LIC, what is tested unless metrics are chosen: what a change of bias may cost.
@@ -94,12 +93,6 @@ def pair_scope(
 # runs
 
 
-def _key(spec: RunSpec) -> str:
-    """What runs that may be compared have in common."""
-    coverage = "" if spec.references else spec.coverage
-    return json.dumps([spec.labels, coverage, spec.references, spec.objects, spec.options], sort_keys=True)
-
-
 def _settings(run: RunRow) -> str:
     return f"{run.spec.attacker}, {counted(_seeds(run), 'seed')}" if run.spec.attacker else ""
 
@@ -127,7 +120,7 @@ class Runs:
     def alike(self, name: str) -> list[tuple[RunRow, RunRow]]:
         """All pairs of runs of a measure that differ in the captions alone."""
         by_model = self.by_measure.get(name, {})
-        first, second = ({_key(run.spec): run for run in reversed(by_model.get(of, []))} for of in self.names)
+        first, second = ({Setting.of(run.spec).key: run for run in reversed(by_model.get(of, []))} for of in self.names)
         return [(first[key], second[key]) for key in first if key in second]
 
     def pair(self, name: str) -> tuple[RunRow, RunRow] | None:

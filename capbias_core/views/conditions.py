@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from html import escape
 from typing import Annotated
 
@@ -26,6 +25,7 @@ from capbias_core.views.view import Run, Shown, nothing_run
 from capbias_core.workspace.conditions import ORIGINAL, condition_sets, sets_of, taken_of_several
 from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.objects import chosen_objects
+from capbias_core.workspace.spec import Setting
 from capbias_core.workspace.store import ACTIVE, Item, RunRow, Workspace
 
 # What is shown against the condition, in this order: metric and direction as measured. DBA_G is the T->A side of BA→.
@@ -271,9 +271,7 @@ def _alike(runs: Sequence[RunRow], run_ids: set[str]) -> list[RunRow]:
     groups: dict[str, dict[str, RunRow]] = {}
     for run in runs:  # newest first
         if run.run_id in run_ids:
-            options = {name: value for name, value in run.spec.options.items() if name != "photographs"}
-            key = repr(replace(run.spec, model="", captions="", options=options))
-            groups.setdefault(key, {}).setdefault(run.spec.model, run)
+            groups.setdefault(Setting.of(run.spec).key, {}).setdefault(run.spec.model, run)
 
     def completeness(runs: list[RunRow]) -> tuple:
         spec, newest = runs[0].spec, max(run.finished or 0.0 for run in runs)

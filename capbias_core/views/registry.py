@@ -78,10 +78,9 @@ images are marked and not ranked.""",
   capbias view slices --collection coco
   capbias view slices --collection coco --objects dog skateboard \\
     --words "kitchen|cooking" --column skin
-  capbias view slices --collection coco --search "cell phone" --save phones
+  capbias view slices --collection coco --search "cell phone"
 
-Without a choice: the ten objects that most images have, else the ten content words of most human captions; and the
-saved slices.""",
+Without a choice: the ten objects that most images have, else the ten content words of most human captions.""",
     ),
     "change": View(
         "Before and after: did bias fall from one captioner to another, and what did it cost?",
@@ -104,8 +103,6 @@ over the metrics of --metric.""",
         "On which images do 2 to 6 captioners differ, and in which words?",
         side_by_side,
         example="""\
-  capbias explain --collection coco --captions sat --attribute gender
-  capbias explain --collection coco --captions oscar --attribute gender
   capbias view side-by-side --collection coco --captioner sat oscar --top 20
 
 One row per image and captioner, of the images on which they disagree most. disagreement: largest minus smallest
@@ -116,7 +113,6 @@ probability; only_here: words that no other caption of the image has.""",
         "What does each word add, how surely, and more than in human captions?",
         words,
         example="""\
-  capbias explain --collection coco --captions sat --attribute gender
   capbias view words --collection coco --captioner sat --output words.csv
 
 One row per captioner and word: what it adds to the logit (value, ci_low, ci_high), the same in human captions of the

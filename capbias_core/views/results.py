@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -21,7 +20,7 @@ from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import attributes_in, is_derived, reads, table_of, table_with, tables_with
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
-from capbias_core.workspace.spec import attribute_from
+from capbias_core.workspace.spec import Setting, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
@@ -194,17 +193,13 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     the papers, then by an encoder of the LIC paper, then by any but the preview, then of an attribute that is no
     crossing, then by labels that people gave, then most captioners, most seeds, constant alignment, newest.
     """
-    groups: dict[str, list[RunRow]] = {}
+    groups: dict[str, dict[str, RunRow]] = {}
     tables = workspace.items("attributes", collection)
     for run in current_runs(workspace, collection, "lic"):
-        spec = run.spec
-        if sets is None or spec.model in sets:
-            # With references LIC depends on the images that have some, be they all or a part of a captioner's.
-            coverage = "" if spec.references else spec.coverage
-            shared = [spec.attribute, spec.labels, coverage, spec.references, spec.options]
-            groups.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
+        if sets is None or run.spec.model in sets:  # the newest first, which stands for its captioner
+            groups.setdefault(Setting.of(run.spec).key, {}).setdefault(run.spec.model, run)
     items = []
-    for runs in groups.values():
+    for runs in map(list, map(dict.values, groups.values())):
         spec = runs[0].spec
         items.append(
             Comparison(

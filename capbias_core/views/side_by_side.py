@@ -15,7 +15,7 @@ from capbias_core.measures.options import Option
 from capbias_core.prepare import tokenize
 from capbias_core.views.captions import CaptionScores, caption_scores
 from capbias_core.views.rows import dots_chart
-from capbias_core.views.view import Scope, Shown
+from capbias_core.views.view import Run, Scope, Shown, nothing_run
 from capbias_core.views.word_comparison import scored_alike
 
 FEWEST, MOST = 2, 6  # captioners
@@ -120,16 +120,19 @@ def checked(names: Sequence[str]) -> None:
         )
 
 
-def side_by_side(scope: Scope, top: Annotated[int, Option("images", at_least=1, metavar="N")] = TOP) -> Shown:
+def side_by_side(
+    scope: Scope, top: Annotated[int, Option("images", at_least=1, metavar="N")] = TOP, run: Run = nothing_run
+) -> Shown:
     """The images on which captioners disagree most, with the caption and the guess of each. top: how many images.
 
-    Raises CapbiasError unless there are 2 to 6 captioners, whose captions were scored one by one.
+    run: scores captions one by one first, where they were not. Raises CapbiasError unless there are 2 to 6 captioners,
+    whose captions were scored one by one.
     """
     checked(scope.captioners)
     workspace, scores, written = scope.workspace, {}, {}
     for name in scope.captioners:
-        run = scored_alike(workspace, scope.collection, scope.run(name).spec)
-        scores[name], written[name] = caption_scores(workspace, run), workspace.frame(run.spec.captions)
+        scored = scored_alike(workspace, scope.collection, scope.run(name).spec, run)
+        scores[name], written[name] = caption_scores(workspace, scored), workspace.frame(scored.spec.captions)
     table = disagreements(list(scores.values())).sort_values("disagreement", ascending=False, kind="stable")
     rows = side_by_side_rows(scores, written, table[:top])
     title = f"Where {', '.join(scope.captioners)} disagree on {scope.attribute}"

@@ -11,44 +11,40 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import IMAGES, REFITS, Counts, Estimate, Metric, estimates_of
+from capbias_core.aggregate import REFITS, Counts, Estimate, Metric, estimates_of
 from capbias_core.aggregate.estimate import AMPLIFIES
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import LEAST_SEEDS, OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import LABELS, OBJECTS, SLICES
+from capbias_core.kinds import LABELS, OBJECTS
+from capbias_core.load.tables import BETWEEN, SURE
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.options import Option
 from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
-from capbias_core.types import RESULT_COLUMNS, Attribute, Result, counted, silent
+from capbias_core.prepare.text import tokenize
+from capbias_core.types import Attribute, counted, silent
 from capbias_core.views.charts import GREY, MARGINS, MEASURED, ORANGE_MARK, error_bars, graph_objects, neutral_line
-from capbias_core.views.results import Comparison, attribute_of_run, best_comparisons, comparisons
+from capbias_core.views.results import attribute_of_run
 from capbias_core.views.rows import dots_chart
 from capbias_core.views.sentence import OVER, better_text, limit, listed, say, signed, with_interval
 from capbias_core.views.view import Scope, Shown
-from capbias_core.workspace.slices import (
-    COLUMN,
-    IS,
-    OBJECT,
-    RULE,
-    SEARCH,
-    WORDS,
-    Members,
-    Slice,
-    SliceSources,
-    keep_slice,
-    saved_slices,
-)
+from capbias_core.workspace.objects import COLUMN as ITS_COLUMN
+from capbias_core.workspace.objects import usual_objects
 from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
+OBJECT, WORDS, COLUMN, SEARCH = "object", "words", "column", "search"
+EXAMPLES = "object:dog, words:kitchen|cooking, column:skin=Dark or search:red bus"
+OR, IS = "|", "="
+PERSON = "person"  # on every image with a label, so it picks nothing
 FEWEST_IMAGES = 10  # in a slice and outside it, for any number
 LEAST_IMAGES = 100  # in a slice and outside it, for a test; and for a number unless fewer are asked for
 MOST = 10  # slices without a choice, and values of a column
@@ -65,6 +61,188 @@ METRICS_OF_SLICES = {
 }
 
 
+# rules
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A rule that picks images."""
+
+    kind: str  # OBJECT, WORDS, COLUMN or SEARCH
+    # An object; words of human captions with | between alternatives; COLUMN=VALUE; or a text in a captioner's captions.
+    value: str
+
+    @classmethod
+    def parse(cls, rule: str) -> Self:
+        """A rule such as `object:dog`. Raises CapbiasError for a text that is no rule.
+
+        >>> Slice.parse("words: kitchen | cooking").rule
+        'words:kitchen|cooking'
+        """
+        kind, colon, value = (part.strip() for part in rule.partition(":"))
+        if kind == WORDS:
+            value = OR.join(filter(None, (" ".join(tokenize(word)) for word in value.split(OR))))
+        if kind not in (OBJECT, WORDS, COLUMN, SEARCH) or not value or (kind == COLUMN and not all(_cell(value))):
+            raise CapbiasError(f"{rule[:100]!r} is not a slice.", f"Write {EXAMPLES}.", "slice")
+        return cls(kind, value)
+
+    @property
+    def rule(self) -> str:
+        """The rule as text; `parse` reads it."""
+        return f"{self.kind}:{self.value}"
+
+    @property
+    def title(self) -> str:
+        """For a row of a table.
+
+        >>> [Slice.parse(rule).title for rule in ("object:dog", "words:car|bus", "column:skin=Dark", "search:red")]
+        ['dog', 'people say “car” or “bus”', 'skin: Dark', 'it says “red”']
+        """
+        column, value = _cell(self.value)
+        return {
+            OBJECT: self.value,
+            WORDS: f"people say {self._alternatives}",
+            COLUMN: f"{column}: {value}",
+            SEARCH: f"it says “{self.value}”",
+        }[self.kind]
+
+    @property
+    def images(self) -> str:
+        """For a sentence: `images with “dog”`."""
+        column, value = _cell(self.value)
+        return {
+            OBJECT: f"images with “{self.value}”",
+            WORDS: f"images whose human captions have {self._alternatives}",
+            COLUMN: f"images with {column} {value}",
+            SEARCH: f"images whose caption has “{self.value}”",
+        }[self.kind]
+
+    @property
+    def _alternatives(self) -> str:
+        return " or ".join(f"“{word}”" for word in self.value.split(OR))
+
+
+def _cell(value: str) -> tuple[str, str]:
+    column, _, cell = value.partition(IS)
+    return column.strip(), cell.strip()
+
+
+class Members(NamedTuple):
+    """The images that a rule picks, and all images of which it can tell."""
+
+    inside: frozenset[str]
+    known: frozenset[str]
+
+
+@dataclass(frozen=True)
+class SliceSources:
+    """What rules read in a collection, each source once."""
+
+    workspace: Workspace
+    collection: str
+    table: Item  # of labels
+    captions: str  # content hash of the captioner's captions, for searches
+    references: str = ""  # content hash of the human captions, '' for none
+
+    def members(self, chosen: Slice) -> Members:
+        """The images of a slice. An image without a row or a caption in the source, or with an empty cell, is neither
+        inside nor outside. Raises CapbiasError if the collection has no such source, object, column or value."""
+        if chosen.kind == OBJECT:
+            if chosen.value not in self.by_object:
+                raise unknown_name("object", chosen.value, self.by_object)
+            return Members(self.by_object[chosen.value], self.annotated)
+        if chosen.kind == COLUMN:
+            column, value = _cell(chosen.value)
+            by_value = self.column(column)
+            if value not in by_value:
+                raise unknown_name(f"value of {column}", value, by_value)
+            return Members(by_value[value], frozenset().union(*by_value.values()))
+        if chosen.kind == WORDS:
+            images, texts = self._human
+            inside = np.zeros(len(texts), dtype=bool)
+            for word in chosen.value.split(OR):
+                inside |= texts.str.contains(f" {word} ", regex=False).to_numpy(dtype=bool)
+        else:
+            frame = self.workspace.frame(self.captions)
+            images = frame["image_id"].to_numpy(dtype=object)
+            inside = frame["caption"].str.contains(chosen.value, case=False, regex=False).to_numpy(dtype=bool)
+        return Members(frozenset(images[inside]), frozenset(images))
+
+    @property
+    def has_objects(self) -> bool:
+        return bool(self._objects[0])
+
+    @property
+    def objects_from(self) -> str:
+        """The name of the source of objects, '' for none."""
+        name = self._objects[0]
+        return f"the column objects of {self.table.name}" if name == ITS_COLUMN else name
+
+    @cached_property
+    def by_object(self) -> Mapping[str, frozenset[str]]:
+        """The images of each object."""
+        frame = self._object_rows
+        cells = frame.assign(object=frame[OBJECTS].fillna("").str.split(BETWEEN)).explode("object")
+        cells["object"] = cells["object"].str.strip().str.replace(SURE, "", regex=True)
+        cells = cells[~cells["object"].isin(["", PERSON])]
+        return {str(name): frozenset(images) for name, images in cells.groupby("object")["image_id"]}
+
+    @cached_property
+    def annotated(self) -> frozenset[str]:
+        """The images whose objects are known."""
+        return frozenset(self._object_rows["image_id"])
+
+    def column(self, name: str) -> Mapping[str, frozenset[str]]:
+        """The images of each value of a column; a list such as cat|dog counts for each of its parts.
+
+        It is looked for in the table of labels, then in the other tables, the newest first. Raises CapbiasError if none
+        has it.
+        """
+        columns = self.columns
+        if name not in columns:
+            raise unknown_name("column", name, columns)
+        frame = self.workspace.frame(columns[name].hash)
+        parts = frame[["image_id"]].assign(value=frame[name].fillna("").astype(str).str.split(BETWEEN)).explode("value")
+        parts["value"] = parts["value"].str.strip()
+        return {
+            str(value): frozenset(images) for value, images in parts[parts["value"] != ""].groupby("value")["image_id"]
+        }
+
+    @cached_property
+    def columns(self) -> dict[str, Item]:
+        """The columns of stored tables, each with the table in which it is read."""
+        tables = [self.table, *reversed(self.workspace.items(LABELS, self.collection))]
+        tables += reversed(self.workspace.items(OBJECTS, self.collection))
+        by_name: dict[str, Item] = {}
+        for table in tables:
+            for name in self.workspace.columns(table.hash):
+                if name != "image_id":
+                    by_name.setdefault(name, table)
+        return by_name
+
+    @cached_property
+    def _objects(self) -> tuple[str, str]:
+        """Name and content hash of the source of objects; '' without any."""
+        return usual_objects(self.workspace, self.collection, self.table)
+
+    @cached_property
+    def _object_rows(self) -> pd.DataFrame:
+        _, digest = self._objects
+        columns = ["image_id", OBJECTS]
+        return self.workspace.frame(digest)[columns] if digest else pd.DataFrame(columns=columns)
+
+    @cached_property
+    def _human(self) -> tuple[np.ndarray, pd.Series]:
+        """(n,) image IDs of human captions, and their words, each between spaces."""
+        if not self.references:
+            raise CapbiasError("No human captions were compared with, so no words can be looked for in them.")
+        texts = pd.Series(self.workspace.tokens(self.references).texts, dtype="str")
+        return self.workspace.frame(self.references)["image_id"].to_numpy(dtype=object), " " + texts + " "
+
+
+# slices
+
+
 def slices(
     scope: Scope,
     objects: Annotated[Sequence[str], Option("objects of the collection", metavar="NAME")] = (),
@@ -73,7 +251,6 @@ def slices(
         Sequence[str], Option("columns of stored tables, a slice per value", "--column", metavar="COLUMN")
     ] = (),
     searches: Annotated[Sequence[str], Option("texts in the captioner's captions", "--search", metavar="TEXT")] = (),
-    rules: Sequence[str] = (),
     metric: Annotated[str, Option("the metric of sentence and chart (default: LIC, or LIC_M)", metavar="NAME")] = "",
     images: Annotated[bool, Option("list the images of each slice instead")] = False,
     least: Annotated[
@@ -84,17 +261,14 @@ def slices(
             at_least=FEWEST_IMAGES,
         ),
     ] = LEAST_IMAGES,
-    save: Annotated[
-        str, Option("save the one slice that is named here, which is then always listed", metavar="NAME")
-    ] = "",
 ) -> Shown:
     """LIC_by_H, LIC (LIC_M without human captions), error and refusals in slices of images and outside them.
 
     objects, words, columns, searches: what picks the slices, as in `Slice`; of a column the values that most images
-    have. rules: further slices, as `Slice.parse` reads them. Without any: the objects, else the content words of human
-    captions, that most images have, and the saved slices. metric: of the sentence and the chart (default: LIC, or LIC_M
-    without human captions). images: list the images of each slice instead. least: images that a slice, and the others,
-    need for a number; one with fewer than LEAST_IMAGES is not tested. save: keep the one slice under this name.
+    have. Without any: the objects, else the content words of human captions, that most images have. metric: of the
+    sentence and the chart (default: LIC, or LIC_M without human captions). images: list the images of each slice
+    instead. least: images that a slice, and the others, need for a number; one with fewer than LEAST_IMAGES is not
+    tested.
 
     rows: captioner, slice, rule, metric; images and share (%) of those of which the rule can tell; n images inside and
     n_rest outside that the metric counts, n_per_seed of those inside by one seed; value and rest, each with its 95%
@@ -104,24 +278,21 @@ def slices(
     anything to slice by.
     """
     chosen = metric or scope.comparison.metric
-    by_captioner = {
-        name: _of_captioner(scope, name, objects, words, columns, searches, rules) for name in scope.captioners
-    }
+    by_captioner = {name: _of_captioner(scope, name, objects, words, columns, searches) for name in scope.captioners}
     known = dict.fromkeys(name for sliced in by_captioner.values() for name in sliced.metrics if name != UNTESTED)
     if chosen not in known:
         raise unknown_name("metric of slices", chosen, known)
-    saved = _save(scope, by_captioner, save) if save else ""
     if images:
-        return _images(by_captioner, saved)
+        return _images(by_captioner)
     rows = pd.DataFrame([row for name, sliced in by_captioner.items() for row in sliced.rows(name, least)])
     rows = _corrected(rows)
     drawn = (rows["reason"][rows["metric"] == chosen] == "").any()
-    what = _what(next(iter(by_captioner.values())), any((objects, words, columns, searches, rules)))
+    what = _what(next(iter(by_captioner.values())), any((objects, words, columns, searches)))
     return Shown(
         title=f"{chosen} in slices of images, {scope.attribute}",
         rows=rows,
         sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
-        notes=(*_notes(scope, by_captioner, rows, chosen, least), *([saved] if saved else [])),
+        notes=tuple(_notes(scope, by_captioner, rows, chosen, least)),
         table=_table(rows, chosen),
         chart=(lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values))) if drawn else None,
     )
@@ -161,97 +332,10 @@ class _Sliced:
                     yield about | {"metric": name, "images": size, "share": share} | numbers
 
 
-def _save(scope: Scope, by_captioner: Mapping[str, _Sliced], name: str) -> str:
-    """Keeps the one slice that was found; a note of that. Raises CapbiasError if there are several."""
-    rules = {slice_.rule: slice_ for sliced in by_captioner.values() for slice_ in sliced.members}
-    if len(rules) != 1:
-        raise CapbiasError(f"--save needs one slice, and here are {len(rules)}.", "Name one of them alone.", "save")
-    keep_slice(scope.workspace, scope.collection, next(iter(rules.values())), name)
-    return say("slices.saved", slices=f"{name} ({next(iter(rules))})")
-
-
-def saved_slice_rows(
-    workspace: Workspace, collection: str, run_ids: Collection[str], metrics: Collection[str]
-) -> pd.DataFrame:
-    """Saved slices as rows of results, by the best comparison of each attribute that has any of these runs.
-
-    Three rows per captioner, slice and metric, whose `group` is the slice, the other images, and the first minus the
-    second; a slice without a number has one, without a value. `method`: the rule. `run_id`: the run of LIC whose
-    attackers guessed. A rule that cannot be read, such as of a table that was deleted, has no rows.
-    """
-    results = []
-    for scope, run, saved, _ in _saved_of_runs(workspace, collection, run_ids):
-        of_run = slices(scope, rules=[slice_.rule for _, slice_ in saved]).rows.to_dict("records")
-        slice_rows = [result for row in of_run for result in _as_results(row, scope.comparison, run)]
-        results += [result.row() for result in slice_rows if result.metric in metrics]
-    return pd.DataFrame(results, columns=list(RESULT_COLUMNS))
-
-
-def saved_slice_inputs(workspace: Workspace, collection: str, run_ids: Collection[str]) -> set[str]:
-    """Content hashes of the saved slices that `saved_slice_rows` has rows of, and of the tables that they read."""
-    return {
-        digest
-        for *_, saved, sources in _saved_of_runs(workspace, collection, run_ids)
-        for item, slice_ in saved
-        for digest in (item.hash, *sources.tables(slice_))
-    }
-
-
-def _saved_of_runs(
-    workspace: Workspace, collection: str, run_ids: Collection[str]
-) -> Iterator[tuple[Scope, RunRow, list[tuple[Item, Slice]], SliceSources]]:
-    """Each run of the best comparisons, with the saved slices whose rules can be read, and what they are read from."""
-    saved = [(item, Slice.parse(item.details[RULE])) for item in workspace.items(SLICES, collection)]
-    for comparison in best_comparisons(comparisons(workspace, collection), run_ids).values() if saved else ():
-        for run in comparison.runs:
-            scope = Scope(workspace, collection, comparison, (run.spec.model,))
-            sources = slice_sources(scope, run)
-            if readable := [pair for pair in saved if can_read(sources, pair[1])]:
-                yield scope, run, readable, sources
-
-
-def can_read(sources: SliceSources, chosen: Slice) -> bool:
-    """Whether a collection has what a rule names."""
-    try:
-        sources.members(chosen)
-    except CapbiasError:
-        return False
-    return True
-
-
-def _as_results(row: Mapping[str, Any], comparison: Comparison, run: RunRow) -> Iterator[Result]:
-    """A row of `slices` as rows of results."""
-    metric, seeded = METRICS[row["metric"]], row["metric"] not in COUNTED
-    parts = {"value": f"slice {row['slice']}", "rest": f"not slice {row['slice']}"}
-    parts["difference"] = f"{parts['value']} minus others"
-    for name, group in parts.items():
-        if row["reason"] and name != "value":
-            return
-        no_test = pd.isna(row["p_holm"]) and (name == "difference" or metric.name == UNTESTED)
-        untested = say("slices.untested") if no_test else ""
-        low, high = (None if pd.isna(end) else end for end in (row[f"{name}_low"], row[f"{name}_high"]))
-        yield Result(
-            comparison.attribute.name,
-            row["captioner"],
-            metric.name,
-            row[name],
-            encoder=comparison.attacker if seeded else "",
-            group=group,
-            scale=metric.scale,
-            run_id=run.run_id,
-            seeds=comparison.seeds if seeded else 0,
-            n=int(row["n_rest"] if name == "rest" else row["n"]),
-            ci_low=low,
-            ci_high=high,
-            interval="" if low is None else REFITS if seeded and comparison.seeds > 1 else IMAGES,
-            method=": ".join(filter(None, (f"slice {row['rule']}", row["reason"] or untested))),
-        )
-
-
 def slices_line(scope: Scope) -> str:
     """The sentence of `slices` without a choice, or why there is none. Computed once, and stored in the workspace."""
     inputs = scope.workspace.items(collection=scope.collection)
-    read = [VERSION, *((item.hash, item.name) for item in inputs if item.kind in (LABELS, OBJECTS, SLICES))]
+    read = [VERSION, *((item.hash, item.name) for item in inputs if item.kind in (LABELS, OBJECTS))]
     digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()
     runs = " ".join(scope.run(name).run_id for name in scope.captioners)
 
@@ -272,7 +356,6 @@ def _of_captioner(
     words: Sequence[str],
     columns: Sequence[str],
     searches: Sequence[str],
-    rules: Sequence[str],
 ) -> _Sliced:
     run, workspace = scope.run(captioner), scope.workspace
     attribute, sources = attribute_of_run(run), slice_sources(scope, run)
@@ -296,11 +379,7 @@ def _of_captioner(
     given += [Slice.parse(f"{WORDS}:{some}") for some in words]
     given += [slice_ for name in columns for slice_ in _values(sources, name, labelled)]
     given += [Slice.parse(f"{SEARCH}:{text}") for text in searches]
-    given += [Slice.parse(rule) for rule in rules]
-    if not given:
-        given = [*default_slices(sources, attribute, labelled), *saved_slices(workspace, scope.collection)]
-    saved = {slice_.rule: slice_ for slice_ in saved_slices(workspace, scope.collection)}
-    given = [saved.get(slice_.rule, slice_) for slice_ in given]
+    given = given or default_slices(sources, attribute, labelled)
     members = {slice_: sources.members(slice_) for slice_ in dict.fromkeys(given)}
     return _Sliced(attribute, sources, members, evidence, labelled, lacking)
 
@@ -442,12 +521,11 @@ def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _what(sliced: _Sliced, asked: bool) -> str:
     """What the slices of a sentence are: `the 10 most frequent objects`."""
-    named = [slice_ for slice_ in sliced.members if slice_.name]
-    number = len(sliced.members) - len(named)
+    number = len(sliced.members)
     if asked or not number:
-        return f"the {counted(len(sliced.members), 'slice')}"
+        return f"the {counted(number, 'slice')}"
     kind = "objects" if sliced.sources.has_objects else "content words of human captions"
-    return f"the {number} most frequent {kind}" + (f" and {counted(len(named), 'saved slice')}" if named else "")
+    return f"the {number} most frequent {kind}"
 
 
 def _not_amplifying(scope: Scope) -> list[str]:
@@ -485,7 +563,7 @@ def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: 
 
 def _clause(row: Mapping[str, Any]) -> str:
     """`higher in images with “dog” (12.1 [8.0, 16.0], others 6.0 [4.1, 8.0])`"""
-    where = Slice.parse(row["rule"], row["slice"] if row["slice"] != Slice.parse(row["rule"]).title else "").images
+    where = Slice.parse(row["rule"]).images
     numbers = with_interval(*(row[f"value{end}"] for end in ("", "_low", "_high")))
     rest = with_interval(*(row[f"rest{end}"] for end in ("", "_low", "_high")))
     way = "slices.higher" if row["difference"] > 0 else "slices.lower"
@@ -525,8 +603,6 @@ def _notes(
         yield say("slices.no_verdict", balance=balance, length="" if equal else say("slices.length"))
     else:
         yield balance
-    if saved := [f"{slice_.name} ({slice_.rule})" for slice_ in first.members if slice_.name]:
-        yield say("slices.saved", slices=", ".join(saved))
     kinds = {slice_.kind for sliced in by_captioner.values() for slice_ in sliced.members}
     if OBJECT in kinds:
         unknown = len(first.labelled - first.sources.annotated)
@@ -577,8 +653,8 @@ def _p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def _images(by_captioner: Mapping[str, _Sliced], saved: str) -> Shown:
-    """A row per captioner, slice and image inside it, and in how many seeds it is held out. saved: a note."""
+def _images(by_captioner: Mapping[str, _Sliced]) -> Shown:
+    """A row per captioner, slice and image inside it, and in how many seeds it is held out."""
     rows = []
     for captioner, sliced in by_captioner.items():
         counts = sliced.evidence[0].counts
@@ -590,7 +666,7 @@ def _images(by_captioner: Mapping[str, _Sliced], saved: str) -> Shown:
             ]
     frame = pd.DataFrame(rows, columns=["captioner", "slice", "rule", "image_id", "seeds"])
     dots = frame.assign(panel=frame["captioner"] + ", " + frame["slice"], label=frame["image_id"], value=frame["seeds"])
-    notes = ("seeds: how many hold the image out.", *([saved] if saved else []))
+    notes = ("seeds: how many hold the image out.",)
     return Shown("Images of slices", frame, notes=notes, chart=lambda: dots_chart(dots))
 
 

@@ -25,7 +25,7 @@ from capbias_core.measures.options import Option
 from capbias_core.measures.registry import MEASURES
 from capbias_core.measures.word_comparison import ENDS
 from capbias_core.prepare import tasks
-from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, spec_of
 from capbias_core.types import Attribute, counted
 from capbias_core.views.captions import SAME, CaptionScores
 from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, error_bars, graph_objects, two_lines
@@ -33,7 +33,7 @@ from capbias_core.views.results import current_runs
 from capbias_core.views.rows import dots_chart
 from capbias_core.views.sentence import say, signed, with_interval
 from capbias_core.views.tables import to_text
-from capbias_core.views.view import Scope, Shown
+from capbias_core.views.view import Run, Scope, Shown, nothing_run
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
 
@@ -162,18 +162,23 @@ def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:
     return set(workspace.derived(f"function words {digest}", lambda: sorted(tasks.function_words(words))))
 
 
-def words(scope: Scope, top: Annotated[int, Option("words per captioner", at_least=1, metavar="N")] = MOST) -> Shown:
+def words(
+    scope: Scope,
+    top: Annotated[int, Option("words per captioner", at_least=1, metavar="N")] = MOST,
+    run: Run = nothing_run,
+) -> Shown:
     """The words that weigh most for each captioner, with intervals, beside human captions.
 
-    top: how many per captioner, equally many toward each value. rows: those of `word_rows`. Raises CapbiasError, with
-    the command that helps, if the captions of a captioner were not scored one by one.
+    top: how many per captioner, equally many toward each value. run: scores captions one by one first, where they were
+    not. rows: those of `word_rows`. Raises CapbiasError, with the command that helps, if the captions of a captioner
+    were not scored one by one.
     """
     workspace, attribute, parts, notes, sentences = scope.workspace, scope.comparison.attribute, [], [], []
     for name in scope.captioners:
         spec = scope.run(name).spec
-        run = scored_alike(workspace, scope.collection, spec)
-        compared = comparison_of(workspace, scope.collection, run, spec.references)
-        table = words_of_set(run, compared)
+        scored = scored_alike(workspace, scope.collection, spec, run, (PER_CAPTION, WORDS_COMPARED))
+        compared = comparison_of(workspace, scope.collection, scored, spec.references)
+        table = words_of_set(scored, compared)
         parts.append((name, table, top_words(table, RARE, math.ceil(top / len(attribute.values)))))
         sentences += [comparison_sentence(table, attribute, name)] if "human" in table else []
         notes += [f"{name}: {line}" for line in (compared.notes if compared else (ONE_TRAINING,))]
@@ -188,12 +193,22 @@ def words(scope: Scope, top: Annotated[int, Option("words per captioner", at_lea
     return Shown(title, rows, " ".join(filter(None, sentences)), tuple(notes), word_cells(rows), chart)
 
 
-def scored_alike(workspace: Workspace, collection: str, spec: RunSpec) -> RunRow:
-    """The newest run that scored the captions of a run of LIC one by one, with its labels and attacker. Raises
-    CapbiasError, with the command that does, if there is none."""
-    for run in current_runs(workspace, collection, PER_CAPTION):
-        if all(getattr(run.spec, key) == getattr(spec, key) for key in (*SAME, "attacker")):
-            return run
+def scored_alike(
+    workspace: Workspace, collection: str, spec: RunSpec, run: Run = nothing_run, names: Sequence[str] = (PER_CAPTION,)
+) -> RunRow:
+    """The newest run that scored the captions of a run of LIC one by one, with its labels and attacker.
+
+    run: computes these measures if there is none. Raises CapbiasError, with the command that does, if there still is
+    none."""
+    for missing in (False, True):
+        if missing:
+            same = {key: getattr(spec, key) for key in ("model", "captions", "labels", "attribute")}
+            inputs = {PER_CAPTION: same, WORDS_COMPARED: same | {"references": spec.references}}
+            measures = [MEASURES[name] for name in names if name == PER_CAPTION or spec.references]
+            run([spec_of(each, each.options.read(spec.options), inputs[each.name]) for each in measures], collection)
+        for found in current_runs(workspace, collection, PER_CAPTION):
+            if all(getattr(found.spec, key) == getattr(spec, key) for key in (*SAME, "attacker")):
+                return found
     command = ["capbias", "explain", "--collection", collection, "--captions", spec.model]
     command += ["--attribute", spec.attribute["name"], "--attacker", spec.attacker]
     raise CapbiasError(

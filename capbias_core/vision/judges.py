@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Training
-from capbias_core.attackers.device import choose_device
+from capbias_core.attackers.device import FP32, choose_device, matmul_precision
 from capbias_core.attackers.networks.scratch import LSTM_BI, ScratchAttacker, ScratchNetwork
 from capbias_core.attackers.networks.training import (
     PAD,
@@ -175,7 +175,8 @@ class FittedPair:
         answers = [np.empty((0, self.n_values))]
         for start in range(0, len(rows), SCORING_BATCH):
             part = np.asarray(rows)[start : start + SCORING_BATCH]
-            logits = corpus.reader(self.network, part, self.vocabulary, self.device)(np.arange(len(part)))
+            with matmul_precision(FP32):  # convolutions are in TF32 by default
+                logits = corpus.reader(self.network, part, self.vocabulary, self.device)(np.arange(len(part)))
             logits = logits[:, self.reader.first_answer :][:, : self.n_values]
             answers.append(functional.log_softmax(logits.double(), dim=1).cpu().numpy())
         return value_logits(np.concatenate(answers))
@@ -350,7 +351,8 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
     @torch.no_grad()
     def vectors(pixels: np.ndarray) -> np.ndarray:
         pictures = torch.from_numpy(pixels).to(device).float() / 255
-        return network((pictures - mean) / spread).flatten(1).cpu().numpy()
+        with matmul_precision(FP32):
+            return network((pictures - mean) / spread).flatten(1).cpu().numpy()
 
     return vectors
 

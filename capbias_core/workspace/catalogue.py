@@ -15,25 +15,24 @@ from capbias_core.databases import UNWRITABLE, code_of, prepare, to_read
 from capbias_core.errors import CapbiasError
 from capbias_core.whole_files import private_file
 
-VERSION = 5  # of the tables, stored as SQLite's user_version
-# runs.token is not used; files of this version have it.
+VERSION = 6  # of the tables, stored as SQLite's user_version
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS items (
   collection TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL, rows INTEGER NOT NULL,
   images INTEGER NOT NULL, bytes INTEGER NOT NULL, source TEXT NOT NULL, created REAL NOT NULL, details TEXT NOT NULL,
-  owner TEXT NOT NULL DEFAULT '', PRIMARY KEY (collection, kind, name));
+  PRIMARY KEY (collection, kind, name));
 CREATE TABLE IF NOT EXISTS runs (
   run_id TEXT PRIMARY KEY, collection TEXT NOT NULL, spec TEXT NOT NULL, status TEXT NOT NULL, token TEXT NOT NULL,
   progress REAL NOT NULL, message TEXT NOT NULL, notes TEXT NOT NULL, created REAL NOT NULL, started REAL,
-  finished REAL, heartbeat REAL NOT NULL, metrics TEXT NOT NULL DEFAULT '[]', process TEXT NOT NULL DEFAULT '',
-  owner TEXT NOT NULL DEFAULT '');
+  finished REAL, heartbeat REAL NOT NULL, metrics TEXT NOT NULL DEFAULT '[]', process TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS log (run_id TEXT NOT NULL, at REAL NOT NULL, message TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS log_of_run ON log (run_id);
 CREATE TABLE IF NOT EXISTS results (
   attribute TEXT, model TEXT, metric TEXT, encoder TEXT, direction TEXT, condition TEXT, value REAL, spread REAL,
   spread_kind TEXT, scale REAL, run_id TEXT NOT NULL, seeds INTEGER, n INTEGER, ci_low REAL, ci_high REAL,
   method TEXT, paper TEXT, "table" TEXT, coverage TEXT, alignment TEXT, object TEXT, "group" TEXT,
-  photographs TEXT, prompt TEXT, device TEXT, interval TEXT, training INTEGER, verdict TEXT);
+  photographs TEXT, prompt TEXT, device TEXT, interval TEXT, training INTEGER, verdict TEXT,
+  setting TEXT, setting_name TEXT);
 CREATE INDEX IF NOT EXISTS results_of_run ON results (run_id);
 CREATE TABLE IF NOT EXISTS derived (key TEXT PRIMARY KEY, data TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS arrays (

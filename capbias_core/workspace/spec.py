@@ -7,8 +7,12 @@ import json
 import re
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Annotated, TypedDict
+from typing import Annotated
 
+from pydantic import StringConstraints
+from typing_extensions import TypedDict  # on Python before 3.12, pydantic reads no other
+
+from capbias_core.typed import CONFIG
 from capbias_core.types import Attribute
 
 # Which labelled images a run reads: all that have captions, or only those that also have human captions.
@@ -16,22 +20,32 @@ ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 HASH = re.compile(r"[0-9a-f]{16,64}")  # files are named by a content hash, so nothing else may become a path
 
 
+# pydantic checks these tables (typed.py).
+ContentHash = Annotated[str, StringConstraints(pattern=f"^(?:{HASH.pattern})$")]
+
+
 class ModelReference(TypedDict):
     """A model or other file of a run. name: as shown. digest: of the bytes of its files."""
 
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
+
     name: str
-    digest: Annotated[str, HASH]
+    digest: ContentHash
 
 
 class ItemReference(TypedDict):
     """A stored item of a run. name: as shown. item: its content hash."""
 
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
+
     name: str
-    item: Annotated[str, HASH]
+    item: ContentHash
 
 
 class PeopleReference(ItemReference):
     """Where people are on photographs. kind: of the item, outlines or boxes."""
+
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
 
     kind: str
 
@@ -39,13 +53,17 @@ class PeopleReference(ItemReference):
 class AlignmentReference(ItemReference):
     """Word vectors, and below which cosine distance (delta) they align words."""
 
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
+
     delta: float
 
 
 class PhotographsReference(ItemReference):
     """Photographs. item: of their list. digest: of the contents of the files."""
 
-    digest: Annotated[str, HASH]
+    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
+
+    digest: ContentHash
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,8 @@ class RunSpec:
     one is read, '' for all (see runs/condition_runs.py). options: what differs from the defaults of the measure's
     Options, as JSON.
     """
+
+    __pydantic_config__ = CONFIG
 
     measure: str
     version: int
@@ -98,6 +118,52 @@ class RunSpec:
         items = {part["item"] for part in options if isinstance(part, dict) and "item" in part}
         tables = {self.labels.get("table", ""), self.objects.get("table", "")}
         return {self.captions, self.references, self.shared_with, *tables, *items} - {""}
+
+
+# Options that tell how an attacker was trained; the device on which it was is no part of a setting.
+OF_ATTACKER = ("attacker", "encoder", "seeds", "test_share", "merge_masks")
+NOT_READ = "-"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What two numbers must share to be comparable: labels, references, attacker with its seeds, alignment, coverage
+    and objects.
+
+    key: a hash of each of these in that order, NOT_READ for one that the measure does not read, joined by dots.
+    Numbers with the same key were measured alike. name: for people, such as `ngram, 30 seeds`.
+    """
+
+    key: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, spec: RunSpec) -> Setting:
+        attacker = {name: spec.options[name] for name in OF_ATTACKER if name in spec.options}
+        # With references a number depends on the images that have some, be they all of a captioner's or a part.
+        coverage = "" if spec.references else spec.coverage
+        parts = (
+            [spec.attribute, spec.labels, spec.options.get("shuffled", False)],
+            spec.references,
+            attacker if spec.attacker else "",
+            spec.options.get("alignment"),
+            [coverage, spec.shared_with] if coverage or spec.shared_with else "",
+            spec.objects,
+        )
+        texts = (json.dumps(part, sort_keys=True) if part else "" for part in parts)
+        key = ".".join(hashlib.sha256(text.encode()).hexdigest()[:8] if text else NOT_READ for text in texts)
+        words = [spec.attacker, f"{len(spec.seeds)} seed{'s' * (len(spec.seeds) != 1)}"] if spec.attacker else []
+        words += [f"test share {spec.options['test_share']:g}"] if "test_share" in attacker else []
+        words += ["merged masks"] if spec.merge_masks else []
+        words += [f"alignment {spec.options['alignment']['name']}"] if spec.options.get("alignment") else []
+        words += ["images with human captions"] if coverage else []
+        words += ["shared images"] if spec.shared_with else []
+        return cls(key, ", ".join(words))
+
+    def fits(self, other: str) -> bool:
+        """Whether numbers of another key may stand beside those of this setting: both share what both read."""
+        pairs = zip(self.key.split("."), other.split("."), strict=True)
+        return all(one == two or NOT_READ in (one, two) for one, two in pairs)
 
 
 def attribute_from(data: dict) -> Attribute:

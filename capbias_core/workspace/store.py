@@ -5,7 +5,6 @@ A server, its workers and a terminal may use it at once. A finished run is writt
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import io
 import json
@@ -14,9 +13,10 @@ import shutil
 import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,14 @@ from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import kind_name
 from capbias_core.prepare.tokens import Tokens
+from capbias_core.typed import from_json
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
-from capbias_core.workspace.people import check_own, person
 from capbias_core.workspace.spec import HASH, RunSpec
 from capbias_core.workspace.tokens import SUFFIX, read_tokens, write_tokens
 
+CATALOGUE = "capbias.sqlite"
 COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one direction
 MODELS = "models"  # the folder with the path of each model, in a file named by the model's digest
 RUN = "run"  # the key in an item's details for the run that made it
@@ -49,6 +50,10 @@ STATE = (
     " || '/' || (SELECT coalesce(max(rowid), 0) FROM results) AS version"
 )
 ACTIVE = ("queued", "running")
+WAITING = f"SELECT * FROM runs WHERE status IN {ACTIVE} ORDER BY rowid"
+# Who queued or claimed a run has its token until somebody else claims it or it ends: nothing else cancels a run, takes
+# it over, and keeps a worker that lost it from writing.
+HELD, NOBODY = "run_id=? AND token=?", "nobody"
 # A folder of photographs with this file was made by a run; one with this prefix was uploaded. Both go with their item.
 MADE, UPLOADED = "masked.json", "uploaded-"
 LONGEST_NAME = 80
@@ -58,7 +63,7 @@ FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")  # in names
 @dataclass(frozen=True)
 class Item:
     """Stored captions, references, attributes, objects, vectors, images (a list of photographs), boxes or segments.
-    details: by kind. owner: who stored it, if people sign in."""
+    details: by kind."""
 
     collection: str
     kind: str
@@ -70,7 +75,6 @@ class Item:
     source: str
     created: float
     details: dict
-    owner: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,8 @@ class RunRow:
     heartbeat: float
     process: str  # which queued the run, or computes it
     metrics: tuple[str, ...] = ()  # all metrics of the measure when the run finished
-    owner: str = ""  # who asked for the run, if people sign in
     lacking: Mapping[str, str] = field(default_factory=dict)  # why metrics have no value, by metric
+    token: str = field(default="", compare=False, repr=False)  # of who queued or claimed it, '' once it ended
     evidence: Any = field(default=None, compare=False, repr=False)  # what it left: `Evidence`, or an Outcome in hand
 
     def counts(self) -> dict[str, Counts]:
@@ -150,6 +154,17 @@ def default_folder() -> Path:
     return typed_path(os.environ.get("CAPBIAS_HOME") or "workspace").resolve()
 
 
+def shared_folder() -> Path | None:
+    """The workspace that all who sign in can read, by CAPBIAS_SHARED; None if it is not set. Raises CapbiasError for a
+    folder that is no workspace."""
+    if not (named := os.environ.get("CAPBIAS_SHARED")):
+        return None
+    folder = typed_path(named).resolve()
+    if not (folder / CATALOGUE).is_file():
+        raise CapbiasError(f"CAPBIAS_SHARED is {named}, which is no workspace.", "Name another folder, or unset it.")
+    return folder
+
+
 def suggested_name(text: str) -> str:
     """A name that `checked_name` accepts, from the name of a file.
 
@@ -170,7 +185,7 @@ def checked_name(name: str) -> str:
     return cleaned
 
 
-# Ends that could not be written: database and run -> process that had the run, status, message.
+# Ends that could not be written: database and run -> token of who had the run, status, message.
 _ENDS: dict[tuple[Path, str], tuple[str, str, str]] = {}
 _READING = threading.local()  # answers of catalogues to this thread within `one_reading`, by database
 
@@ -193,9 +208,12 @@ class Workspace:
     catalogue of another version.
     """
 
-    def __init__(self, folder: str | os.PathLike | None = None, make: bool = True):
+    read_only = False  # as the shared workspace is
+
+    def __init__(self, folder: str | os.PathLike | None = None, make: bool = True, read_only: bool = False):
+        self.read_only = read_only
         self.folder = typed_path(folder) if folder is not None else default_folder()
-        self.database = self.folder / "capbias.sqlite"
+        self.database = self.folder / CATALOGUE
         self.unfinished = self.folder / "unfinished"  # a folder for each run that may go on where it stopped
         # run -> its last heartbeat on another host, and when that was first seen, in monotonic seconds
         self._heard: dict[str, tuple[float, float]] = {}
@@ -219,6 +237,8 @@ class Workspace:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction, in which no other process writes; an error undoes it."""
+        if self.read_only:
+            raise WorkspaceError("This workspace is shared, so it can only be read.", "Choose your own workspace.")
         with self.translate_errors():
             with to_write(self.database) as db:
                 db.row_factory = sqlite3.Row
@@ -269,7 +289,7 @@ class Workspace:
         path, data = self.sidecar_path(digest, "parquet"), frame_bytes(frame)
         images = frame["image_id"].nunique() if "image_id" in frame else 0
         now, details = time.time(), details or {}
-        item = Item(collection, kind, name, digest, len(frame), images, len(data), source, now, details, person())
+        item = Item(collection, kind, name, digest, len(frame), images, len(data), source, now, details)
         replaced: list[Item] = []
         try:
             # Files are written here, and removed in `_tidy`, within a transaction: content that one process deletes
@@ -282,9 +302,7 @@ class Workspace:
                     write_whole(path, data)
                 for earlier in self.items(kind, collection, name):
                     if earlier.hash == digest and (excerpt or earlier.details == details):
-                        item = dataclasses.replace(item, owner=earlier.owner)
                         continue
-                    check_own(earlier.owner, self.folder, earlier.name)
                     if earlier.hash != digest:
                         self._delete_item(db, earlier)
                         replaced.append(earlier)
@@ -297,10 +315,9 @@ class Workspace:
         return item
 
     def check_replaceable(self, kind: str, name: str, frame: pd.DataFrame, collection: str) -> None:
-        """Raises CapbiasError if `keep` would: a run reads what it replaces, or somebody else owns it."""
+        """Raises CapbiasError if `keep` would: a run reads what it replaces."""
         for earlier in self.items(kind, collection, name):
             if earlier.hash != content_hash(frame):
-                check_own(earlier.owner, self.folder, earlier.name)
                 self._unused_runs(earlier)
 
     def sidecar_path(self, digest: str, suffix: str) -> Path:
@@ -421,9 +438,8 @@ class Workspace:
         """Delete an item, and with the last item of its content the file, runs and results; returns how many runs.
 
         Photographs are deleted with the last item of their folder if they are in the workspace. Raises CapbiasError
-        while a run reads the item, if it was deleted already, and if somebody else owns it.
+        while a run reads the item, and if it was deleted already.
         """
-        check_own(item.owner, self.folder, item.name)
         with self._writing() as db:  # from here on nobody else queues a run or stores the same content
             runs = self._delete_item(db, item)
         self._tidy([item])
@@ -431,21 +447,18 @@ class Workspace:
 
     def delete_collection(self, collection: str) -> int:
         """Delete all items of a collection as `delete` does; returns how many runs. Raises CapbiasError, and deletes
-        nothing, while a run reads one of them, or if somebody else owns one."""
+        nothing, while a run reads one of them."""
         items = self.items(collection=collection)
         for item in items:
-            check_own(item.owner, self.folder, item.name)
             self._unused_runs(item)
         return sum(map(self.delete, items))
 
     def rename_collection(self, collection: str, name: str) -> str:
         """Give a collection another name, with its runs; returns the name. Raises CapbiasError for a name that is taken
-        or not allowed, while a run of the collection is under way, or if somebody else owns an item."""
+        or not allowed, and while a run of the collection is under way."""
         name = checked_name(name)
         if any(run.status in ACTIVE for run in self.runs(collection)):
             raise CapbiasError(f"A run of {collection} is under way.", "Cancel the run first.")
-        for item in self.items(collection=collection):
-            check_own(item.owner, self.folder, item.name)
         with self._writing() as db:
             if db.execute("SELECT 1 FROM items WHERE collection=?", (name,)).fetchone():
                 raise CapbiasError(f"There is a collection {name} already.", "Choose another name.")
@@ -510,8 +523,9 @@ class Workspace:
             self._forget(db, spec.run_id)
             _ENDS.pop((self.database, spec.run_id), None)
             now = time.time()
-            row = {"run_id": spec.run_id, "collection": collection, "spec": json.dumps(asdict(spec)), "owner": person()}
-            row |= {"status": "queued", "process": this_process(), "progress": 0, "message": "waiting", "token": ""}
+            row = {"run_id": spec.run_id, "collection": collection, "spec": json.dumps(asdict(spec))}
+            row |= {"status": "queued", "process": this_process(), "progress": 0, "message": "waiting"}
+            row |= {"token": _new_token()}
             _insert(db, "runs", [row | {"notes": "[]", "created": now, "heartbeat": now}])
             _log(db, spec.run_id, "queued")
         return True
@@ -529,44 +543,50 @@ class Workspace:
         query = "SELECT run_id FROM runs WHERE collection=? UNION SELECT run_id FROM arrays WHERE name=?"
         return {row["run_id"] for row in self._all(query, collection, f"{ASKED}{collection}")}
 
+    def waiting(self) -> list[RunRow]:
+        """The queued and running runs, those that died too, the oldest first."""
+        return [self._run_row(row) for row in self._all(WAITING)]
+
     def claim(self, accepts: Callable[[RunRow], bool]) -> RunRow | None:
-        """Start the oldest run that this function accepts, which gets the queued and running runs, those that died
-        too. From then on this process has the run, and no other. Returns the run as it was in the queue; None if no run
-        is accepted."""
-        waiting = f"SELECT * FROM runs WHERE status IN {ACTIVE} ORDER BY rowid"
-        if not any(accepts(self._run_row(row)) for row in self._all(waiting)):
+        """Start the oldest run of `waiting` that this function accepts. From then on only who knows its new token has
+        the run. Returns the run as it was in the queue, with that token; None if no run is accepted."""
+        if not any(map(accepts, self.waiting())):
             return None  # without keeping others from writing
         query = (
-            "UPDATE runs SET status='running', started=?, heartbeat=?, process=?, progress=0, message='starting'"
-            " WHERE run_id=?"
+            "UPDATE runs SET status='running', started=?, heartbeat=?, process=?, token=?, progress=0,"
+            " message='starting' WHERE run_id=?"
         )
         with self._writing() as db:
-            for run in map(self._run_row, db.execute(waiting).fetchall()):
+            for run in map(self._run_row, db.execute(WAITING).fetchall()):
                 if accepts(run):
-                    now = time.time()
-                    db.execute(query, (now, now, this_process(), run.run_id))
+                    now, token = time.time(), _new_token()
+                    db.execute(query, (now, now, this_process(), token, run.run_id))
                     _log(db, run.run_id, f"started in process {os.getpid()}")
-                    return run
+                    return replace(run, token=token)
         return None
 
     def hand_back(self, run: RunRow) -> None:
-        """Queue a run again that this process claimed and does not finish, for the process that had queued it. run: as
+        """Queue a run again that is claimed and will not be finished, for the process that had queued it. run: as
         `claim` gave it."""
         query = (
             "UPDATE runs SET status='queued', started=NULL, heartbeat=?, process=?, progress=0, message='waiting'"
-            " WHERE run_id=? AND process=? AND status='running'"
+            f" WHERE {HELD}"
         )
         with self._writing() as db:
-            if db.execute(query, (time.time(), run.process, run.run_id, this_process())).rowcount:
+            if db.execute(query, (time.time(), run.process, run.run_id, run.token)).rowcount:
                 _log(db, run.run_id, "handed back to the queue")
 
-    def progress(self, run_id: str, share: float, message: str) -> bool:
-        """Note progress (0 to 1); False if the run was cancelled or another process has it, so that it must stop."""
+    def progress(self, run_id: str, share: float, message: str, token: str | None = None) -> bool:
+        """Note progress (0 to 1); False if the run was cancelled or somebody else has it, so that it must stop.
+
+        token: of the claim (default: of the run that this process has).
+        """
         if (self.database, run_id) in _ENDS:
             return False
-        query = "UPDATE runs SET progress=?, message=?, heartbeat=? WHERE run_id=? AND process=? AND status='running'"
+        query = f"UPDATE runs SET progress=?, message=?, heartbeat=? WHERE {HELD}"
         with self._writing() as db:
-            return bool(db.execute(query, (share, message, time.time(), run_id, this_process())).rowcount)
+            held = _token(db, run_id, token)
+            return bool(db.execute(query, (share, message, time.time(), run_id, held)).rowcount)
 
     def log(self, run_id: str, message: str) -> None:
         """Add a line to a run's log."""
@@ -580,8 +600,8 @@ class Workspace:
         with self._writing() as db:
             query = f"UPDATE runs SET heartbeat=? WHERE process=? AND status IN {ACTIVE}"
             db.execute(query, (time.time(), this_process()))
-            for (_, run_id), (process, status, message) in ends.items():
-                _end(db, run_id, status, message, process)
+            for (_, run_id), (token, status, message) in ends.items():
+                _end(db, run_id, status, message, token)
         for key in ends:
             _ENDS.pop(key, None)
 
@@ -593,20 +613,22 @@ class Workspace:
         notes: Sequence[str],
         metrics: Sequence[str] = (),
         lacking: Mapping[str, str] | None = None,
+        token: str | None = None,
     ) -> bool:
-        """Write the results, arrays and end of a run that this process has, in one transaction; False if the run was
-        cancelled or another process has it.
+        """Write the results, arrays and end of a run, in one transaction; False if the run was cancelled or somebody
+        else has it.
 
-        metrics: the names of all metrics of its measure. lacking: why some of them have no value, by metric. A run that
-        was queued and not claimed was computed elsewhere, and teaches nothing about durations.
+        metrics: the names of all metrics of its measure. lacking: why some of them have no value, by metric. token: as
+        of `progress`. A run that was queued and not claimed was computed elsewhere, and teaches nothing about
+        durations.
         """
         query = (
-            "UPDATE runs SET status='finished', progress=1, message='finished', notes=?, metrics=?, finished=?"
-            f" WHERE run_id=? AND process=? AND status IN {ACTIVE}"
+            "UPDATE runs SET status='finished', progress=1, message='finished', token='', notes=?, metrics=?,"
+            f" finished=? WHERE {HELD}"
         )
         texts = json.dumps([*notes, *([dict(lacking)] if lacking else [])])
         with self._writing() as db:
-            values = (texts, json.dumps(list(metrics)), time.time(), run_id, this_process())
+            values = (texts, json.dumps(list(metrics)), time.time(), run_id, _token(db, run_id, token))
             if not db.execute(query, values).rowcount:
                 return False
             _insert(db, "results", [{**result.row(), "run_id": run_id} for result in results])
@@ -630,21 +652,26 @@ class Workspace:
             _insert(db, "results", [row for row in rows if tuple(row[name] for name in parts) not in stored])
             db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps([*known, *metrics]), run_id))
 
-    def end(self, run_id: str, status: str, message: str, process: str | None = None) -> bool:
-        """End a run that did not finish (failed, cancelled, died); a finished run stays as it is. process: only if this
-        process has it. Returns whether the run was ended."""
-        with self._writing() as db:
-            return _end(db, run_id, status, message, process)
+    def withdraw(self, run_id: str) -> None:
+        """Cancel a run if this process has it."""
+        if (run := self.run(run_id)) and run.process == this_process():
+            self.end_here(run_id, "cancelled", "cancelled", run.token)
 
-    def end_here(self, run_id: str, status: str, message: str, process: str | None = None) -> bool:
+    def end(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
+        """End a run that did not finish (failed, cancelled, died); a finished run stays as it is. token: only if this
+        claim still has it. Returns whether the run was ended."""
+        with self._writing() as db:
+            return _end(db, run_id, status, message, token)
+
+    def end_here(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
         """`end`, but this process remembers the first end that cannot be written, and `beat` writes it later."""
         _, status, message = _ENDS.get((self.database, run_id), ("", status, message))
         try:
-            return self.end(run_id, status, message, process)
+            return self.end(run_id, status, message, token)
         except WorkspaceError:
             run = self.run(run_id)
-            if run and process in (None, run.process):
-                _ENDS[self.database, run_id] = run.process, status, message
+            if run and token in (None, run.token):
+                _ENDS[self.database, run_id] = run.token, status, message
             return True
 
     def runs(self, collection: str | None = None) -> list[RunRow]:
@@ -653,7 +680,7 @@ class Workspace:
         return [self._run_row(row) for row in self._all(query, collection, collection)]
 
     def _run_row(self, row: sqlite3.Row) -> RunRow:
-        fields = {key: value for key, value in dict(row).items() if key != "token"}
+        fields = dict(row)
         if row["status"] in ACTIVE:
             alive = lives(row["process"])
             if alive is None:  # on another host, whose clock may differ: a change is timed here, its age counts once
@@ -662,8 +689,8 @@ class Workspace:
                 heard = heard if beat == last else now
                 self._heard[row["run_id"]] = beat, heard
                 alive = now - heard < SILENCE
-            process, status, message = _ENDS.get((self.database, row["run_id"]), (None, "", ""))
-            if process == row["process"]:
+            token, status, message = _ENDS.get((self.database, row["run_id"]), (None, "", ""))
+            if token == row["token"]:
                 fields |= {"status": status, "message": message}
             elif not alive:
                 fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
@@ -765,11 +792,8 @@ def results_frame(rows: list[tuple]) -> pd.DataFrame:
 
 @lru_cache(maxsize=4096)
 def _spec(text: str) -> RunSpec:
-    """A run from its JSON; callers only read it. Raises ValueError or TypeError for fields of other types."""
-    spec, usual = RunSpec(**json.loads(text)), RunSpec("", 0, "")
-    if wrong := [name for name, value in vars(usual).items() if type(getattr(spec, name)) is not type(value)]:
-        raise ValueError(f"{wrong[0]} of a run is {getattr(spec, wrong[0])!r}")
-    return spec
+    """A run from its JSON; callers only read it. Raises ValueError for fields of other types."""
+    return from_json(RunSpec, text)
 
 
 def _item(row: sqlite3.Row) -> Item:
@@ -796,13 +820,23 @@ def _underive(db: sqlite3.Connection, identity: str) -> None:
     db.execute("DELETE FROM derived WHERE instr(key, ?)", (identity,))
 
 
-def _end(db: sqlite3.Connection, run_id: str, status: str, message: str, process: str | None) -> bool:
-    """End a queued or running run. process: only if this process has it."""
-    query = (
-        f"UPDATE runs SET status=?, message=?, finished=? WHERE run_id=? AND status IN {ACTIVE}"
-        " AND coalesce(?, process)=process"
-    )
-    changed = db.execute(query, (status, message, time.time(), run_id, process)).rowcount
+def _new_token() -> str:
+    return uuid.uuid4().hex
+
+
+def _token(db: sqlite3.Connection, run_id: str, token: str | None) -> str:
+    """The token given, else that of a run that this process has; no token for a run that it does not have."""
+    if token is not None:
+        return token
+    row = db.execute("SELECT token FROM runs WHERE run_id=? AND process=?", (run_id, this_process())).fetchone()
+    return (row and row["token"]) or NOBODY
+
+
+def _end(db: sqlite3.Connection, run_id: str, status: str, message: str, token: str | None) -> bool:
+    """End a run that is under way. token: only if this claim still has it."""
+    query = "UPDATE runs SET status=?, message=?, finished=?, token='' WHERE run_id=? AND token=coalesce(?, token)"
+    query += " AND token != ''"
+    changed = db.execute(query, (status, message, time.time(), run_id, token)).rowcount
     if changed:
         _log(db, run_id, f"{status}: {message}")
     return bool(changed)

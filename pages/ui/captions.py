@@ -17,9 +17,9 @@ from capbias_core.types import Attribute, counted
 from capbias_core.views import captions as caption_views
 from capbias_core.views.results import current_runs, first_request
 from capbias_core.views.sentence import signed
+from capbias_core.views.slices import EXAMPLES, Slice, SliceSources
 from capbias_core.views.words import STYLE
 from capbias_core.workspace.labels import tables_with
-from capbias_core.workspace.slices import EXAMPLES, Slice, SliceSources, saved_slices
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow
 from pages.ui import cached, view
@@ -208,17 +208,8 @@ def _slice(bar: Bar, spec: RunSpec) -> tuple[str, frozenset[str] | None]:
     """The rule of the slice that is chosen, with what it reads, as a key; and its images, None for all."""
     attribute, items = spec.attribute["name"], bar.items("attributes")
     table = next(item for item in items if item.hash == spec.labels["table"])
-    saved = {slice_.rule: slice_.name for slice_ in saved_slices(bar.workspace, bar.collection)}
-    rule = view.selectbox(
-        st.sidebar,
-        "Slice",
-        [EVERYONE, *saved],
-        key="slice",
-        format_func=lambda rule: saved.get(rule, rule),
-        accept_new_options=True,
-        help=f"A saved slice, or a rule: {EXAMPLES}.",
-    )
-    if rule == EVERYONE:
+    rule = view.text(st.sidebar, "Slice", key="slice", help=f"A rule: {EXAMPLES}.")
+    if not rule:
         return "", None
     human = cached.references_read(bar.workspace, bar.collection).get(attribute)
     sources = SliceSources(bar.workspace, bar.collection, table, spec.captions, human.hash if human else "")

@@ -12,7 +12,7 @@ import streamlit as st
 
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import KINDS
+from capbias_core.kinds import KINDS, kind_title
 from capbias_core.load.photographs import PICTURES
 from capbias_core.load.places import ROOTS, named, roots, shown
 from capbias_core.types import counted
@@ -21,7 +21,6 @@ from capbias_core.workspace.derived import derive_missing, outdated
 from capbias_core.workspace.ingest import ACCOUNT, DEFAULT_COLLECTION, DEMO
 from capbias_core.workspace.limited import make_ready, within_limits
 from capbias_core.workspace.objects import WEIGHTS
-from capbias_core.workspace.people import may_change
 from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 from pages.ui import cached, view
@@ -30,15 +29,20 @@ from pages.ui.base import SAVED, delete_button, errors, note, plain, show_error,
 from pages.ui.drawing import draw_table
 from pages.ui.drop import drop_zone, forget
 from pages.ui.runs import score_now, start_cheap
-from pages.ui.sign_in import person, share
 from pages.ui.uploads import discard, held_from, held_paths, server_path, uploaded_path
 
 CLOSED = f"No folder of this computer is open. Start the app with {ROOTS}=/folder to open one."
+READ_ONLY = "This workspace is shared: you can read it, but not change it."
 WIDTH_FROM = 160  # pixels; what is cut is shown for the row that is selected
 
 
 def files_tab(bar: Bar) -> None:
     show_messages()
+    if bar.workspace.read_only:
+        note(READ_ONLY)
+        _stored(bar)
+        _manage(bar)
+        return
     target = _load(bar)
     if target.collection in bar.workspace.collections():
         with errors():
@@ -47,13 +51,14 @@ def files_tab(bar: Bar) -> None:
     st.divider()
     _stored(bar)
     _manage(bar)
-    if person():
-        _share()
 
 
 def models_tab(bar: Bar) -> None:
     """Word vectors of the collection, and weights of detectors."""
     show_messages()
+    if bar.workspace.read_only:
+        note(READ_ONLY)
+        return
     if bar.collection:
         _vectors(bar)
     else:
@@ -217,7 +222,7 @@ def _stored(bar: Bar) -> None:
     table = pd.DataFrame(
         {
             "name": [item.name for item in items],
-            "kind": [KINDS[item.kind].title for item in items],
+            "kind": [kind_title(item.kind, item.kind) for item in items],
             "rows": [item.rows for item in items],
             "images": [item.images for item in items],
             "results": uses,
@@ -244,8 +249,7 @@ def _stored(bar: Bar) -> None:
         note(f"{item.name}: content hash {item.hash}, from {shown(item.source)}.")
         if account := item.details.get(ACCOUNT):
             draw_table(pd.DataFrame(account, columns=["", "what was read"]), alt=f"How {item.name} was read")
-        if not may_change(item.owner, bar.workspace.folder):
-            note("Only the owner can change this.")
+        if bar.workspace.read_only:
             return
         dependent = len(bar.workspace.gone_with(item))
         runs = f", and with it {counted(dependent, 'run')} with results" if dependent else ""
@@ -272,7 +276,7 @@ def _manage(bar: Bar) -> None:
         except CapbiasError as error:
             st.session_state["not_deleted"] = error
 
-    if name == DEMO or not all(may_change(item.owner, workspace.folder) for item in items):
+    if name == DEMO or workspace.read_only:
         return
     with st.container(horizontal=True):
         with st.popover("Rename the collection", icon=":material/edit:"):
@@ -284,23 +288,3 @@ def _manage(bar: Bar) -> None:
         )
         text += "Your files are not deleted."
         delete_button(f"the collection {name}", text, partial(workspace.delete_collection, name), "delete_collection")
-
-
-def _share() -> None:
-
-    def make() -> None:  # before the page is drawn, so that the sidebar shows it
-        try:
-            share(st.session_state["share_name"])
-        except CapbiasError as error:
-            st.session_state["share_refused"] = error
-
-    st.header("Work with others")
-    note(
-        "Everyone who signs in can read a shared workspace and add to it, but can delete or cancel only their own "
-        "items. Choose it in the sidebar."
-    )
-    left, right = st.columns([2, 1], vertical_alignment="bottom")
-    left.text_input("Name of a new shared workspace", key="share_name")
-    right.button("Make it", key="share", on_click=make)
-    if error := view.pop_message("share_refused"):
-        show_error(error)

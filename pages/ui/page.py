@@ -12,7 +12,6 @@ from capbias_core.load import places
 from capbias_core.prepare.tasks import function_words
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
-from capbias_core.workspace import people
 from capbias_core.workspace.store import one_reading
 from pages.ui import sign_in, view
 from pages.ui.bar import Bar
@@ -81,14 +80,15 @@ def draw_bar(new: str = "") -> Bar:
 def _engine() -> Engine:
     """The engine of the workspace. If that cannot be used, or somebody has to sign in first, the page ends here."""
     places.serve()
-    people.ask(sign_in.person)
     if sign_in.nobody():
         box("Sign in first.", "This server shows captions and scores to people whom it knows.")
         sign_in.ways_in()
         view.stop()
     with errors():
-        engine = engine_for(str(sign_in.workspace_folder()))
-        _open_on_demo(engine.folder)
+        folder, read_only = sign_in.workspace_folder()
+        engine = engine_for(str(folder), read_only)
+        if not read_only:
+            _open_on_demo(engine.folder)
         _load_for_later()
         return engine
     st.stop()

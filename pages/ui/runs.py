@@ -12,7 +12,6 @@ import streamlit as st
 
 from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import RunSpec
 from capbias_core.measures.protocols import protocol_of
 from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
@@ -21,6 +20,7 @@ from capbias_core.runs.run import is_current
 from capbias_core.types import counted
 from capbias_core.views.results import first_request
 from capbias_core.views.sentence import Answer, cost_text, left_text, run_text
+from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import cached, view
@@ -239,9 +239,8 @@ def _under_way(engine: Engine) -> None:
     active = active_runs(engine.workspace)
     if not active:
         st.rerun()
-    cancellable = [run for run in active if engine.may_cancel(run)]
-    if (count := len(cancellable)) > 1:
-        waiting = sum(run.status == "queued" for run in cancellable)
+    if (count := len(active)) > 1:
+        waiting = sum(run.status == "queued" for run in active)
         text = f"{count} runs: {count - waiting} running, {waiting} waiting. Cancelled runs can be resumed."
         if _pressed_for_all(text, f"Cancel all {count}", "cancel_all"):
             engine.cancel_all()
@@ -251,7 +250,7 @@ def _under_way(engine: Engine) -> None:
         with left:
             note(f"{run_text(run.spec)} · {run.status}, {_time_taken(run)}: {run.message}")
             st.progress(run.progress)
-        if run in cancellable and right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
+        if right.button("Cancel", key=f"cancel_{run.run_id}", width="stretch"):
             engine.cancel(run.run_id)
             st.rerun()
     if len(active) > LISTED:

@@ -15,11 +15,9 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from capbias_core.errors import CapbiasError
-from capbias_core.whole_files import private_folder
 from pages.ui import view
 
-PEOPLE, SHARED = "people", "shared"  # folders in CAPBIAS_HOME
+PEOPLE = "people"  # the folder of their workspaces in CAPBIAS_HOME
 # The identity provider sends people to the front page. They go on to the link that they had opened.
 KEEP_LINK = "<script>sessionStorage.setItem('capbias_link', location.pathname + location.search)</script>"
 FOLLOW_LINK = """<script>{
@@ -67,39 +65,26 @@ def person() -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
-def workspace_folder() -> Path:
-    """The workspace that the page shows: that of the person, or one that all who sign in share."""
-    from capbias_core.workspace.store import default_folder
+def workspace_folder() -> tuple[Path, bool]:
+    """The workspace that the page shows, and whether it can only be read: that of the person, or the shared one."""
+    from capbias_core.workspace.store import default_folder, shared_folder
 
     home = default_folder()
     if not person():
-        return home
+        return home, False
     st.html(FOLLOW_LINK, unsafe_allow_javascript=True)
     # What the identity provider calls the person. It is shown, and no right depends on it.
     name = str(st.user.get("email") or st.user.get("name") or st.user["sub"])[:80]
-    shared = home / SHARED
-    paths = sorted(path for path in shared.iterdir() if path.is_dir()) if shared.is_dir() else []
-    folders = {name: home / PEOPLE / person()} | {f"{path.name} (shared)": path for path in paths}
+    shared = shared_folder()
+    folders = {name: home / PEOPLE / person()} | ({f"{shared.name} (shared)": shared} if shared else {})
     chosen = view.selectbox(
         st.sidebar, "Workspace", list(folders), key="workspace", missing="the workspace", on_change=_leave_collection
     )
     st.sidebar.button("Sign out", key="sign_out", on_click=st.logout)
-    return folders[chosen]
+    return folders[chosen], folders[chosen] == shared
 
 
 def _leave_collection() -> None:
     """Another workspace has other collections."""
     view.leave()
     view.forget(["collection"])
-
-
-def share(name: str) -> None:
-    """Make a workspace that all who sign in share, and show it. Raises CapbiasError for an unusable name."""
-    from capbias_core.workspace.store import checked_name, default_folder
-
-    name = checked_name(name)
-    if name.startswith("."):
-        raise CapbiasError(f"The name {name!r} begins with a dot.", "Give it another name.")
-    private_folder(default_folder() / SHARED / name)
-    _leave_collection()
-    view.choose("workspace", f"{name} (shared)")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from capbias_core.errors import CapbiasError
 from capbias_core.views.slices import FEWEST_IMAGES, LEAST_IMAGES, METRICS_OF_SLICES, MOST, slice_sources, slices
 from capbias_core.views.view import Scope, Shown
-from capbias_core.workspace.slices import Slice, keep_slice, saved_slices
 from pages.ui import cached, view
 from pages.ui.answer import chosen_comparison
 from pages.ui.bar import Bar, captions_and_labels
-from pages.ui.base import box, errors, note, show_error
+from pages.ui.base import box, errors, note
 from pages.ui.shown import draw_shown
 
 WORDS = (
@@ -24,10 +22,8 @@ LEAST = (
 )
 SEARCH = "A text anywhere in the captioner's captions. Commas between slices."
 USUAL = (
-    f"Without a choice: the {MOST} objects that most images have, else the {MOST} content words of most human "
-    f"captions; and saved slices."
+    f"Without a choice: the {MOST} objects that most images have, else the {MOST} content words of most human captions."
 )
-REFUSED = "slice_refused"  # in the session: why a slice was not saved
 
 
 def where_tab(bar: Bar) -> None:
@@ -49,7 +45,6 @@ def where_tab(bar: Bar) -> None:
         note("Select a row to read its captions.")
         if event.selection.rows:
             view.go("pages/3_Captions.py", captioner=captioner, slice=rules[event.selection.rows[0]])
-        _save(bar, rules)
 
 
 def _shown(bar: Bar, scope: Scope) -> tuple[Shown, list[str]]:
@@ -82,29 +77,3 @@ def _shown(bar: Bar, scope: Scope) -> tuple[Shown, list[str]]:
 
 def _several(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (part.strip() for part in text.split(","))))
-
-
-def _save(bar: Bar, rules: list[str]) -> None:
-    """Save one of these slices under a name."""
-
-    def title(rule: str) -> str:
-        return Slice.parse(rule).title
-
-    def save() -> None:  # before the page is drawn
-        try:
-            rule, name = st.session_state["slice_to_save"], st.session_state["slice_name"]
-            keep_slice(bar.workspace, bar.collection, Slice.parse(rule), name)
-        except CapbiasError as error:
-            st.session_state[REFUSED] = error
-
-    with st.popover("Save a slice", icon=":material/bookmark:"):
-        st.selectbox("Slice", rules, format_func=title, key="slice_to_save")
-        st.text_input("Name", key="slice_name")
-        st.button("Save", type="primary", key="save_slice", on_click=save)
-        saved = ", ".join(slice_.name for slice_ in saved_slices(bar.workspace, bar.collection))
-        note(
-            "The rule is saved, not its images. A saved slice is always listed here and is a filter on Captions. "
-            f"Delete it on Data. {f'Saved: {saved}.' if saved else ''}"
-        )
-    if error := view.pop_message(REFUSED):
-        show_error(error)

@@ -14,11 +14,11 @@ import plotly.graph_objects as go
 import pytest
 
 from capbias_core import cli
-from capbias_core.api import run_here
 from capbias_core.bundle.reproduce import Reproduction, compared, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
 from capbias_core.question import Question
+from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.types import Result
 from capbias_core.load.read import File
@@ -48,7 +48,7 @@ def measured(data, tmp_path_factory) -> tuple[Workspace, list[str]]:
         assert cli.main(["import", str(data / file), "--kind", kind, *more, *place]) == 0
     workspace = Workspace(folder)
     specs = plan(workspace, Question("small", SMALL, "attributes", "gender", METRICS, "human", seeds=6))
-    assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
+    assert all(run.status == "finished" for run in run_all(workspace, specs, "small"))
     return workspace, [spec.run_id for spec in specs]
 
 
@@ -76,7 +76,7 @@ def test_an_export_has_the_runs_of_its_collection_alone(tmp_path, data):
 
     def run(collection: str, seeds: int) -> None:
         request = Question(collection, ("strong",), "attributes", "gender", ("lic_m",), seeds=seeds)
-        run_here(workspace, plan(workspace, request), collection)
+        run_all(workspace, plan(workspace, request), collection)
 
     def seeds(collection: str) -> list[int]:
         file = tmp_path / "out.zip"
@@ -246,7 +246,7 @@ def test_data_whose_image_ids_were_joined_are_found_again(tmp_path):
     workspace = Workspace(tmp_path / "home")
     ingest(workspace, "c", files)
     specs = plan(workspace, Question("c", ("model",), "labels", "gender", ("ratio",)))
-    run_here(workspace, specs, "c")
+    run_all(workspace, specs, "c")
     path = tmp_path / "bare.zip"
     path.write_bytes(write_bundle(workspace, "c", [spec.run_id for spec in specs], data=False))
     read = read_bundle(path, tmp_path / "inside")
@@ -274,7 +274,7 @@ def test_data_that_were_changed_are_refused(bundle, tmp_path):
 @pytest.mark.long
 def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
     with pytest.raises(CapbiasError, match="is not empty"):
-        reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_here)
+        reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_all)
 
 
 def row(value: float, **more) -> dict:
@@ -298,13 +298,13 @@ def test_rows_are_compared_number_by_number():
 
 def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Reproduction:
     """Measure runs, bundle them (without data where there are places to find them), and make them again."""
-    assert all(run.status == "finished" for run in run_here(workspace, specs, "small"))
+    assert all(run.status == "finished" for run in run_all(workspace, specs, "small"))
     (folder / "bundle.zip").write_bytes(
         write_bundle(workspace, "small", [spec.run_id for spec in specs], data=not places)
     )
     read = read_bundle(folder / "bundle.zip", folder / "inside")
     assert [spec.run_id for spec in read.specs] == [spec.run_id for spec in specs]
-    return reproduce(Workspace(folder / "again"), read, find_data(read, places, print), run_here)
+    return reproduce(Workspace(folder / "again"), read, find_data(read, places, print), run_all)
 
 
 @pytest.mark.long

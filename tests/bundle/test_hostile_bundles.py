@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from capbias_core import cli
-from capbias_core.api import run_here
 from capbias_core.bundle.manifest import MANIFEST, ROWS, manifest_fault
 from capbias_core.bundle.write import write_bundle
 from capbias_core.question import Question
+from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.workspace.store import Workspace, content_hash
 from tests.collections_ import keep
@@ -37,7 +37,7 @@ def good(tmp_path_factory) -> Files:
     images = pd.DataFrame({"image_id": range(60)})
     keep(workspace, labels=images.assign(gender=labels), captions={"sat": images.assign(caption=captions)})
     specs = plan(workspace, Question("c", ("sat",), "labels", "gender", ("ratio", "error")))
-    run_here(workspace, specs, "c")
+    run_all(workspace, specs, "c")
     archive = zipfile.ZipFile(io.BytesIO(write_bundle(workspace, "c", [spec.run_id for spec in specs])))
     return {name: archive.read(name) for name in archive.namelist()}
 

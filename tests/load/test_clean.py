@@ -33,6 +33,15 @@ CASES = [
     ("", "A thoughtful woman [left] and a man", "A thoughtful woman [left] and a man"),
     ("", "A man 5 * 3 feet tall * maybe", "A man 5 * 3 feet tall * maybe"),
     ("", "A nurse - a woman - at a desk", "A nurse - a woman - at a desk"),
+    *(("", text, text) for text in (
+        "A man with wood (2x4) on his shoulder",
+        "A player (12,3) and a price (1,999)",
+        "A sign that says User: admin next to a man",
+        "Thinking man under a sign with the caption: Hope",
+        "Analysis of a woman with the answer: yes",
+        "A sign that says ``` hello ``` next to a man",
+        "A woman beside a screen.\n```\nprint(1)\n```",
+    )),
     # reasoning
     ("reasoning", f"<think>\n{THINK}\n</think>\n\n{CAPTION}", CAPTION),
     ("reasoning", f"<thinking>{THINK}</thinking>{CAPTION}", CAPTION),
@@ -65,6 +74,8 @@ CASES = [
     ("prompts", f"USER: {ASK} ASSISTANT: {CAPTION}", CAPTION),
     ("prompts", f"{CHAT} USER: <image>\n{ASK} ASSISTANT: {CAPTION}", CAPTION),
     ("prompts", f"USER: {ASK} ASSISTANT: {CAPTION} USER: And now? ASSISTANT: A man.", CAPTION),
+    ("prompts", f"{CAPTION[:-1]} USER: And now? ASSISTANT: A man.", CAPTION[:-1]),
+    ("prompts", f"{CAPTION} User: And now?", CAPTION),
     ("prompts", f"###Human: {ASK} ###Assistant: {CAPTION} ###Human: more", CAPTION),
     ("prompts", f"Question: What is this? Answer: {CAPTION}", CAPTION),
     ("prompts", f"Question: a? Answer: A man. Question: b? Answer: {CAPTION}", CAPTION),
@@ -97,6 +108,9 @@ CASES = [
     ("special tokens", "<start> a woman <end>", "a woman"),
     ("special tokens", "a [UNK] with a woman", "a <unk> with a woman"),
     ("special tokens", "<ref>A woman</ref><box>(12,3),(4,5)</box> riding a horse.", CAPTION),
+    *(("special tokens", f"A woman{box} riding a horse.", CAPTION) for box in (
+        "[[773,779,615,137]]", " [0.793,0.499,0.429,0.287]", " (12,3),(4,5)", " (0.5, 0.25)", "{<12><3><4><5>}",
+        "[12, 34]", " (773,779,615,137)")),
     # sub-words
     ("sub-words", "▁A▁woman▁riding▁a▁horse.", CAPTION),
     ("sub-words", "▁A ▁wo man ▁riding ▁a ▁horse .", CAPTION),
@@ -123,6 +137,10 @@ CASES = [
     # wrappings
     ("wrappings", f'```json\n{{"caption": "{CAPTION}"}}\n```', CAPTION),
     ("wrappings", f'{{"caption": "{CAPTION}"}}', CAPTION),
+    ("wrappings", f'Here is the JSON you want ```json {{"caption": "{CAPTION}"}}```', CAPTION),
+    ("wrappings", f"```{CAPTION}```", CAPTION),
+    ("wrappings", f"The photo says:\n```text\n{CAPTION}\n```\nI hope that this helps.", CAPTION),
+    ("wrappings", "```SALE``` is on a sign", "SALE``` is on a sign"),
     ("wrappings", f"{{'Description': '{CAPTION}', 'confidence': 0.9}}", CAPTION),
     ("wrappings", f'{{"caption": "{CAPTION[:-1]}', CAPTION[:-1]),
     ("wrappings", f"['{CAPTION}']", CAPTION),

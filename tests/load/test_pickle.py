@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load import lic_release
 from capbias_core.kinds import CAPTIONS
+from capbias_core.load import lic_release
 from capbias_core.load.formats import sheets_of
 from capbias_core.workspace.ingest import read_part
 

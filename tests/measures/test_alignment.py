@@ -210,7 +210,13 @@ def test_the_sweep_and_constant_alignment_by_hand(tools, monkeypatch):
     assert (table["captions"] == 240).all() and (table["images"] == 240).all()
     assert table["METEOR"].isna().all() and outcome.lacking == {"METEOR_aligned": measure.NO_JAVA}
     found = {(row.metric, row.alignment): row.value for row in outcome.results}
-    assert found["contextual_share", "contextual_glove"] == pytest.approx(50)
+    assert {name for _, name in found} == {"constant", "contextual_glove_0.003"}, "rows are of the chosen delta"
+    assert found["contextual_share", "contextual_glove_0.003"] == 0
+    of_usual = replace(request, metrics=("alignment",), options={"alignment": alignment_option(kept(workspace, path))})
+    usual = {
+        (row.metric, row.alignment): row.value for row in run_one(workspace, *plan(workspace, of_usual), silent).results
+    }
+    assert usual["contextual_share", "contextual_glove"] == pytest.approx(50)
     assert found["unknown_share", "constant"] == pytest.approx(200 / 3)
     assert ("contextual_share", "constant") not in found and not any("METEOR" in name for name, _ in found)
 

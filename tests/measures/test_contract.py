@@ -238,7 +238,7 @@ def test_every_metric_is_emitted_or_refused_aloud(demo, attribute, measure: Meas
         emitted |= set(rows["metric"])
         lost |= run.lacking.keys()
         assert list(rows.columns) == list(RESULT_COLUMNS) and set(rows["metric"]) <= names
-        again = {key: found.value for key, found in estimates(workspace, run).items()}
+        again = {key: found.value for key, found in estimates(run).items()}
         whole = [row for row in rows.itertuples() if not row.object and not row.group]
         own = {(row.metric, row.direction): row.value for row in whole}
         assert {key for key in own if METRICS[key[0]].reads} <= set(again), "what ranks captioners"

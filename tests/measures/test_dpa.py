@@ -174,7 +174,7 @@ def test_a_model_that_ties_objects_and_values_together(tmp_path):
     # A->T: p(cake | F) is 0.7 for people, 0.95 for the model, as are the others: a change of about 0.25 everywhere.
     assert value["Multi", "A->T"] == pytest.approx(25, abs=4)
     assert value["Multi", "T->A"] == pytest.approx(30, abs=4), "p(F | cake) is 0.7 and becomes 1"
-    again = {key: found.value for run in runs for key, found in results.estimates(workspace, run).items()}
+    again = {key: found.value for run in runs for key, found in results.estimates(run).items()}
     assert again == pytest.approx(value.to_dict())
 
 

@@ -174,7 +174,9 @@ def test_objects_of_the_image_and_their_confidence():
     assert set(found) == men | {("wom", "tie", 0.7), ("wom", "cup", 0.7)}
     assert data.unsure == 2, "the dog, and the fourth object of image 2"
     # Other metrics read names without the confidence.
-    names, _ = objects_of(["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": ""}))
+    names, _ = objects_of(
+        ["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": "dog:5e-05"})
+    )
     assert names == ["cat", "dog"]
 
 

@@ -280,7 +280,7 @@ def test_choices_of_masking(scene):
     assert again.run_id == planned(scene, "segment").run_id
     assert set(again.options) == {"collection", "name", "photographs", "people", "condition"}
     blurred = replace(again, options=again.options | {"fill": "blur"})  # as an earlier version planned it
-    with pytest.raises(CapbiasError, match="in grey .fill 'blur' was dropped"):
+    with pytest.raises(CapbiasError, match="no longer has the choice fill 'blur'"):
         run_one(scene, blurred, silent)
 
 

@@ -13,8 +13,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
-from capbias_core.runs.run import job_of
 from capbias_core.types import silent
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -118,7 +118,7 @@ def test_a_further_metric_of_the_counts_has_its_row_if_captions_name_nobody(tmp_
     facts = (*HIGHER_SHARE, "source", "explanation")
     named = Metric("named", "named", *facts, of=lambda unnamed, n: 1 - unnamed / n, reads=("unnamed", "captions"))
     measure = replace(MEASURES["ratio_error"], metrics=(named,))
-    (row,) = measure.run(job_of(workspace, spec, silent)).results
+    (row,) = measure.run(data_of(workspace, spec), measure.options(), silent).results
     assert (row.metric, row.value, row.n) == ("named", 0, 8)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.statistics.synthetic import Design, draw
-from capbias_core.api import run_here
 from capbias_core.question import Question
+from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -55,7 +55,7 @@ def score(
     asked = Question(
         collection, tuple(captioners), table, attribute, tuple(metrics), human, (attacker,), seeds=seeds, words=words
     )
-    runs = run_here(workspace, plan(workspace, asked), collection)
+    runs = run_all(workspace, plan(workspace, asked), collection)
     assert {run.status for run in runs} == {"finished"}
     return [run.run_id for run in runs]
 

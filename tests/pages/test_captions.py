@@ -13,10 +13,11 @@ import pytest
 from capbias_core.load.published import read_human_scores
 from capbias_core.question import Question
 from capbias_core.runs.plan import PER_CAPTION, plan
-from capbias_core.runs.run import compute, job_of
+from capbias_core.runs.run import compute
 from capbias_core.spreadsheets import csv_text
+from capbias_core.types import silent
 from capbias_core.views.captions import caption_scores, plan_encoder_view, plan_scores
-from capbias_core.workspace.slices import Slice, keep_slice
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.store import Workspace, bytes_frame, frame_bytes
 from tests import app
 from tests.app import chosen, html
@@ -133,19 +134,16 @@ def numbers(values) -> np.ndarray:
     )
 
 
-def test_a_slice_is_a_filter_by_rule_or_by_name(opened, workspace):
+def test_a_slice_is_a_filter_by_rule(opened):
     page = opened(slice="column:skin=Dark", sort="image id")
     assert set(listed(page)["image"]) == {str(image) for image in range(30)}
     both = opened(slice="words:umbrella", column="skin", value="Dark")
     assert set(listed(both)["image"]) == {str(image) for image in range(0, 30, 2)}
-    keep_slice(workspace, "c", Slice.parse("object:street"), "outdoors")
     page = opened(slice="object:street")
-    assert "outdoors" in page.selectbox(key="slice").options
     assert "40 captions of first." in html(page)
     assert "Nothing to show yet." in html(opened("Where")), "LIC is not measured here"
     unknown = opened(slice="object:cat")
     assert "There is no object" in html(unknown) and "No caption fits these filters." in html(unknown)
-    workspace.delete(workspace.item("slices", "outdoors", "c"))
 
 
 def test_next_and_previous_follow_the_filtered_order(opened):
@@ -264,7 +262,7 @@ def test_a_network_trains_before_it_reads_an_edit(opened, workspace):
     edits = [captions_of("first")[0].replace("an umbrella", "a skateboard").replace("umbrella", "skateboard")]
     by_ngram, by_network = (plan_encoder_view(workspace, scored, name, ["0"], {}, edits) for name in ("ngram", "rnn"))
     workspace.enqueue(by_network, "c")
-    workspace.finish(by_network.run_id, [], compute(job_of(workspace, by_ngram)).arrays, ())
+    workspace.finish(by_network.run_id, [], compute(data_of(workspace, by_ngram), by_ngram, silent).arrays, ())
     text = html(opened(image="0", measured_with="rnn", edit="umbrella -> skateboard"))
     assert text.count("<b>edited</b>") == 1 and "against the original" in text
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import pandas as pd
 import psutil
 import pytest
 from joserfc import jwt
@@ -31,11 +30,9 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from capbias_core.workspace import people
 from capbias_core.workspace.store import Workspace
 from tests.app import PAGES
 from tests.browser import ROOT, WINDOW, free_port, open_page, server, settled
-from tests.collections_ import keep
 from tests.pages.synthetic import fill, score
 from tests.runs.test_engine import until
 
@@ -211,7 +208,11 @@ def deployed(provider, tmp_path_factory) -> Iterator[SimpleNamespace]:
     address = f"{'https' if shutil.which('nginx') else 'http'}://{NAME}:{port}"
     write_secrets(provider, folder, address)
     fill(Workspace(folder / "home"), "private")
-    with ExitStack() as stack:
+    lab = Workspace(folder / "the lab")
+    fill(lab)
+    score(lab, captioners=("first",), metrics=("ratio",))
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CAPBIAS_SHARED", str(lab.folder))
         proxied = address.startswith("https")
         ports = [free_port(), free_port()] if proxied else [port]
         servers = [stack.enter_context(server(folder / "home", port=own, folder=folder)) for own in ports]
@@ -220,7 +221,7 @@ def deployed(provider, tmp_path_factory) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(address=address, port=port, folder=folder, home=folder / "home", servers=servers)
 
 
-def test_each_person_has_a_workspace_and_all_share_some(chrome, deployed):
+def test_each_person_has_a_workspace_and_all_read_one(chrome, deployed):
     """Behind the proxy, whose headers forbid nothing that pages do, and which keeps a visitor with one server."""
     home, address, lines = deployed.home, deployed.address, []
     for path in PATHS:  # nobody is signed in
@@ -245,23 +246,22 @@ def test_each_person_has_a_workspace_and_all_share_some(chrome, deployed):
         assert re.search(r"/Data\?.*workspace=anna%40lab.test", anna.url), "the link that was opened first"
         folders = {folder.name for folder in (home / "people").iterdir()}
         assert len(folders) == 2 and not folders & set(PEOPLE)
-        anna.get_by_label("Name of a new shared workspace").fill("the lab")
-        anna.get_by_role("button", name="Make it").click()
-        expect(anna.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
-        lab = Workspace(home / "shared" / "the lab")
-        with people.acting("another person"):
-            keep(lab, "other", captions=pd.DataFrame({"image_id": [1], "caption": "a dog"}))
-        open_page(ben, f"{address}/Data?workspace=the+lab+(shared)&collection=other")  # with an uploader
+        before = {path: path.read_bytes() for path in (deployed.folder / "the lab" / "data").iterdir()}
+        open_page(ben, f"{address}/Data?workspace=the+lab+(shared)&collection=c")
         expect(ben.get_by_role("combobox", name="Workspace")).to_have_value("the lab (shared)")
+        expect(ben.get_by_text("you can read it, but not change it")).to_be_visible()
         ben.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(position={"x": 15, "y": 52})
-        expect(ben.get_by_text(re.compile("only the owner", re.IGNORECASE))).to_be_visible()
+        expect(ben.get_by_text(re.compile("content hash [0-9a-f]"))).to_be_visible()
         assert ben.get_by_role("button", name="Delete").count() == ben.get_by_test_id("stException").count() == 0
-        fill(lab)
-        score(lab, captioners=("first",), metrics=("ratio",))
+        assert ben.get_by_test_id("stFileUploader").count() == 0
         for path, drawn in (("Scores", ".js-plotly-plot"), ("Images", "h1")):  # a chart and a table; photographs
             open_page(ben, f"{address}/{path}?workspace=the+lab+(shared)&collection=c")
             ben.locator(drawn).first.wait_for()
             assert ben.get_by_test_id("stException").count() == 0, path
+        open_page(ben, f"{address}/Scores?workspace=the+lab+(shared)&collection=c&metrics=error")
+        ben.get_by_role("button", name="Run", exact=True).click()
+        expect(ben.get_by_role("alert").filter(has_text="can only be read")).to_be_visible()
+        assert before == {path: path.read_bytes() for path in (deployed.folder / "the lab" / "data").iterdir()}
         open_page(ben, f"{address}/Data?workspace=anna%40lab.test")
         expect(ben.get_by_text("'anna@lab.test'")).to_be_visible()
         visitors = [own["value"] for own in ben.context.cookies() if own["name"] == "capbias_visitor"]

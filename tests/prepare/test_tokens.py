@@ -192,5 +192,11 @@ def test_denied_words_name_nobody():
         "there aren't any men": [0, 0],
         "a dog without her ball": [1, 0],
         "not only a man": [0, 1],
+        "neither the man nor the woman is smiling": [1, 1],
+        "without any other man a woman sits": [1, 0],
+        "without a man or a woman a woman sits": [1, 0],
+        "neither man is looking": [0, 1],
+        "neither woman nor man": [0, 0],
+        "not the woman but a man": [1, 1],
     }
     assert Tokens.of(list(named)).naming(groups).toarray().tolist() == list(named.values())

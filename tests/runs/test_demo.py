@@ -122,7 +122,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     )  # nothing here says how long they take
     for run in runs:
         rows = workspace.results([run.run_id]).set_index(["metric", "direction"])["value"]
-        values = {key: estimate.value for key, estimate in estimates(workspace, run).items() if key in rows.index}
+        values = {key: estimate.value for key, estimate in estimates(run).items() if key in rows.index}
         assert all(values[key] == rows[key] for key in values), "the rows are those of the evidence"
         if run.spec.measure != "caption_scores":
             assert len(rows) and set(rows.index) >= set(values)

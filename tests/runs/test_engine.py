@@ -30,9 +30,10 @@ from capbias_core.runs import engine as engine_module
 from capbias_core.runs import run as run_module
 from capbias_core.runs.engine import Engine, dask_executor, expected, light_slots, torch_environments, unfinished
 from capbias_core.runs.plan import plan
-from capbias_core.types import Result
+from capbias_core.types import Result, silent
 from capbias_core.views.sentence import cost_text, left_text
 from capbias_core.workspace.catalogue import this_process
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
@@ -278,7 +279,7 @@ def test_a_stopped_worker_hands_its_run_back(tmp_path, end):
     run = workspace.run(spec.run_id)
     assert (run.status, run.process, run.started, run.progress) == ("queued", this_process(), None, 0)
     assert workspace.log_of(spec.run_id)[-1][1] == "handed back to the queue"
-    worker.work(str(tmp_path), lambda run: True, threading.Event())
+    worker.execute_all(str(tmp_path), lambda run: True, threading.Event(), hand_back=True)
     assert workspace.run(spec.run_id).status == "finished"
 
 
@@ -397,11 +398,11 @@ def test_the_time_that_runs_take_is_that_of_the_card(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("used", "log"), [("cuda", ("computed on NVIDIA H200",)), ("cpu", ())])
 def test_the_log_of_a_run_names_the_card_that_computed_it(tmp_path, monkeypatch, used, log):
     question, workspace = fill(tmp_path), Workspace(tmp_path)
-    job = run_module.job_of(workspace, plan(workspace, question)[0])
+    spec = plan(workspace, question)[0]
     monkeypatch.setattr(run_module, "needs_workers", lambda _spec: True)
     monkeypatch.setattr(run_module, "device_of", lambda options: used if options.device == "auto" else "")
     monkeypatch.setattr(run_module, "card", lambda: "NVIDIA H200")
-    assert run_module.compute(job).log == log
+    assert run_module.compute(data_of(workspace, spec), spec, silent).log == log
 
 
 # progress and cancelling
@@ -478,7 +479,7 @@ def test_a_worker_that_cannot_write_an_end_says_so(tmp_path, monkeypatch):
         workspace.enqueue(spec, "c")
         monkeypatch.setattr(worker, "run_one", lambda *given: (RUN_ONE(*given), disk.fill())[0])
         with pytest.raises(CapbiasError, match="no space left"):
-            worker.work(str(workspace.folder), lambda run: True, threading.Event())
+            worker.execute_all(str(workspace.folder), lambda run: True, threading.Event(), hand_back=True)
 
 
 @pytest.mark.long

@@ -550,7 +550,7 @@ def test_words_and_scores_of_each_caption_are_read_back(workspace):
         again = attackers[own.caption_index].score(written, scores.attribute, own.fold)
         assert again.tokens == own.masked.split() and again.logit == pytest.approx([own.logit0])
         assert again.words == pytest.approx(words)
-    table = words_of_set(workspace, row)
+    table = words_of_set(row)
     toward = table.set_index("word")["toward"]
     assert (toward["kitchen"], toward["garage"]) == (0, 1) and not {"<gender>"} & set(table["word"])
     assert top_words(table, 5, 1)["word"].tolist() == ["kitchen", "garage"]

@@ -234,7 +234,7 @@ def test_a_set_that_lacks_images_does_not_change_another_set_s_difference(tmp_pa
     are right: 75 - 100 = -25. Over those 40 alone the outline would have changed nothing."""
     own = {"m": right_of([1] * 60 + [0] * 20), "segment": right_of([1] * 40 + [0] * 40)}
     own["object"] = right_of([1] * 30 + [0] * 10)
-    monkeypatch.setattr(results, "estimates", lambda _, run: {("LIC_M", ""): own[run.spec.model]})
+    monkeypatch.setattr(results, "estimates", lambda run: {("LIC_M", ""): own[run.spec.model]})
     monkeypatch.setattr(Workspace, "tokens", lambda *_: Tokens.of(["a dog"]))
     monkeypatch.setattr(conditions, "_on_shared", lambda _, first, second, masked: [first, second])
     changes = conditions._changes(Workspace(tmp_path), runs_of(*own), "LIC_M", "", "m")

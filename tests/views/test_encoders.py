@@ -8,15 +8,15 @@ import pytest
 
 from capbias_core import attackers, cli
 from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, ranks_by_encoder, sensitivity, sign
-from capbias_core.api import run_here
 from capbias_core.attackers import load_attacker, ngram
 from capbias_core.attackers.device import choose_device, trained_on
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
-from capbias_core.measures.base import Job, Outcome
+from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
 from capbias_core.runs.demo import demo_request
+from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.views import encoders
@@ -168,7 +168,7 @@ def test_measured_encoders_are_compared_by_evidence_and_in_one_protocol(tmp_path
     small = replace(demo_request(), metrics=("lic",), words=False, seeds=4, options={})
     merged = replace(small, captions=small.captions[:2], seeds=3, options={"merge_masks": True})
     both = replace(small, attacker=("ngram", second))
-    run_here(workspace, [*plan(workspace, both), *plan(workspace, merged)], DEMO)
+    run_all(workspace, [*plan(workspace, both), *plan(workspace, merged)], DEMO)
     found = comparisons(workspace, DEMO)
     chosen = next(item for item in found if item.attacker == second)
     rows = encoders.measured_alike(workspace, found, chosen)
@@ -232,7 +232,7 @@ def test_a_run_that_asks_for_it_has_deterministic_algorithms_and_others_do_not(w
     seen = []
     (spec,) = plan(workspace, replace(ASKED, attacker="lstm", options={"deterministic": True}))
 
-    def count(job: Job) -> Outcome:
+    def count(data, options, progress) -> Outcome:
         seen.append(torch.are_deterministic_algorithms_enabled())
         return Outcome()
 

@@ -9,6 +9,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.training import AttackerTrainer
 from capbias_core.prepare.labels import LEAST, crossed, parts_of
+from capbias_core.types import Attribute
 from capbias_core.views.groups import beyond_parts, by_value, cells_left_out
 from capbias_core.views.view import scope
 from capbias_core.workspace.derived import cross, keep_crossed
@@ -27,6 +28,8 @@ def test_names_and_words_of_a_crossed_attribute():
     both = crossed(gender, age, {"Female, old": LEAST, "Male, old": LEAST, "Male, young": LEAST - 1})
     assert both.values == ("Female, old", "Male, old") and "Male, young (99)" in both.note
     assert both.masked_words == gender.masked_words | age.masked_words and both.mask_token == "<group>"
+    one, other = (Attribute(name, name, ("x", "Other"), {"Other": (f"{name}ish",)}) for name in "ab")
+    assert crossed(one, other, {"x, x": LEAST, "Other, Other": LEAST}).masked_words == {"aish", "bish"}
     with sentences.raises(CapbiasError):
         crossed(gender, race, {"Female, Dark": LEAST - 1, "Male, Light": LEAST})
     assert parts_of("gender x race") == ("gender", "race") and parts_of("x") is None and parts_of("gender") is None

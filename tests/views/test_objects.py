@@ -11,10 +11,10 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
-from capbias_core.runs.run import job_of
 from capbias_core.views.objects import beside_chart
 from capbias_core.views.results import current_runs
 from capbias_core.workspace.objects import COLUMN
+from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -54,7 +54,7 @@ def spec_of(workspace, measure="bias_amplification", **more) -> RunSpec:
 
 
 def objects_of(workspace, spec):
-    return job_of(workspace, spec).objects()
+    return data_of(workspace, spec).objects
 
 
 def test_a_small_file_does_not_take_the_place_of_a_large_column(workspace):

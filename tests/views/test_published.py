@@ -6,11 +6,11 @@ import math
 import pandas as pd
 import pytest
 
-from capbias_core.api import run_here
 from capbias_core.cli import main
 from capbias_core.load.published import published_results
 from capbias_core.measures.registry import METRICS
 from capbias_core.question import Question
+from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.types import ORIGIN_COLUMNS
 from capbias_core.views import published as view
@@ -405,7 +405,7 @@ def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_
     first, second = items["labels a"], items["labels b"]
     assert table_with(workspace.items("attributes", "c"), "gender").name == first.name
     for table in (first, second):
-        run_here(workspace, plan(workspace, Question("c", tuple(sets), table.name, "gender", ("error",))), "c")
+        run_all(workspace, plan(workspace, Question("c", tuple(sets), table.name, "gender", ("error",))), "c")
     found = {run.spec.labels["column"]: workspace.results([run.run_id]) for run in workspace.runs()}
     wrong = {column: float(rows.set_index("metric").loc["error", "value"]) for column, rows in found.items()}
     assert wrong == {"a": 0.0, "b": 100.0}
@@ -415,7 +415,7 @@ def test_of_two_annotators_columns_the_first_is_read_whichever_run_is_newer(tmp_
     assert set(view.of_originals(shown).index) == {"sat"}, "a masked set is no captioner more"
     for seeds, merge in ((3, False), (2, False), (4, True)):  # the papers mask word by word
         request = Question("c", ("sat",), first.name, "gender", ("SC",), seeds=seeds, options={"merge_masks": merge})
-        run_here(workspace, plan(workspace, request), "c")
+        run_all(workspace, plan(workspace, request), "c")
     rows = view.measured_rows(workspace, "c")
     assert rows.loc[rows["metric"] == "SC", "seeds"].tolist() == [3], "most seeds count, and merged masks do not"
     each = view.measured_rows(workspace, "c", each_seeds=True)

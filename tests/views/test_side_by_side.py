@@ -79,8 +79,9 @@ def test_commands_print_words_and_captions_side_by_side(tmp_path, capsys):
     fill(workspace)
     place = ["--collection", "c", "--workspace", str(tmp_path), "--captioner"]
     score(workspace, metrics=("lic",), words=False)
-    assert cli.main(["view", "words", *place, "first"]) == 2
-    sentences.check("words of a set without scores of each caption", capsys.readouterr().err)
+    # What was not scored one by one is scored first, with human captions beside where LIC had some.
+    assert cli.main(["view", "side-by-side", *place, "first", "second", "--top", "4"]) == 0
+    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 8
     score(workspace, metrics=())
     assert cli.main(["view", "words", *place, "first", "second", "--top", "6"]) == 0
     printed = capsys.readouterr()

@@ -175,7 +175,9 @@ def workspace(tmp_path, monkeypatch):
     keep_images(found, folder, "c")
     keep_outlines(found, "people", {image: at for image, (_, at, _) in PEOPLE.items() if image != "5"})  # 5: nobody
     monkeypatch.setattr("capbias_core.vision.captioners.Captioner", lambda *given: trained())
-    monkeypatch.setattr("capbias_core.runs.run.resolve_model", lambda *given: ModelFiles("planted", "planted", ""))
+    monkeypatch.setattr(
+        "capbias_core.workspace.sources.resolve_model", lambda *given: ModelFiles("planted", "planted", "")
+    )
     monkeypatch.setattr(attribution, "captioner_option", lambda workspace, name: {"name": name, "digest": "0" * 16})
     return found
 
@@ -253,7 +255,7 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
     workspace.finish(spec.run_id, outcome.results, outcome.kept, outcome.notes)
     (table,) = workspace.items("attributes", "c")
     run = attribution_runs(workspace, "c", "gender", table)["planted"]
-    again = estimates(workspace, run)
+    again = estimates(run)
     rows = {(row.metric, row.direction): row.value for row in outcome.results}
     assert {key: own.value for key, own in again.items()} == rows
     kept = kept_maps(workspace, run)

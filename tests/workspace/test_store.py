@@ -19,7 +19,7 @@ from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Result
-from capbias_core.workspace import catalogue, people, store
+from capbias_core.workspace import catalogue, store
 from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, this_process
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.photographs import file_cache
@@ -231,37 +231,35 @@ def test_a_workspace_can_be_read_by_its_owner_alone(tmp_path):
         os.umask(before)
 
 
-# owners, if people sign in
+# a shared workspace
 
 
-def test_only_the_owner_replaces_deletes_and_cancels(tmp_path, monkeypatch):
+def test_a_shared_workspace_is_read_and_not_changed(tmp_path, monkeypatch):
     from capbias_core.runs.engine import Engine  # here, since processes that start import this module
 
-    monkeypatch.setattr(people, "_who", str)  # what the test asks for ends with it
-    lab, own = Workspace(tmp_path / "lab"), Workspace(tmp_path / "anna")
-
-    def keep(workspace: Workspace, caption: str):
-        return workspace.keep("captions", "sat", frame(caption), "coco", "here")
-
-    nobodys = [lab.keep("captions", "old", frame("x"), "coco", "s"), own.keep("captions", "old", frame("x"), "c", "s")]
-    people.ask(lambda: "anna")
-    with pytest.raises(CapbiasError, match="the administrator of the server"):
-        lab.delete(nobodys[0])
-    own.delete(nobodys[1])
-    annas = keep(lab, "a dog")
-    lab.enqueue(spec(run_id="r1"), "coco")
-    people.ask(lambda: "ben")
-    assert annas.owner == "anna" == keep(lab, "a dog").owner, "the same again changes nothing"
-    lab.enqueue(spec(run_id="r2"), "coco")
-    engine = Engine(lab.folder)
-    for change in (lambda: keep(lab, "a cat"), lambda: lab.delete(annas), lambda: engine.cancel("r1")):
-        with pytest.raises(CapbiasError, match="Only its owner"):
+    made = Workspace(tmp_path)
+    item = made.keep("captions", "sat", frame("a dog"), "coco", "here")
+    made.enqueue(spec(run_id="r1"), "runs")
+    engine = Engine(tmp_path, read_only=True)
+    shared = engine.workspace
+    before = list(sqlite3.connect(made.database).iterdump()), sorted(tmp_path.rglob("*.parquet"))
+    assert shared.items() == [item] and len(shared.frame(item.hash)) == 1
+    for change in (
+        lambda: shared.keep("captions", "sat", frame("a cat"), "coco", "here"),
+        lambda: shared.delete(item),
+        lambda: shared.delete_collection("coco"),
+        lambda: shared.rename_collection("coco", "other"),
+        lambda: shared.enqueue(spec(run_id="r2"), "coco"),
+        lambda: engine.cancel("r1"),
+    ):
+        with pytest.raises(WorkspaceError, match="can only be read"):
             change()
-    assert engine.cancel_all() == 1 and {run.owner: run.status for run in lab.runs()}["anna"] == "queued"
-    people.ask(lambda: "anna")
-    lab.delete(keep(lab, "a cat"))
-    people.ask(str)
-    assert engine.cancel("r1"), "a terminal and a server without sign-in may"
+    assert before == (list(sqlite3.connect(made.database).iterdump()), sorted(tmp_path.rglob("*.parquet")))
+    monkeypatch.setenv("CAPBIAS_SHARED", str(tmp_path))
+    assert store.shared_folder() == tmp_path.resolve()
+    monkeypatch.setenv("CAPBIAS_SHARED", str(tmp_path / "none"))
+    with pytest.raises(CapbiasError, match="no workspace"):
+        store.shared_folder()
 
 
 # versions of the catalogue
@@ -341,7 +339,7 @@ def test_a_run_dies_with_its_process_and_who_takes_it_over_alone_writes(workspac
     assert workspace.enqueue(spec(), "c") and workspace.claim(any_run)
     with monkeypatch.context() as late:
         late.setattr(store, "this_process", ended)
-        assert not workspace.progress("r1", 0.9, "late") and not workspace.end("r1", "failed", "late", ended())
+        assert not workspace.progress("r1", 0.9, "late") and not workspace.end("r1", "failed", "late", "another")
         assert not workspace.finish("r1", [result(1.0)], {"model": b"old"}, [])
     assert workspace.finish("r1", [result(2.0)], {"model": b"new"}, [])
     assert workspace.results()["value"].tolist() == [2.0] and workspace.array("r1", "model") == b"new"

@@ -16,7 +16,6 @@ of a caption in a batch have separate dropout masks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Corpus, Training
-from capbias_core.attackers.device import BF16, FP32, choose_device
+from capbias_core.attackers.device import BF16, FP32, choose_device, matmul_precision
 from capbias_core.attackers.networks.training import (
     DROP,
     ORDER,
@@ -688,14 +687,3 @@ class Together:
                     for index, caption in enumerate(order[part]):
                         words[number][caption] = of_words[index, number, : captions[number].lengths[caption]]
         return list(zip(words, self._logits(size, of_nothing=True), self.logits, strict=True))
-
-
-@contextmanager
-def matmul_precision(precision: str) -> Iterator[None]:
-    """Products in TF32 within the block, where asked for; as they were after it."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = precision != FP32
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before

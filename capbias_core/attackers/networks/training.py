@@ -20,6 +20,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +34,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Corpus, Training
-from capbias_core.attackers.device import AUTO, TF32, choose_device
+from capbias_core.attackers.device import AUTO, BF16, TF32, choose_device, matmul_precision
 from capbias_core.errors import Cancelled
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -261,8 +262,11 @@ def learn(
     optimizer = getattr(torch.optim, settings.optimizer)(network.parameters(), lr=settings.learning_rate, fused=True)
     best_weights = {}
 
+    on_card = device.type == "cuda"
+
     def losses(rows: np.ndarray) -> Tensor:
-        return caption_losses(logits(rows), answers[torch.from_numpy(rows)])
+        with torch.autocast(device.type, torch.bfloat16, enabled=on_card and settings.precision == BF16):
+            return caption_losses(logits(rows), answers[torch.from_numpy(rows)])
 
     def step(rows: np.ndarray) -> Tensor:
         loss = losses(rows).mean()
@@ -286,7 +290,8 @@ def learn(
         if better.all():
             best_weights.update(deepcopy(network.state_dict()))
 
-    run_epochs(settings, steps, losses_aside if len(aside) else None, keep, tick)
+    with matmul_precision(settings.precision) if on_card else nullcontext():
+        run_epochs(settings, steps, losses_aside if len(aside) else None, keep, tick)
     network.eval()
     if best_weights:
         network.load_state_dict(best_weights)
