@@ -193,6 +193,8 @@ class _Reader:
     def run(self, files: Sequence[File], given: Given) -> Read:
         """What files hold with what was said of them. Raises the first question that is open."""
         found = [(file, selected(sheet, given, self.wanted)) for file in files for sheet in self.sheets(file)]
+        if empty := next((sheet for _, sheet in found if sheet.frame.empty), None):
+            raise empty.unusable(empty.faults)
         sure = {kind: [self._surely(file, sheet, kind) for file, sheet in found] for kind in (CAPTIONS, LABELS)}
         pieces: list[_Piece] = []
         for place, (file, sheet) in enumerate(found):
