@@ -35,7 +35,7 @@ from capbias_core.types import CAPTION_COLUMNS, counted
 # that looks like several; or files are parts of one captioner's captions.
 SETS = SAMPLES, EACH, BY_PROMPT, WHOLE, PARTS = "samples", "each", "prompt", "whole", "parts"
 PROMPTS = "prompt question input instruction".split()
-SCORES = "score scores logprob log_prob log_likelihood confidence prob probability conf cider".split()
+SCORES = "logp log_prob_sum score scores logprob log_prob log_likelihood confidence prob probability conf cider".split()
 LOW_IS_BEST = "perplexity ppl nll loss rank distance cost".split()
 MARKS = ("###", " || ", "|", "&&", "<sep>", ";", "\n")
 ITEMS = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", re.MULTILINE)
@@ -291,7 +291,7 @@ def _which(
             texts.append(name)
     for name in numbers:
         scored = last_part(name) in (*SCORES, *LOW_IS_BEST, NUMBER)
-        low = last_part(name) in LOW_IS_BEST or (last_part(name) == NUMBER and (pd.to_numeric(frame[name]) > 0).all())
+        low = last_part(name) in LOW_IS_BEST or (last_part(name) == NUMBER and values.min() > 0 and values.max() > 1)
         for end in (("min", "max") if low else ("max", "min")) if scored else ():
             effect = f"of each image the caption with the {'lowest' if end == 'min' else 'highest'} {name}"
             options.append(Option({"rows": (f"{name}={end}",)}, effect))

@@ -217,11 +217,9 @@ def _joined(raw: Raw) -> Raw:
     if all(isinstance(value, list) and value and isinstance(value[0], dict) for value in values):
         raw.value, raw.numbers = [row for value in values for row in value], []
     elif all(
-        isinstance(value, dict)
-        and len(value) > 5
-        and all(isinstance(text, str) and " " in text for text in value.values())
+        isinstance(value, dict) and all(isinstance(text, str) and " " in text for text in value.values())
         for value in values
-    ):
+    ) and len({image for value in values for image in value}) == sum(map(len, values)):
         raw.value, raw.numbers = (
             [{"image_id": image, "caption": text} for value in values for image, text in value.items()],
             [],

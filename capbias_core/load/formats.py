@@ -6,15 +6,19 @@ file as test. What is of no known format is a table, whose columns columns.py re
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+import capbias_core.load as package
 from capbias_core.errors import CapbiasError, taken_twice
 from capbias_core.load.containers import HEADERLESS, Raw, coco_names, opened
 from capbias_core.load.ids import described, normalise_image_id, short
@@ -220,7 +224,7 @@ def _under(value: dict) -> list[str]:
     return [
         key
         for key, inner in value.items()
-        if _dicts(inner) or (isinstance(inner, dict) and len(inner) > 1 and _inner_fits(inner))
+        if _dicts(inner) or (isinstance(inner, dict) and inner and _inner_fits(inner))
     ]
 
 
@@ -234,6 +238,10 @@ def _inner_fits(inner: dict) -> bool:
             and any(isinstance(cell, str) and " " in cell for cell in inner.values())
         )
     )
+
+
+def _is_pair(part: Any) -> bool:
+    return isinstance(part, list) and len(part) == 2 and isinstance(part[0], str) and isinstance(part[1], int | float)
 
 
 def _keyed(value: dict, name: str) -> pd.DataFrame:
@@ -280,6 +288,8 @@ SHAPES = (
           {"label": ["label"], "image": "image_id"}),
     Shape("several texts by image", lambda value: all(isinstance(cell, str) or (isinstance(cell, list) and _texts(cell)) for cell in value.values())
           and any(" " in text for cell in value.values() for text in cell), lambda value: _keyed(value, "captions")),
+    Shape("candidates by image", lambda value: all(isinstance(cell, list) and cell and all(_is_pair(part) for part in cell) for cell in value.values()),
+          lambda value: _keyed(value, "captions")),
     Shape("images by label", lambda value: 1 < len(value) <= 12 and all(isinstance(cell, list) and cell and not _dicts(cell) for cell in value.values()),
           lambda value: _columns({"image_id": [image for images in value.values() for image in images],
                                   "label": [label for label, images in value.items() for _ in images]}), {"label": ["label"]}),
@@ -599,13 +609,20 @@ _ADDED: list[Format] = []
 
 def add(part: Format) -> None:
     """Make a format known, before those of capbias. Raises CapbiasError if its name is taken."""
-    if part.name in {known.name for known in (*_ADDED, *FORMATS)}:
-        raise taken_twice("format", part.name, ["load/formats.py"])
+    if part.name in {known.name for known in (*_ADDED, *_in_files(), *FORMATS)}:
+        raise taken_twice("format", part.name, ["load/"])
     _ADDED.append(part)
 
 
+@cache
+def _in_files() -> list[Format]:
+    """The formats of modules of this package that have a `FORMAT`."""
+    modules = [import_module(f"{package.__name__}.{module.name}") for module in pkgutil.iter_modules(package.__path__)]
+    return [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
+
+
 def _format_of(columns: list[str]) -> Format | None:
-    for known in (*_ADDED, *FORMATS):
+    for known in (*_ADDED, *_in_files(), *FORMATS):
         needs = known.needs.split()
         few = needs[-1] == "=" and needs.pop()
         begins = (any(_fits(name, need) for name in columns) for need in needs)
@@ -660,10 +677,7 @@ def _open_column(sheet: Sheet, name: str) -> bool:
         sheet.frame = frame.assign(**{name: mapped(frame[name], lambda cell: cell[0] if cell else None)})
         return True
     inner = [part for cell in cells for part in cell]
-    pairs = all(
-        isinstance(part, list) and len(part) == 2 and isinstance(part[0], str) and isinstance(part[1], int | float)
-        for part in inner
-    )
+    pairs = all(map(_is_pair, inner))
     if all(isinstance(part, dict) for part in inner) or pairs:
         of = (lambda part: {"text": part[0], NUMBER: part[1]}) if pairs else dict
         lists = mapped(frame[name], lambda cell: [of(part) for part in cell or ()])

@@ -224,7 +224,7 @@ def _which(
     """The question which rows of an image count."""
     options, raters = [], [who] if who in rows else []
     for name in _varying(rows, names):
-        if last_part(name) in VERSIONS:
+        if last_part(name) in VERSIONS or (name != who and rows[name].map(cell_text).nunique() == 2):
             counts = sorted(Counter(rows[name].map(cell_text)).items(), reverse=True)[:2]
             options += [
                 Option({"rows": (f"{name}={value}",)}, f"only these {number:,} rows") for value, number in counts

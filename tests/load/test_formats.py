@@ -319,7 +319,7 @@ def test_every_row_of_the_tables_is_tried(tmp_path):
 OF_CASES = {
     "choices of Prodigy", "labels of doccano by user", "labels of doccano", "batch results of MTurk", "table of Polars",
     "samples of Inspect", "log of Inspect", "records of Argilla", "people in boxes (FACET)", "lists of equal length",
-    "rows by image", "table of pandas (schema)", "evaluation of coco-caption",
+    "rows by image", "candidates by image", "table of pandas (schema)", "evaluation of coco-caption",
 }  # fmt: skip
 
 
