@@ -290,6 +290,7 @@ def _which(
         elif cells.nunique() <= 12 and not pd.DataFrame({"key": key, "cell": cells}).duplicated().any():
             texts.append(name)
     for name in numbers:
+        values = pd.to_numeric(frame[name])
         scored = last_part(name) in (*SCORES, *LOW_IS_BEST, NUMBER)
         low = last_part(name) in LOW_IS_BEST or (last_part(name) == NUMBER and values.min() > 0 and values.max() > 1)
         for end in (("min", "max") if low else ("max", "min")) if scored else ():

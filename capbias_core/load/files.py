@@ -193,12 +193,14 @@ def unpacking(path: Path) -> Iterator[None]:
         raise CapbiasError(f"{path.name} cannot be unpacked ({reason}).", "Unpack it yourself.") from None
 
 
-def unpacked_pictures(path: Path, folder: Path) -> list[Path]:
-    """The files of a .zip that holds photographs or one file, written into an empty folder; none of any other .zip."""
+def unpacked_parts(path: Path, folder: Path) -> list[Path]:
+    """The files of a .zip, written into an empty folder; none of a .zip that is one thing: texts by image, a data set."""
     with unpacking(path), zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/") and not _hidden(PurePosixPath(name))]
-    pictures = any(name.lower().endswith((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")) for name in names)
-    return list(unpacked_tree(path, folder).values()) if pictures or len(names) == 1 else []
+    one_thing = sum(name.lower().endswith(TEXTS) for name in names) > 1 or any(
+        PurePosixPath(name).name in (*SAVED, "header.json") for name in names
+    )
+    return [] if one_thing else list(unpacked_tree(path, folder).values())
 
 
 def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:

@@ -124,7 +124,7 @@ class Ask(CapbiasError):
 
     def __init__(self, question: str, *options: Option, examples: Sequence[str] = ()):
         shown = tuple(line[:110] for line in examples[:2])
-        self.questions = (OpenQuestion(question, options[:MOST_OPTIONS], shown),)
+        self.questions: tuple[OpenQuestion, ...] = (OpenQuestion(question, options[:MOST_OPTIONS], shown),)
         self.answer: dict[str, tuple[str, ...]] = {}
         self.effect = self.call = ""  # the whole call of Python
         super().__init__(question)

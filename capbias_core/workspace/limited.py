@@ -36,7 +36,7 @@ _active, _changed = set[int](), threading.Condition()
 def within_limits(name: str, read: Any, *given: Any, seconds: float | None = None, **more: Any) -> Any:
     """What a function of a module returns, from a child with limits. name: of the file. Raises CapbiasError if it
     raises anything, takes more than CAPBIAS_READ_MEMORY (GB) or CAPBIAS_READ_SECONDS, or waits that long for a turn."""
-    gigabytes, limit = _limit(GIGABYTES), seconds or _limit(SECONDS)
+    gigabytes, limit, child = _limit(GIGABYTES), seconds or _limit(SECONDS), None
     with _changed:
         if not _changed.wait_for(lambda: not all_taken(), limit):
             raise CapbiasError(
@@ -60,7 +60,7 @@ def within_limits(name: str, read: Any, *given: Any, seconds: float | None = Non
         with _changed:
             _active.discard(token)
             _changed.notify()
-        child.kill()
+        child.kill() if child else None
     if isinstance(result, CapbiasError):
         raise result
     return result

@@ -130,7 +130,10 @@ def _read(
         kinds = [SOURCES[name] for name in SOURCES if str(path) in answer.get(name, ())]
         files.append(File(path, tuple(dict.fromkeys([kind] if kind else kinds))))
     fields = {name: values for name, values in answer.items() if name not in SOURCES}
-    given = Given(**{name: values[0] if name in ("sets", "several") else values for name, values in fields.items()})
+    said: dict[str, Any] = {
+        name: values[0] if name in ("sets", "several") else values for name, values in fields.items()
+    }
+    given = Given(**said)
     wanted = [Wanted(name, attribute, False) for name, attribute in known.items()]
     key = "read", repr(files), repr(given), tuple(known), _held_key(bar)
     cache = st.session_state.setdefault(READ, {})

@@ -17,11 +17,11 @@ from capbias_core import cli
 from capbias_core.bundle.reproduce import Reproduction, compared, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
+from capbias_core.load.read import File
 from capbias_core.question import Question
 from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.types import Result
-from capbias_core.load.read import File
 from capbias_core.workspace.ingest import ingest
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace

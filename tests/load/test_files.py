@@ -88,7 +88,11 @@ def test_texts_in_an_archive_are_tables_or_belong_to_an_image_by_their_content(t
         "12.txt": "2 men, one with a hat",
         "15.txt": "1. A man, old\n2. A woman",
     }
-    for inside, expected in ((tables, ["named", "token", "records"]), (texts, ["a"]), (texts | tables, ["a", "named", "token", "records"])):
+    for inside, expected in (
+        (tables, ["named", "token", "records"]),
+        (texts, ["a"]),
+        (texts | tables, ["a", "named", "token", "records"]),
+    ):
         with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
             for name, text in inside.items():
                 archive.writestr(name, text)

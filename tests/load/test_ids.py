@@ -91,7 +91,10 @@ def test_ids_of_other_forms_are_joined_one_to_one(pattern, known):
         (["train/1000.jpg"], ["val/1000.jpg"]),
         (["cat.jpg"], DOGS),
         ([f"a/{number}.jpg" for number in range(40)], [f"b/{number}.jpg" for number in range(40, 90)]),
-        *(([odd], ["1", "val/2.jpg"]) for odd in ("http://[x", "s3://", "%00.jpg", "/", "?x=1", ".jpg", "…", "a" * 5000)),
+        *(
+            ([odd], ["1", "val/2.jpg"])
+            for odd in ("http://[x", "s3://", "%00.jpg", "/", "?x=1", ".jpg", "…", "a" * 5000)
+        ),
     ],
 )
 def test_what_may_be_another_image_is_not_joined(images, known):

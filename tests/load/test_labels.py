@@ -22,7 +22,9 @@ CAPTIONS = [
 def rows(times: int = 1, **columns) -> pd.DataFrame:
     """So many rows per image. columns: what makes a cell of the numbers of image and row."""
     places = [(image, row) for image in range(N) for row in range(times)]
-    return pd.DataFrame([{"image_id": image, **{name: of(image, row) for name, of in columns.items()}} for image, row in places])
+    return pd.DataFrame(
+        [{"image_id": image, **{name: of(image, row) for name, of in columns.items()}} for image, row in places]
+    )
 
 
 def labels(frame, wanted=GENDER, **given):
@@ -107,7 +109,9 @@ def test_rules_for_rows_that_differ():
 
 
 def test_a_column_of_states_is_asked_about():
-    frame = rows(2, gender=lambda image, row: "FM"[image % 2 if row else 0], state=lambda _, row: ("rejected", "ok")[row])
+    frame = rows(
+        2, gender=lambda image, row: "FM"[image % 2 if row else 0], state=lambda _, row: ("rejected", "ok")[row]
+    )
     assert asked(frame)[0] == {"rows": ("state=ok",)}
     assert labels(frame, rows=("state=ok",))[0] == HALVES
 
@@ -143,4 +147,3 @@ def test_wrong_mappings_are_refused():
         mapping_overrides(["gender"])
     with pytest.raises(CapbiasError, match="10 different|to compare"):
         labels(rows(sky=lambda image, _: image), Wanted("sky", None))
-

@@ -10,8 +10,8 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.workspace.ingest import read_frame
 from capbias_core.prepare import derive_labels, with_rule
+from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 

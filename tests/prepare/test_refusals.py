@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from capbias_core.workspace.ingest import read_frame
 from capbias_core.prepare.refusals import TRIGGER, is_refusal, refusals
+from capbias_core.workspace.ingest import read_frame
 
 REFUSALS = """
 I'm sorry, but I can't help with identifying people in images.
