@@ -310,5 +310,5 @@ def test_what_is_open_is_asked_once_and_the_answer_reads_on(dropped, workspace):
 
 def test_files_of_other_images_are_refused_with_a_box_for_the_type_of_each(dropped):
     page = dropped("strange.csv", "labels.csv")
-    assert any("No image of" in box.value for box in page.error)
+    assert any("is surely in" in each.proto.body for each in page.get("html"))
     assert {"Type of strange.csv", "Type of labels.csv"} <= {box.label.replace("\\", "") for box in page.selectbox}
