@@ -27,6 +27,7 @@ from capbias_core.cli.inputs import (
     given,
     inputs,
     known_collection,
+    one_name,
     opened,
 )
 from capbias_core.cli.run import outcome, run_all
@@ -152,7 +153,7 @@ def pair(flags: PairFlags, names: Sequence[str], metrics: Sequence[str]) -> Scop
         store = opened(flags.workspace)
         known_collection(store, flags.collection)
         first, second = names
-        chosen = (flags.attribute, flags.attacker, flags.seeds, flags.references)
+        chosen = (flags.attribute, flags.attacker, flags.seeds, one_name("references", flags.references or ""))
         return pair_scope(store, flags.collection, first, second, *chosen)
     given = {"references": flags.references or None, "attacker": [flags.attacker] if flags.attacker else None}
     store, resolved = inputs(flags, flags.question(tuple(names), metrics=metrics, **given))

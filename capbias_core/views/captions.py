@@ -29,7 +29,7 @@ from capbias_core.prepare.text import matching
 from capbias_core.types import Attention, Attribute
 from capbias_core.views.charts import BLUE_MARK, GREY, ORANGE_MARK
 from capbias_core.views.results import attribute_of_run, current_runs, runs_with
-from capbias_core.workspace.limited import within_seconds
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
@@ -196,7 +196,7 @@ def select_rows(
         texts = written["caption"]
         if filters.pattern:
             texts = pa.array(texts, pa.string())
-            matches = within_seconds(SEARCH_SECONDS, "The regular expression", matching, texts, query)
+            matches = within_limits("The regular expression", matching, texts, query, seconds=SEARCH_SECONDS)
         else:
             matches = texts.str.contains(query, case=False, regex=False)
         selected &= np.asarray(matches, dtype=bool)[rows["kept_at"]] | (rows["image_id"] == query).to_numpy()

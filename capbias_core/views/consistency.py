@@ -29,7 +29,6 @@ from capbias_core.views.tables import row_table
 from capbias_core.views.view import Shown
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import read_frame
-from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.store import Workspace
 
 # What tables of the rows of several encoders, of judges or of captioners have in common.
@@ -73,7 +72,7 @@ def agreement_shown(
 
 def _read(read: Callable[[Path], Any], path: str) -> Any:
     """A results table or human scores, within the limits of memory."""
-    return within_limits(Path(path).name, read, typed_path(path))
+    return read(typed_path(path))
 
 
 def consistency(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFrame:

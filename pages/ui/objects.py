@@ -13,7 +13,7 @@ import streamlit as st
 
 from capbias_core.attributes import attribute_folder, known_attributes, lacking_words
 from capbias_core.language.files import MINILM
-from capbias_core.load.read import read_texts, text_lines
+from capbias_core.load.texts import read_texts, text_lines
 from capbias_core.measures.gender_score_common import text_model
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.processes import compute_apart
