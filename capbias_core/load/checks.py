@@ -254,6 +254,17 @@ def names_only(captions: Sequence[str], attribute: Attribute) -> list[str | None
 
 
 STRETCH = 50  # captions that are compared with their labels, or images with their human captions, at a time
+DROP = 0.2  # by which a shifted stretch fits its images less often than the others
+
+
+def _longest_run(low: np.ndarray) -> tuple[int, int]:
+    """Where the longest run of True begins and ends."""
+    best, start = (0, 0), 0
+    for place, is_low in enumerate([*low, False]):
+        if not is_low:
+            best = max(best, (start, place), key=lambda run: run[1] - run[0])
+            start = place + 1
+    return best
 
 
 def shifted_from(
@@ -269,7 +280,7 @@ def shifted_from(
             for row, (one, other) in enumerate(zip(named, label, strict=True))
             if one and isinstance(other, str)
         ]
-        sides.append((known, 0.65, 0.85, "name the labelled value"))
+        sides.append((known, 0.7, 0.75, "name the labelled value"))
     if references is not None:
         human = (
             references[references["image_id"].isin(captions["image_id"])].groupby("image_id")["caption"].agg(" ".join)
@@ -285,22 +296,20 @@ def shifted_from(
                 (
                     [(row, len(own & theirs) > 0.25 * len(own)) for row, own, theirs in rows],
                     0.4,
-                    0.75,
+                    0.6,
                     "share words with the human captions",
                 )
             )
     for known, low, high, what in sides:
         stretches = [known[at : at + STRETCH] for at in range(0, len(known) - STRETCH // 2, STRETCH)]
-        shares = [float(np.mean([fits for _, fits in stretch])) for stretch in stretches]
-        bad = [place for place, share in enumerate(shares) if share < low]
-        if len(bad) > 1 and max(shares) > high:
-            good = [share for share in shares if share >= low]
-            return (
-                stretches[bad[0]][0][0] + 1,
-                float(np.mean(good)),
-                float(np.mean([shares[place] for place in bad])),
-                what,
-            )
+        shares = np.array([np.mean([fits for _, fits in stretch]) for stretch in stretches])
+        start, end = _longest_run(shares < low)
+        # A shift lasts: single stretches of a captioner that is often wrong are as low by chance.
+        if end - start < max(2, len(shares) // 10) or len(shares) == end - start:
+            continue
+        inside, outside = shares[start:end].mean(), np.delete(shares, slice(start, end)).mean()
+        if outside > high and outside - inside > DROP:
+            return stretches[start][0][0] + 1, float(outside), float(inside), what
     return None
 
 
