@@ -12,6 +12,7 @@ import pytest
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.load.labels import mapping_details
 from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
@@ -22,7 +23,6 @@ from capbias_core.views import captions as caption_views
 from capbias_core.views import results
 from capbias_core.views.word_comparison import top_words, words_of_set
 from capbias_core.worker import execute
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 from tests import sentences
