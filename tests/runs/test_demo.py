@@ -15,7 +15,7 @@ from capbias_core.prepare import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
 from capbias_core.runs.run import estimates
-from capbias_core.views.captions import caption_scores
+from capbias_core.views.scored import caption_scores
 from capbias_core.workspace.store import Workspace
 from scripts import demo, demo_scores
 
@@ -127,7 +127,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
         if run.spec.measure != "caption_scores":
             assert len(rows) and set(rows.index) >= set(values)
             continue
-        scores = caption_scores(workspace, run)
+        scores = caption_scores(run)
         table = scores.table
         sums = [scores.words_of(row).sum() for row in range(len(table))]
         gap = abs(table["baseline0"] + sums - table["logit0"])

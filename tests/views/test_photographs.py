@@ -88,7 +88,7 @@ def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
 def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_see_the_image(tmp_path):
     from capbias_core.question import Question
     from capbias_core.runs.plan import plan
-    from capbias_core.views.captions import caption_scores, stored_attackers
+    from capbias_core.views.scored import caption_scores, stored_attackers
 
     workspace = Workspace(tmp_path)
     load_demo(workspace)
@@ -97,8 +97,8 @@ def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_se
     spec = next(spec for spec in plan(workspace, request) if spec.measure == "caption_scores")
     workspace.enqueue(spec, "demo")
     execute(str(tmp_path), spec.run_id)
-    scores = caption_scores(workspace, workspace.run(spec.run_id))
-    attackers = stored_attackers(workspace, scores.run)
+    scores = caption_scores(workspace.run(spec.run_id))
+    attackers = stored_attackers(scores.run)
     row = scores.table.iloc[0]
     frame = workspace.frame(spec.captions)
     own = frame.loc[frame["image_id"] == row["image_id"], "caption"].tolist()
