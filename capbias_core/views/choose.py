@@ -236,7 +236,7 @@ def choose(
     settings = [key for key in precedence if key in set(answering["setting"])]
     read = dict.fromkeys(answering.attrs["settings"][key].references for key in settings)
     options["references"] = list(filter(None, read))
-    if (human := given.get("references", "")) in read:
+    if (human := given.get("references", "")) and human in read:
         settings = [key for key in settings if answering.attrs["settings"][key].references == human]
     elif strict and human:
         raise unknown_name("references", human, options["references"])
