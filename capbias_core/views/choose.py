@@ -249,7 +249,7 @@ def choose(
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
         if unknown[0] in set(rows["captioner"]):
-            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}, as others are.", "Score it so.")
+            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}.", "Score it in the same way.")
         raise unknown_name("captioner", unknown[0], order)
     if captioners:
         order = list(captioners)
