@@ -236,7 +236,7 @@ def choose(
     settings = [key for key in precedence if key in set(answering["setting"])]
     read = dict.fromkeys(answering.attrs["settings"][key].references for key in settings)
     options["references"] = list(filter(None, read))
-    if (human := given.get("references", "")) in read:
+    if (human := given.get("references", "")) and human in read:
         settings = [key for key in settings if answering.attrs["settings"][key].references == human]
     elif strict and human:
         raise unknown_name("references", human, options["references"])
@@ -249,7 +249,7 @@ def choose(
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
         if unknown[0] in set(rows["captioner"]):
-            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}, as others are.", "Score it so.")
+            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}.", "Score it in the same way.")
         raise unknown_name("captioner", unknown[0], order)
     if captioners:
         order = list(captioners)
