@@ -84,7 +84,8 @@ def view_command(name: str, view: View) -> App:
         if getattr(options, "results", "") or getattr(options, "human", ""):  # of no workspace
             write_view(RESULTS, None, RESULTS.rows(None, options), shown)
             return DONE
-        choice = choice_of(shown)
+        unscored = view.optional and not shown.collection and not opened(shown.workspace).scored()
+        choice = None if unscored else choice_of(shown)
         rows = view.rows(choice, options)
         write_view(view, choice, rows, shown)
         return DONE

@@ -30,8 +30,9 @@ class Field:
     """A column for readers.
 
     name: of the column in the rows. label: its heading (default: the name). unit: follows the heading. digits: None for
-    a text; of a metric the metric's. low, high: columns of the ends of its interval. across: there is one such column
-    for each value of the view's `across`. signed: with a plus above 0.
+    a text; of a metric the metric's. places: a column with the digits of each row. low, high: columns of the ends of
+    its interval. across: there is one such column for each value of the view's `across`. signed: with a plus above 0.
+    varying: shown only if its values differ.
     """
 
     name: str
@@ -43,6 +44,8 @@ class Field:
     high: str = ""
     across: bool = False
     signed: bool = False
+    places: str = ""
+    varying: bool = False
 
     def text(self, row: Mapping[str, Any]) -> str:
         """The value in a row as text, '' for none. Numbers become text here and nowhere else."""
@@ -51,11 +54,12 @@ class Field:
             return ""
         if self.digits is None:
             return str(value)
-        if isinstance(value, int) or (self.digits == 0 and not self.low):
+        digits = int(row[self.places]) if self.places else self.digits
+        if isinstance(value, int) or (digits == 0 and not self.low):
             return f"{value:,.0f}"
         low, high = (row.get(self.low), row.get(self.high)) if self.low else (None, None)
-        text = with_interval(value, low, high, self.digits)
-        return f"+{text}" if self.signed and round(value, self.digits) > 0 else text
+        text = with_interval(value, low, high, digits)
+        return f"+{text}" if self.signed and round(value, digits) > 0 else text
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Scatter:
-    """A point for each captioner: its rows with the values x and y of the column `by` (default: `across` of the view)."""
+    """A point for each captioner: its rows with the values x and y of the column `by` (default: `across`)."""
 
     x: str
     y: str
@@ -107,7 +111,7 @@ class View:
     rows: from a choice and options to a tidy frame, a row for each number; the CSV is this frame. sentence: from the
     choice and its rows, what follows from them. by: the column that is a line of the table. across: the column whose
     values are the columns of the table. options: what else can be chosen. notes: how to read it, and what is missing.
-    example: command lines.
+    optional: it has rows without a choice, too. example: command lines.
     """
 
     name: str
@@ -120,11 +124,12 @@ class View:
     chart: Chart | None = None
     options: type[ViewOptions] = ViewOptions
     notes: Callable[[Choice, pd.DataFrame], Sequence[str]] = lambda choice, rows: ()
+    optional: bool = False
     example: str = ""
 
-    def title(self, choice: Choice) -> str:
+    def title(self, choice: Choice | None) -> str:
         """What a table or file of it is called: the question and what it is about."""
-        return f"{self.question} {choice.title}"
+        return f"{self.question} {choice.title}" if choice else self.question
 
     def field_of(self, column: Field, value: str, row: Mapping[str, Any]) -> Field:
         """The field of a column across: digits and help are those of its metric. The heading of a number of another
@@ -150,6 +155,8 @@ class View:
         cells: dict[str, dict[str, Mapping[str, Any]]] = {}
         records = rows.to_dict("records")
         for column in self.columns:
+            if column.varying and rows[column.name].nunique() < 2:
+                continue
             for value in dict.fromkeys(rows[self.across]) if column.across and len(rows) else ("",):
                 among: dict[str, Mapping[str, Any]] = {}
                 for row in records:
