@@ -102,7 +102,9 @@ def where_rows(choice: Choice, options: WhereOptions = USUAL) -> pd.DataFrame:
     rows = pd.DataFrame(found, columns=None if found else list(usual))
     order = {line: place for place, line in enumerate(dict.fromkeys(rows["line"]))}
     if name == METRIC:
-        rows.attrs["title"] = say("where.axis", value=choice.defined.values[1] if len(choice.defined.values) == 2 else "it")
+        rows.attrs["title"] = say(
+            "where.axis", value=choice.defined.values[1] if len(choice.defined.values) == 2 else "it"
+        )
     return rows.assign(drawn=[order[line] < MOST_DRAWN for line in rows["line"]])
 
 
