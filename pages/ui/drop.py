@@ -32,7 +32,7 @@ from capbias_core.load.questions import Answer, Option, merged
 from capbias_core.load.read import Ask, File, Given, Held, Part, Read
 from capbias_core.prepare.split import SMALLEST_GROUP
 from capbias_core.types import CONDITIONS, Attribute, counted
-from capbias_core.views.conditions import TITLES
+from capbias_core.views.masking import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.views.sentence import listed
 from capbias_core.workspace import ingest

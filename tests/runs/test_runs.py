@@ -350,8 +350,8 @@ def test_ratio_and_error_of_a_small_set(workspace):
     )
     (spec,) = plan(workspace, request)
     outcome = run_one(workspace, spec, silent)
-    values = {row.metric: row.value for row in outcome.results}
-    assert set(values) == {"ratio", "error"}
+    values = {row.metric: row.value for row in outcome.results if not row.group}
+    assert set(values) == {"ratio", "error", "error_gap"}
     assert values["ratio"] == pytest.approx(3) and values["error"] == pytest.approx(100 / 6)
     counts = outcome.counts
     assert {name: counts.size(name) for name in counts.columns} == {
@@ -452,7 +452,7 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
         ("bias_amplification", "DBA_O", 60, "no interval"),
         ("bias_amplification", "DBA_O_crossfit", 60, "bootstrap"),
         ("ratio_error", "error", 60, "Wilson"),
-        ("named_values", "misnamed_gap", 60, "minus"),
+        ("named_values", "unnamed_gap", 60, "minus"),
         ("lic", "LIC", 6, "references"),
         ("lic", "LIC_M", 6, "std over"),
     ):
