@@ -35,7 +35,20 @@ from capbias_core.types import CAPTION_COLUMNS, counted
 # that looks like several; or files are parts of one captioner's captions.
 SETS = SAMPLES, EACH, BY_PROMPT, WHOLE, PARTS = "samples", "each", "prompt", "whole", "parts"
 PROMPTS = ["prompt", "question", "input", "instruction"]
-SCORES = ["logp", "log_prob_sum", "score", "scores", "logprob", "log_prob", "log_likelihood", "confidence", "prob", "probability", "conf", "cider"]
+SCORES = [
+    "logp",
+    "log_prob_sum",
+    "score",
+    "scores",
+    "logprob",
+    "log_prob",
+    "log_likelihood",
+    "confidence",
+    "prob",
+    "probability",
+    "conf",
+    "cider",
+]
 LOW_IS_BEST = ["perplexity", "ppl", "nll", "loss", "rank", "distance", "cost"]
 MARKS = ("###", " || ", "|", "&&", "<sep>", ";", "\n")
 ITEMS = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", re.MULTILINE)

@@ -16,23 +16,164 @@ from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, las
 from capbias_core.load.tables import is_boxes
 from capbias_core.types import Attribute
 
-MODEL = ["prediction", "predictions", "pred", "preds", "generated_caption", "generated_captions", "generated_text", "generated", "model_caption", "model_output", "response", "output", "hypothesis", "filtered_resps", "model_answer", "answer"]
-PLAIN = ["caption", "captions", "caption_str", "caption_text", "description", "descriptions", "sentence", "sentences", "text", "texts", "comment", "comments", "raw", "phrase", "content"]
-HUMAN = ["reference", "references", "refs", "ref", "ground_truth", "ground_truths", "gt", "gts", "human_caption", "human_captions", "reference_strs", "target", "targets", "gold", "annotation"]
+MODEL = [
+    "prediction",
+    "predictions",
+    "pred",
+    "preds",
+    "generated_caption",
+    "generated_captions",
+    "generated_text",
+    "generated",
+    "model_caption",
+    "model_output",
+    "response",
+    "output",
+    "hypothesis",
+    "filtered_resps",
+    "model_answer",
+    "answer",
+]
+PLAIN = [
+    "caption",
+    "captions",
+    "caption_str",
+    "caption_text",
+    "description",
+    "descriptions",
+    "sentence",
+    "sentences",
+    "text",
+    "texts",
+    "comment",
+    "comments",
+    "raw",
+    "phrase",
+    "content",
+]
+HUMAN = [
+    "reference",
+    "references",
+    "refs",
+    "ref",
+    "ground_truth",
+    "ground_truths",
+    "gt",
+    "gts",
+    "human_caption",
+    "human_captions",
+    "reference_strs",
+    "target",
+    "targets",
+    "gold",
+    "annotation",
+]
 CAPTIONER = ["model", "model_name", "model_id", "captioner", "system", "method"]
-NEVER = ["question", "prompt", "input", "instruction", "instructions", "title", "options", "license", "url", "config", "doc_hash", "user", "query", "name", "file_name", "image_path", "path", "category", "image"]
-STATUS = ["status", "answer", "quality", "qc", "review", "is_valid", "valid", "is_rejected", "rejected", "skipped", "was_cancelled", "cancelled", "spam", "flagged", "state", "is_precanned", "decision", "verdict", "approved"]
+NEVER = [
+    "question",
+    "prompt",
+    "input",
+    "instruction",
+    "instructions",
+    "title",
+    "options",
+    "license",
+    "url",
+    "config",
+    "doc_hash",
+    "user",
+    "query",
+    "name",
+    "file_name",
+    "image_path",
+    "path",
+    "category",
+    "image",
+]
+STATUS = [
+    "status",
+    "answer",
+    "quality",
+    "qc",
+    "review",
+    "is_valid",
+    "valid",
+    "is_rejected",
+    "rejected",
+    "skipped",
+    "was_cancelled",
+    "cancelled",
+    "spam",
+    "flagged",
+    "state",
+    "is_precanned",
+    "decision",
+    "verdict",
+    "approved",
+]
 GOOD = set(
-    ["accept", "accepted", "approve", "approved", "submitted", "completed", "complete", "pass", "passed", "ok", "good", "valid", "done", "keep", "yes"]
+    [
+        "accept",
+        "accepted",
+        "approve",
+        "approved",
+        "submitted",
+        "completed",
+        "complete",
+        "pass",
+        "passed",
+        "ok",
+        "good",
+        "valid",
+        "done",
+        "keep",
+        "yes",
+    ]
 )
 BAD = set(
-    ["reject", "rejected", "declined", "ignore", "ignored", "skip", "skipped", "draft", "drafts", "discarded", "pending", "fail", "failed", "bad", "invalid", "cancelled", "canceled", "spam", "deleted", "duplicate", "flagged", "no"]
+    [
+        "reject",
+        "rejected",
+        "declined",
+        "ignore",
+        "ignored",
+        "skip",
+        "skipped",
+        "draft",
+        "drafts",
+        "discarded",
+        "pending",
+        "fail",
+        "failed",
+        "bad",
+        "invalid",
+        "cancelled",
+        "canceled",
+        "spam",
+        "deleted",
+        "duplicate",
+        "flagged",
+        "no",
+    ]
 )
 NEGATIVE = set(
-    ["is_rejected", "rejected", "skipped", "was_cancelled", "cancelled", "spam", "flagged", "is_precanned", "is_deleted", "deleted"]
+    [
+        "is_rejected",
+        "rejected",
+        "skipped",
+        "was_cancelled",
+        "cancelled",
+        "spam",
+        "flagged",
+        "is_precanned",
+        "is_deleted",
+        "deleted",
+    ]
 )
 HUMAN_FILE = re.compile(r"(?i)(?:^|[_\W])(?:humans?|refs?|references?|gts?|ground|truth|annotators?)(?:[_\W\d]|$)")
-HUMAN_VALUES = set(["human", "humans", "reference", "references", "ref", "gt", "ground_truth", "groundtruth", "people", "annotator"])
+HUMAN_VALUES = set(
+    ["human", "humans", "reference", "references", "ref", "gt", "ground_truth", "groundtruth", "people", "annotator"]
+)
 MOST_LABELS = 12
 
 

@@ -211,7 +211,34 @@ def _lists(value: dict) -> dict[str, list]:
     return lists if same and named else {}
 
 
-LIST_NAMES = ["image_id", "image_ids", "images", "ids", "id", "img_id", "image", "file_name", "file_names", "filename", "filenames", "caption", "captions", "preds", "pred", "prediction", "predictions", "hypotheses", "text", "texts", "refs", "references", "gts", "label", "labels", "gender"]
+LIST_NAMES = [
+    "image_id",
+    "image_ids",
+    "images",
+    "ids",
+    "id",
+    "img_id",
+    "image",
+    "file_name",
+    "file_names",
+    "filename",
+    "filenames",
+    "caption",
+    "captions",
+    "preds",
+    "pred",
+    "prediction",
+    "predictions",
+    "hypotheses",
+    "text",
+    "texts",
+    "refs",
+    "references",
+    "gts",
+    "label",
+    "labels",
+    "gender",
+]
 
 
 def _under(value: dict) -> list[str]:

@@ -37,9 +37,25 @@ EXPLAINED = {
     EACH: "a column for each annotator",
 }
 MOST_ANNOTATORS = 10  # with a column each; of more, the first labels of all images are a column, and so on
-VERSIONS = ["version", "source", "dataset", "split", "run", "round", "date", "timestamp", "created_at", "epoch", "phase", "stage", "batch"]
+VERSIONS = [
+    "version",
+    "source",
+    "dataset",
+    "split",
+    "run",
+    "round",
+    "date",
+    "timestamp",
+    "created_at",
+    "epoch",
+    "phase",
+    "stage",
+    "batch",
+]
 SHOWN_LABELS = 10
-OTHERS = set(["both", "neutral", "nonbinary", "non-binary", "other", "others", "mixed", "none", "multiple"])  # labels of no value
+OTHERS = set(
+    ["both", "neutral", "nonbinary", "non-binary", "other", "others", "mixed", "none", "multiple"]
+)  # labels of no value
 BLANK = "___"  # in a flag to paste, for what only the user knows
 ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
 Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: value, or None to drop it}

@@ -260,7 +260,7 @@ def _upload(page: Page) -> None:
             except CapbiasError as error:
                 st.session_state["upload_error"] = error
                 return
-            controls.choose("collection", item.collection)
+            controls.choose(collection=item.collection)
             text = f"{item.rows:,} photographs in the collection {item.collection}."
             if refused:
                 text += f" Left out: {'; '.join(refused.values())}."
