@@ -147,3 +147,8 @@ def downloads(view: View, choice: Choice | None, rows: pd.DataFrame) -> None:
             on_click="ignore",
             key=f"{view.name}_{ending}",
         )
+
+
+def frame_table(frame: pd.DataFrame, container: Any = st, **more: Any) -> Any:
+    """A frame that belongs to no view, as a table. Returns what st.dataframe does."""
+    return container.dataframe(frame, hide_index=True, placeholder="", **more)
