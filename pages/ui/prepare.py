@@ -155,7 +155,7 @@ def _preview(page: Page, people: str, conditions: list[str], departures: Mapping
     pixels = pixels_of(files[image])
     thing = MaskRule("object", departures=departures).object_on(rows)
     hidden, reasons = views.hidden_of(rows, pixels.shape[:2], thing, fraction)
-    note(f"Preview on photograph {image}:")
+    note(f"Photograph {image}, masked:")
     with st.container(horizontal=True, key="preview_masks"):
         for condition in conditions:
             with st.container(width=CELL):
