@@ -355,7 +355,7 @@ WHERE = View(
     question="Where does it amplify?",
     rows=where_rows,
     columns=(
-        Field("line", label="images with"),
+        Field("line", label="where"),
         Field("value", low="low", high="high", across=True),
         Field("p_holm", label="p (Holm)", digits=3, least=0.001, help="corrected over the tested lines of a captioner"),
         Field("verdict", label="significant"),
