@@ -43,10 +43,12 @@ Key = tuple[str, str, str]  # metric, direction, and label of the images or ''
 
 class ChangeOptions(ViewOptions):
     metric: tuple[str, ...] = Described(
-        (), description="metrics to test (default: LIC, error by label, gaps between groups, CIDEr; as measured)"
+        default=(),
+        description="metrics to test (default: LIC, error by label, gaps between groups, CIDEr; as measured)",
     )
     fail_if: str = Described(
-        "", description=f"{WORSE}: exit code 1 if a tested metric is significantly worse (default of --metric: LIC)"
+        default="",
+        description=f"{WORSE}: exit code 1 if a tested metric is significantly worse (default of --metric: LIC)",
     )
 
 

@@ -137,8 +137,9 @@ class Choice:
 
     @property
     def title(self) -> str:
-        """`coco, gender, ngram, 30 seeds`"""
-        return ", ".join(filter(None, (self.collection, self.attribute, self.setting_name)))
+        """`coco, gender, ngram, 30 seeds`; with the captioner if there is one alone."""
+        alone = self.captioner if len(self.captioners) == 1 else ""
+        return ", ".join(filter(None, (self.collection, self.attribute, alone, self.setting_name)))
 
     @cached_property
     def defined(self) -> Attribute:

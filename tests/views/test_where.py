@@ -175,9 +175,10 @@ def test_words_and_searches_and_what_is_no_slice(workspace, of_m):
     assert images_of(of_m, rows, words) == set(human.loc[has, "image_id"])
     captions = workspace.frame(workspace.item("captions", "m", "c").hash)
     assert images_of(of_m, rows, search) == set(captions.loc[captions["caption"].str.contains("pink"), "image_id"])
-    for wrong in ({"objects": ("cat",)}, {"column": ("hal",)}, {"metric": "SC"}, {"metric": "LIC_by_H"}):
+    unknown = [WhereOptions(objects=("cat",)), WhereOptions(column=("hal",))]
+    for wrong in (*unknown, WhereOptions(metric="SC"), WhereOptions(metric="LIC_by_H")):
         with sentences.raises(CapbiasError):
-            where_rows(of_m, WhereOptions(**wrong))
+            where_rows(of_m, wrong)
     for rule in ("words: ", "column:half", "object"):
         with pytest.raises(CapbiasError, match="is not a slice"):
             Slice.parse(rule)
