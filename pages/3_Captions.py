@@ -1,13 +1,14 @@
-"""Captions: of captioners and people side by side, and the words that reveal the attribute."""
+"""Captions: of captioners and people side by side, the words that reveal the attribute, and objects."""
 
 from __future__ import annotations
 
 from pages.ui import controls
 from pages.ui.captions import captions_tab
+from pages.ui.objects import objects_tab
 from pages.ui.page import draw, page
 from pages.ui.words import words_tab
 
-TABS = {"Captions": captions_tab, "Words": words_tab}
+TABS = {"Captions": captions_tab, "Words": words_tab, "Objects": objects_tab}
 
 
 def main() -> None:

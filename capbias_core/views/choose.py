@@ -137,13 +137,15 @@ class Choice:
 
     @property
     def title(self) -> str:
-        """`coco, gender, ngram, 30 seeds`"""
-        return ", ".join(filter(None, (self.collection, self.attribute, self.setting_name)))
+        """`coco, gender, ngram, 30 seeds`; with the captioner if there is one alone."""
+        alone = self.captioner if len(self.captioners) == 1 else ""
+        return ", ".join(filter(None, (self.collection, self.attribute, alone, self.setting_name)))
 
     @cached_property
     def defined(self) -> Attribute:
         """The attribute with its values and words."""
-        return attribute_of_run(self.run())
+        rows = self.rows[self.rows["setting"] == self.setting]
+        return attribute_of_run(self.workspace.get_run(rows["run_id"].iloc[0]))
 
     def run(self, captioner: str = "", metrics: Sequence[str] = ANSWERING) -> RunRow:
         """The run of the chosen setting by which a captioner (default: the one that is read) was measured."""
@@ -155,10 +157,14 @@ class Choice:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])
 
-    def measured(self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction")) -> pd.DataFrame:
-        """The rows of these metrics of unmasked photographs, of one setting for each `by`: the chosen one, else one
-        that fits it, else that of most captioners. `other`: the name of a setting that does not fit, else ''."""
-        rows = self.rows[self.rows["metric"].isin(list(metrics)) & self.rows["original"]]
+    def measured(
+        self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction"), sets: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """The rows of these metrics of unmasked photographs (or of these caption sets), of one setting for each `by`:
+        the chosen one, else one that fits it, else that of most captioners. `other`: the name of a setting that does
+        not fit, else ''."""
+        rows = self.of_all[self.of_all["attribute"] == self.attribute] if sets else self.rows
+        rows = rows[rows["metric"].isin(list(metrics)) & (rows["captioner"].isin(sets) if sets else rows["original"])]
         parts = [self._of_one_setting(part) for _, part in rows.groupby(list(by), sort=False)]
         rows = pd.concat(parts, ignore_index=True) if parts else rows.assign(other="")
         order = {name: index for index, name in enumerate(metrics)}
@@ -178,6 +184,10 @@ class Choice:
         fits = best == self.setting or (chosen is not None and self.settings[best].fits(chosen))
         part = groups.get_group(best)
         return part.assign(other="" if fits else part["setting_name"])
+
+    def of_captioners(self, *names: str) -> Choice:
+        """The same of these captioners alone, the first of which is read."""
+        return replace(self, captioners=names, rows=self.rows[self.rows["captioner"].isin(names)])
 
     def of_attribute(self, attribute: str) -> Choice:
         """The same for another attribute of the collection, by the setting that answers it best."""
@@ -218,6 +228,8 @@ def choose(
         return wanted if wanted in names else names[0]
 
     answering = rows[rows["metric"].isin(ANSWERING) & rows["original"]]
+    if answering.empty:  # other metrics have no verdict, and can be shown
+        answering = rows[rows["original"]]
     if answering.empty:
         raise CapbiasError(
             f"Nothing is scored in {collection!r} yet.", f'Run: capbias score --collection "{collection}"', "collection"
@@ -229,16 +241,20 @@ def choose(
     settings = [key for key in precedence if key in set(answering["setting"])]
     read = dict.fromkeys(answering.attrs["settings"][key].references for key in settings)
     options["references"] = list(filter(None, read))
-    if (human := given.get("references", "")) in read:
+    if (human := given.get("references", "")) and human in read:
         settings = [key for key in settings if answering.attrs["settings"][key].references == human]
     elif strict and human:
         raise unknown_name("references", human, options["references"])
+    measured_by = answering.groupby("setting")["captioner"].agg(set)
+    settings.sort(key=lambda key: not set(captioners) <= measured_by[key])  # first those that have all that are named
     titles = dict(zip(answering["setting"], answering["setting_name"], strict=True))
     setting = pick("setting", settings, titles)
     best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
-    best = best[best["metric"] == next(name for name in ANSWERING if name in set(best["metric"]))]
+    best = best[best["metric"] == next(name for name in (*ANSWERING, *best["metric"]) if name in set(best["metric"]))]
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
+        if unknown[0] in set(rows["captioner"]):
+            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}.", "Score it in the same way.")
         raise unknown_name("captioner", unknown[0], order)
     if captioners:
         order = list(captioners)

@@ -22,7 +22,7 @@ MOST_POINTS = 400  # more cannot be told from each other
 TICKS = 6
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
-OPEN = "inconclusive"  # the verdict whose mark is hollow
+OPEN = ("inconclusive", "not significant")  # verdicts whose mark is hollow
 
 
 def drawable(view: View, rows: pd.DataFrame) -> bool:
@@ -57,6 +57,8 @@ def drawn(view: View, rows: pd.DataFrame) -> pd.DataFrame:
         known = list(dict.fromkeys(rows[view.across]))
         only = [name for name in only or known if name in known][:1]
     points = rows[rows[view.across].isin(only)] if only else rows
+    if where := getattr(view.chart, "where", ""):
+        points = points[points[where].astype(bool)]
     points = points[points["value"].notna()]
     texts = [view.field_of(column, str(row.get(view.across, "")), row).text(row) for row in points.to_dict("records")]
     return points.assign(text=texts)
@@ -67,9 +69,11 @@ def _valued(view: View) -> Field:
 
 
 def _reference(chart: Forest, points: pd.DataFrame, values: int = 2) -> float:
-    """Where the reference line of a forest is; nan for none."""
+    """Where the reference line of a forest is: at `neutral` of its rows if they have it; nan for none."""
     if chart.reference is not None or chart.diverging:
         return chart.reference or 0.0
+    if len(points) and "neutral" in points:
+        return float(points["neutral"].iloc[0])
     metric = METRICS.get(points["metric"].iloc[0]) if len(points) and "metric" in points else None
     return metric.neutral(values) if metric else 0.0
 
@@ -80,8 +84,9 @@ def axis_title(chart: Forest, points: pd.DataFrame) -> str:
     if chart.diverging and (ends := points.attrs.get("ends")):
         return f"← {ends[0]} · {title} · {ends[1]} →"
     names = list(dict.fromkeys(points["metric"])) if "metric" in points else []
+    one = len(names) == 1 and names[0] in METRICS and "title" not in points.attrs
     title = title or ", ".join(names)
-    return f"{title} ({better_text(names[0])})" if len(names) == 1 and names[0] in METRICS else title
+    return f"{title} ({better_text(names[0])})" if one else title
 
 
 def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
@@ -215,6 +220,8 @@ def _colours(chart: Forest, series: Sequence[str]) -> dict[str, str]:
         both = f"linear-gradient(90deg, {ORANGE_MARK} 50%, {BLUE_MARK} 50%)"
         return {name: GREY if number else both for number, name in enumerate(series)}
     plain = [colour for colour in COLOURS if colour != ORANGE_MARK]  # orange is the first value's side alone
+    if len(series) == 2:  # the second is what the first is compared with
+        plain = [BLUE_MARK, GREY]
     return {name: plain[number % len(plain)] for number, name in enumerate(series)}
 
 
@@ -227,8 +234,8 @@ def _colour(chart: Forest, colours: Mapping[str, str], row: Mapping[str, Any], s
 
 def _is_open(row: Mapping[str, Any], reference: float) -> bool:
     """Whether a mark is hollow: the verdict is inconclusive, or without a verdict the interval holds the reference."""
-    if row.get("verdict") in VERDICTS:
-        return row["verdict"] == OPEN
+    if row.get("verdict") in (*OPEN, *VERDICTS):
+        return row["verdict"] in OPEN
     return bool(pd.notna(row["low"]) and math.isfinite(reference) and row["low"] <= reference <= row["high"])
 
 

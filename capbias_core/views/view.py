@@ -18,6 +18,8 @@ from capbias_core.workspace.spec import RunSpec
 TIDY = ("captioner", "metric", "direction", "group", "encoder", "value", "low", "high", "n", "verdict", "letters")
 TIDY += ("setting", "setting_name", "other")
 
+BY_METRIC = -1  # digits of a column in which each number has as many as its row's metric
+
 
 class ViewOptions(BaseModel):
     """What can be chosen of one view beside the four fields of the bar. A field's description is the help of its flag
@@ -31,8 +33,9 @@ class Field:
     """A column for readers.
 
     name: of the column in the rows. label: its heading (default: the name). unit: follows the heading. digits: None for
-    a text; of a metric the metric's. low, high: columns of the ends of its interval. across: there is one such column
-    for each value of the view's `across`. signed: with a plus above 0.
+    a text; of a metric the metric's; BY_METRIC. places: a column with the digits of each row. low, high: columns of the
+    ends of its interval. across: there is one such column for each value of the view's `across`. signed: with a plus
+    above 0. least: a number from 0 to here is shown as `< 0.001`, such as a p. varying: shown only if its values differ.
     """
 
     name: str
@@ -44,19 +47,28 @@ class Field:
     high: str = ""
     across: bool = False
     signed: bool = False
+    least: float = 0.0
+    places: str = ""
+    varying: bool = False
 
     def text(self, row: Mapping[str, Any]) -> str:
         """The value in a row as text, '' for none. Numbers become text here and nowhere else."""
         value = row.get(self.name)
         if value is None or pd.isna(value):
             return ""
-        if self.digits is None:
+        if (digits := self.digits) is None:
             return str(value)
-        if isinstance(value, int) or (self.digits == 0 and not self.low):
+        if self.places:
+            digits = int(row[self.places])
+        if isinstance(value, int) or (digits == 0 and not self.low):
             return f"{value:,.0f}"
+        if digits == BY_METRIC:
+            digits = decimals(row["metric"], METRICS[row["metric"]].scale)
+        if 0 <= value < self.least:
+            return f"< {self.least:g}"
         low, high = (row.get(self.low), row.get(self.high)) if self.low else (None, None)
-        text = with_interval(value, low, high, self.digits)
-        return f"+{text}" if self.signed and round(value, self.digits) > 0 else text
+        text = with_interval(value, low, high, digits)
+        return f"+{text}" if self.signed and round(value, digits) > 0 else text
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,8 @@ class Forest:
     title: of the axis. only: the first of these values of `across` that there is is drawn (default: the first; all if
     there are series or panels). series: a column whose values are drawn beside each other on a line. panel: a column
     for whose values there is a chart each. diverging: orange below 0, blue above; the names of both ends are in
-    `rows.attrs["ends"]`. reference: where the reference line is (default: the metric's neutral point).
+    `rows.attrs["ends"]`. reference: where the reference line is (default: the metric's neutral point). where: a column
+    of booleans; only rows with True are drawn.
     """
 
     title: str = ""
@@ -75,6 +88,7 @@ class Forest:
     panel: str = ""
     reference: float | None = None
     diverging: bool = False
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Scatter:
-    """A point for each captioner: its rows with the values x and y of the column `by` (default: `across` of the view)."""
+    """A point for each captioner: its rows with the values x and y of the column `by` (default: `across`)."""
 
     x: str
     y: str
@@ -108,8 +122,11 @@ class View:
     rows: from a choice and options to a tidy frame, a row for each number; the CSV is this frame. sentence: from the
     choice and its rows, what follows from them. by: the column that is a line of the table. across: the column whose
     values are the columns of the table. options: what else can be chosen. notes: how to read it, and what is missing.
+    gate: whether rows pass, as FAILED, UNDECIDED or PASSED of change.py with a sentence; for the option `fail_if`.
+    of_files: from options to the metrics by which its command scores files first; None if it reads no files.
     needs: from a choice and options to the runs that the rows read beside those of the setting; a command computes them
-    first, a page offers them. example: command lines.
+    first, a page offers them. optional: it has rows without a choice, too.
+    example: command lines.
     """
 
     name: str
@@ -122,12 +139,15 @@ class View:
     chart: Chart | None = None
     options: type[ViewOptions] = ViewOptions
     notes: Callable[[Choice, pd.DataFrame], Sequence[str]] = lambda choice, rows: ()
+    gate: Callable[[pd.DataFrame], tuple[str, str]] | None = None
+    of_files: Callable[..., Sequence[str]] | None = None
     needs: Callable[..., list[RunSpec]] = lambda choice, options: []
+    optional: bool = False
     example: str = ""
 
-    def title(self, choice: Choice) -> str:
+    def title(self, choice: Choice | None) -> str:
         """What a table or file of it is called: the question and what it is about."""
-        return f"{self.question} {choice.title}"
+        return f"{self.question} {choice.title}" if choice else self.question
 
     def field_of(self, column: Field, value: str, row: Mapping[str, Any]) -> Field:
         """The field of a column across: digits and help are those of its metric. The heading of a number of another
@@ -136,7 +156,7 @@ class View:
             return column
         metric = METRICS.get(row.get("metric", ""))
         heading = " ".join(filter(None, (column.label, value, column.unit)))
-        if not column.low:
+        if not column.low or column.digits == BY_METRIC:
             return replace(column, label=heading)
         if other := row.get("other"):
             heading = f"{heading} ({other})"
@@ -153,6 +173,8 @@ class View:
         cells: dict[str, dict[str, Mapping[str, Any]]] = {}
         records = rows.to_dict("records")
         for column in self.columns:
+            if column.varying and rows[column.name].nunique() < 2:
+                continue
             for value in dict.fromkeys(rows[self.across]) if column.across and len(rows) else ("",):
                 among: dict[str, Mapping[str, Any]] = {}
                 for row in records:

@@ -232,7 +232,7 @@ def test_what_was_measured_is_written_though_another_run_failed_and_nothing_othe
     assert not out.exists()
     score("--captions", "few.json", "strong.json", *asked, code=1)
     assert pd.read_csv(out)["model"].tolist() == ["strong"]
-    monkeypatch.setattr("capbias_core.runs.run.run_one", lambda *_args: Outcome(notes=["there was nothing"]))
+    monkeypatch.setattr("capbias_core.runs.run.compute", lambda *_args: Outcome(notes=["there was nothing"]))
     out.unlink()
     assert "ratio left out" in score(*STRONG, "--metric", "ratio", "--output", str(out), code=1).err
     assert not out.exists()
