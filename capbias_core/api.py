@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import attribute_folder
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.questions import Ask, python_call
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.registry import METRICS, alike_with_references, is_metric, measure_of, protocol_notes
 from capbias_core.measures.registry import metric as metric_named
@@ -242,9 +244,9 @@ class Comparison:
 
 def score(
     captions: Source | Sequence[str | os.PathLike] | Mapping[str, Source] | None = None,
-    labels: Source | None = None,
+    labels: Source | Sequence[str | os.PathLike] | None = None,
     attribute: str = "",
-    references: Source | None = None,
+    references: Source | Sequence[str | os.PathLike] | None = None,
     metrics: Sequence[str] | str = (),
     attacker: str | Sequence[str] = (),
     seeds: int | None = None,
@@ -258,14 +260,14 @@ def score(
     alignment: str = CONSTANT,
     vectors: str | os.PathLike | None = None,
     delta: float | None = None,
-    attribute_column: str = "",
+    attribute_column: str | Sequence[str] = (),
     values: Sequence[str | float] = (),
     mapping: Mapping[Any, str | None] | None = None,
     several: str = "",
-    image_id_column: str = "",
+    image_id_column: str | Sequence[str] = (),
     caption_column: str | Sequence[str] = (),
     reference_column: str | Sequence[str] = (),
-    captioner_column: str = "",
+    captioner_column: str | Sequence[str] = (),
     rows: Mapping[str, Any] | str | Sequence[str] = (),
     sets: str = "",
     per_object: bool = False,
@@ -315,6 +317,7 @@ def score(
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
     typed("workers", workers, bool, "", "workers")
+    given = {name: value for name, value in locals().items() if _is_given(name, value)}
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
@@ -352,12 +355,16 @@ def score(
         sets=sets,
     )
     lines: list[str] = []
-    if workspace:
-        store = Workspace(workspace)
-        question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
-        inputs = stored(store, question, partial(run_all, workers=workers))
-    else:
-        inputs = in_hand(*read(question, lines.append))
+    try:
+        if workspace:
+            store = Workspace(workspace)
+            question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
+            inputs = stored(store, question, partial(run_all, workers=workers))
+        else:
+            inputs = in_hand(*read(question, lines.append))
+    except Ask as ask:
+        ask.call = python_call("capbias.score", given, ask.answer)
+        raise
     report = measured(inputs)
     if report.table.empty:
         raise nothing_measured(report)
@@ -365,6 +372,12 @@ def score(
     report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
     report = replace(report, compute_captions=partial(captions_of, inputs))
     return replace(report, compute_words=partial(pd.DataFrame, words_later())) if words else report
+
+
+def _is_given(name: str, value: Any) -> bool:
+    """Whether an argument of `score` differs from its default."""
+    default = signature(score).parameters[name].default
+    return name != "choices" and not (value is default or (isinstance(value, str | tuple | bool) and value == default))
 
 
 def compare(

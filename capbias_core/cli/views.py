@@ -137,8 +137,9 @@ def view_command(name: str, view: View) -> App:
         if getattr(options, "results", "") or getattr(options, "human", ""):  # of no workspace
             write_view(RESULTS, None, RESULTS.rows(None, options), shown)
             return DONE
-        choice = choice_of(shown, names, files, view.of_files(options) if view.of_files else ())
-        if code := compute(choice, view.needs(choice, options)):
+        unscored = view.optional and not shown.collection and not opened(shown.workspace).scored()
+        choice = None if unscored else choice_of(shown, names, files, view.of_files(options) if view.of_files else ())
+        if choice and (code := compute(choice, view.needs(choice, options))):
             return code
         rows = view.rows(choice, options)
         write_view(view, choice, rows, shown)

@@ -165,8 +165,8 @@ def lic_card(choice: Choice, of: Answer) -> str:
 
 def error_rows(choice: Choice) -> pd.DataFrame:
     """`error` of every captioner by label, and its gap, in the setting or one that fits it."""
-    rows = choice.measured(("misnamed", "misnamed_gap"))
-    return rows[(rows["metric"] == "misnamed_gap") | (rows["group"] != "")]
+    rows = choice.measured(("error", "error_gap"))
+    return rows[(rows["metric"] == "error_gap") | (rows["group"] != "")]
 
 
 def error_card(choice: Choice, of: Answer) -> str:
@@ -174,7 +174,7 @@ def error_card(choice: Choice, of: Answer) -> str:
     title = say("answer.wrong", attribute=of.attribute)
     rows = error_rows(choice)
     rows = rows[rows["captioner"] == of.captioner]
-    groups = rows[rows["metric"] == "misnamed"].to_dict("records")
+    groups = rows[rows["metric"] == "error"].to_dict("records")
     if not groups:
         unnamed = "answer.names_nothing" if not choice.defined.names_values else "answer.no_error"
         return card(title, f"<p>{escape(say(unnamed, attribute=of.attribute))}</p>")
@@ -185,7 +185,7 @@ def error_card(choice: Choice, of: Answer) -> str:
         for row, colour in zip(groups, ends, strict=False)
     )
     below = ""
-    if len(gaps := rows[rows["metric"] == "misnamed_gap"]):
+    if len(gaps := rows[rows["metric"] == "error_gap"]):
         gap = gaps.iloc[0].to_dict()
         side = interval_side(gap["low"], gap["high"])
         below = say("answer.gap" if side else "answer.no_gap", gap=SIGNED.text(gap))

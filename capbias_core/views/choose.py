@@ -157,10 +157,14 @@ class Choice:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])
 
-    def measured(self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction")) -> pd.DataFrame:
-        """The rows of these metrics of unmasked photographs, of one setting for each `by`: the chosen one, else one
-        that fits it, else that of most captioners. `other`: the name of a setting that does not fit, else ''."""
-        rows = self.rows[self.rows["metric"].isin(list(metrics)) & self.rows["original"]]
+    def measured(
+        self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction"), sets: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """The rows of these metrics of unmasked photographs (or of these caption sets), of one setting for each `by`:
+        the chosen one, else one that fits it, else that of most captioners. `other`: the name of a setting that does
+        not fit, else ''."""
+        rows = self.of_all[self.of_all["attribute"] == self.attribute] if sets else self.rows
+        rows = rows[rows["metric"].isin(list(metrics)) & (rows["captioner"].isin(sets) if sets else rows["original"])]
         parts = [self._of_one_setting(part) for _, part in rows.groupby(list(by), sort=False)]
         rows = pd.concat(parts, ignore_index=True) if parts else rows.assign(other="")
         order = {name: index for index, name in enumerate(metrics)}

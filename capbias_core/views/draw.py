@@ -69,9 +69,11 @@ def _valued(view: View) -> Field:
 
 
 def _reference(chart: Forest, points: pd.DataFrame, values: int = 2) -> float:
-    """Where the reference line of a forest is; nan for none."""
+    """Where the reference line of a forest is: at `neutral` of its rows if they have it; nan for none."""
     if chart.reference is not None or chart.diverging:
         return chart.reference or 0.0
+    if len(points) and "neutral" in points:
+        return float(points["neutral"].iloc[0])
     metric = METRICS.get(points["metric"].iloc[0]) if len(points) and "metric" in points else None
     return metric.neutral(values) if metric else 0.0
 

@@ -20,7 +20,7 @@ from capbias_core.attributes import get_attribute, word_forms
 from capbias_core.attributes.labels import suggest_mapping
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError
-from capbias_core.load.read import read_texts
+from capbias_core.load.texts import read_texts
 from capbias_core.load.vectors import read_vectors
 from capbias_core.measures.base import BY_OBJECT
 from capbias_core.measures.gender_score import METRIC as GENDER_SCORE

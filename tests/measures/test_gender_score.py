@@ -19,7 +19,7 @@ from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM_PACKAGE
 from capbias_core.load.published import published_results
-from capbias_core.load.read import read_texts
+from capbias_core.load.texts import read_texts
 from capbias_core.measures.caption_side import objects_of
 from capbias_core.measures.gender_score import (
     COOCCURRENCE,

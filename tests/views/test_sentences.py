@@ -12,13 +12,12 @@ from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.views import sentence
 from capbias_core.views.answer import cross_table, overview
 from capbias_core.views.claims import CLAIMS, summary, verdicts
-from capbias_core.views.conditions import condition_answer
 from capbias_core.views.directions import basis, directions, directions_answer, directions_table
 from capbias_core.views.encoders import devices_note, encoder_note, encoders_answer, encoders_warning, seeds_note
 from capbias_core.views.published import beside_measured, beside_sentence, beside_table
 from capbias_core.views.tables import pair_table
 from tests import sentences
-from tests.views.rows import frame, masked, pair, row
+from tests.views.rows import frame, pair, row
 
 GENDER = get_attribute("gender")
 
@@ -134,28 +133,6 @@ def test_pairs_of_captioners():
         {"captioner": "a", "b": "−1.9, p < 0.001, lower", "c": "0.0, p 0.61", "a": ""},
     ]
     sentences.check("pairs", sentence.told_apart(ranking))
-
-
-NAN = float("nan")
-MASKED = {
-    "all is less": masked(original=(45, 1), person=(40, 1), both=(35, 1)),
-    "at chance": masked(original=(45, 1), segment=(25.5, 1)),
-    "below chance": masked(original=(45, 1), segment=(22, 1)),
-    "other images": masked(original=(45, 1), object=(43, 1), n=600),
-    "without the original": masked(original=(45, 1), person=(40, 1)).iloc[1:],
-    "beside human captions": pd.concat(
-        [masked(original=(45, 1), both=(35, 1)), masked("LIC", original=(4.7, 1.3), both=(-0.6, 0.3))]
-    ),
-    "two seeds": pd.concat(
-        [masked(original=(45, 1), both=(35, 1)), masked("LIC", original=(4.7, 1.3), both=(-0.6, 0.3))]
-    ).assign(seeds=2),
-    "no interval": masked(original=(60, NAN), both=(55, NAN)),
-}
-
-
-@pytest.mark.parametrize("name", MASKED)
-def test_what_masking_does(name):
-    sentences.check(f"masking: {name}", told(condition_answer(MASKED[name], "m", "gender")))
 
 
 HIGH, LOW, OPEN_ = (10, 5, 15), (-10, -15, -5), (1, -5, 7)
