@@ -91,7 +91,7 @@ def test_an_interval_with_refits_beside_numpy(workspace):
     assert row[["value", "low", "high"]].astype(float).tolist() == pytest.approx([mean, mean - half, mean + half])
     p = 2 * student.sf(abs(mean) / error, 4)
     assert row["p"] == pytest.approx(p), "not corrected"
-    assert row["p_holm"] == pytest.approx(2 * p), "Holm over two, of which the other does not change"
+    assert row["p_holm"] == pytest.approx(4 * p), "Holm with error as a whole and by label, which do not change"
 
 
 def test_error_by_label_and_its_gap_are_tested_by_default_and_equal_a_count_by_hand(workspace):
@@ -100,7 +100,7 @@ def test_error_by_label_and_its_gap_are_tested_by_default_and_equal_a_count_by_h
     rows = changes(choice)
     base, gap = BY_LABEL[0], f"{BY_LABEL[0]} gap"
     assert [METRICS[name].gap_of for name in GAPS_OF_ERROR] == [base]
-    assert list(rows.index) == ["LIC", "error", gap, f"{base} Female", f"{base} Male", "unnamed gap"]
+    assert list(rows.index) == ["LIC", "error", "error Female", "error Male", gap, "unnamed gap"]
     frame = workspace.frame(workspace.item("captions", "wrong", "c").hash)
     labels = workspace.frame(workspace.item("labels", "labels", "c").hash).set_index("image_id")["gender"]
     women = frame[frame["image_id"].map(labels) == "Female"]
