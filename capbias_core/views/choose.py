@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import pandas as pd
 
+from capbias_core.aggregate import Ranking
 from capbias_core.attackers import attacker_entry
+from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS
 from capbias_core.measures.registry import METRICS
@@ -19,7 +22,7 @@ from capbias_core.views.results import attribute_of_run, current_runs, ranking
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import is_derived
 from capbias_core.workspace.spec import Setting
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import Item, RunRow, Workspace
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 ANSWERING = ("LIC", "LIC_M")  # the metrics that answer; the first that was measured does
@@ -77,18 +80,50 @@ def _told_by_inputs(settings: Mapping[str, MeasuredWith]) -> dict[str, MeasuredW
     return named
 
 
+@dataclass(frozen=True)
+class InHand:
+    """What a choice asks of a workspace, for runs of data in hand: the runs by their IDs, and what is known of a
+    captioner."""
+
+    data: Data
+    runs: Mapping[str, RunRow]
+
+    def get_run(self, run_id: str) -> RunRow:
+        return self.runs[run_id]
+
+    def item(self, _kind: str, name: str, _collection: str) -> Captions:
+        return self.data.captions[name]
+
+    def items(self, _kind: str = "", _collection: str = "") -> list[Item]:
+        return []
+
+
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
-    """Every finished row of a collection's caption sets, in the columns of the results table with `captioner`, `low`
-    and `high` for `model`, `ci_low` and `ci_high`, and letters (of captioners by LIC or LIC_M within a setting),
-    original (whether the photographs were unmasked)."""
+    """The rows (`rows_of_runs`) of every finished run of a collection's caption sets."""
     runs = {run.run_id: run for run in current_runs(workspace, collection)}
-    rows = workspace.results(list(runs)).rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
-    rows = rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
     items = workspace.items(collection=collection)
     names = {item.hash: item.name for item in items}
+    unmasked = originals([item for item in items if item.kind == CAPTIONS])
+    return rows_of_runs(workspace.results(list(runs)), runs, names, unmasked, partial(ranking, workspace))
+
+
+def rows_of_runs(
+    results: pd.DataFrame,
+    runs: Mapping[str, RunRow],
+    names: Mapping[str, str],
+    unmasked: Collection[str],
+    rank: Callable[[list[RunRow], str], Ranking],
+) -> pd.DataFrame:
+    """Rows of runs in the columns of the results table with `captioner`, `low` and `high` for `model`, `ci_low` and
+    `ci_high`, and letters (of captioners by LIC or LIC_M within a setting), original (whether the photographs were
+    unmasked).
+
+    names: of stored items by content hash. rank: compares captioners in pairs by a metric of their runs.
+    """
+    rows = results.rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
+    rows = rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
     of_runs = {run_id: measured_with(run, names) for run_id, run in runs.items()}
     settings = _told_by_inputs({each.key: each for each in of_runs.values()})
-    unmasked = set(originals([item for item in items if item.kind == CAPTIONS]))
     rows["setting"] = [of_runs[run_id].key for run_id in rows["run_id"]]
     rows["setting_name"] = [settings[key].name for key in rows["setting"]]
     rows["original"] = rows["captioner"].isin(unmasked)
@@ -97,7 +132,7 @@ def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
     for (_, _, metric, _), alike in answering.groupby(["attribute", "setting", "metric", "coverage"], sort=False):
         chosen = [runs[run_id] for run_id in alike["run_id"]]
         if len(chosen) > 1:
-            letters = ranking(workspace, chosen, str(metric)).letters
+            letters = rank(chosen, str(metric)).letters
             rows.loc[alike.index, "letters"] = alike["captioner"].map(letters).fillna("")
     rows.attrs["settings"] = settings
     return rows
@@ -109,7 +144,7 @@ class Choice:
     measured of the collection and attribute; of_all: of all its attributes. options: what else can be chosen, by
     field."""
 
-    workspace: Workspace = field(compare=False, repr=False)
+    workspace: Any = field(compare=False, repr=False)  # a Workspace, or InHand
     collection: str
     attribute: str
     setting: str
@@ -203,7 +238,7 @@ class Choice:
 
 
 def choose(
-    workspace: Workspace,
+    workspace: Workspace | InHand,
     rows: pd.DataFrame,
     given: Mapping[str, str],
     strict: bool = False,
@@ -287,7 +322,7 @@ def _attributes(rows: pd.DataFrame, answering: pd.DataFrame, precedence: Sequenc
     return sorted(best.index, key=lambda name: (parts_of(name) is not None, name not in named, best[name]))
 
 
-def _precedence(workspace: Workspace, collection: str, answering: pd.DataFrame) -> list[str]:
+def _precedence(workspace: Workspace | InHand, collection: str, answering: pd.DataFrame) -> list[str]:
     """Settings, the one that answers best first: with human captions, as many seeds as the papers, an encoder of the
     LIC paper, labels that people gave, most captioners, most seeds, constant alignment."""
     settings, tables = answering.attrs["settings"], workspace.items(LABELS, collection)
