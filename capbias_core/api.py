@@ -30,11 +30,13 @@ from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.runs.run import Stopped, add_later_metrics, compute_in_hand
 from capbias_core.typed import typed
 from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
+from capbias_core.views.answer import answer_of
 from capbias_core.views.captions import report_captions
-from capbias_core.views.results import attribute_of_run, object_rows, ranked
+from capbias_core.views.choose import ANSWERING, as_they_answer
+from capbias_core.views.results import PARTS, attribute_of_run, lettered, object_rows, ordered, ranked
 from capbias_core.views.scored import caption_scores
-from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
-from capbias_core.views.tables import PARTS, lettered, ordered, scores_table, to_text
+from capbias_core.views.sentence import interval, measure, named_notes, told_apart
+from capbias_core.views.tables import scores_table, to_text
 from capbias_core.views.words import words_of_set
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
@@ -561,9 +563,17 @@ def _sentence(
     data: Data, runs: Sequence[RunRow], frame: pd.DataFrame, table: pd.DataFrame, encoder: str
 ) -> tuple[str, str]:
     """The captioner that answers first by this encoder (views/sentence.py) and its answer; else its first number."""
-    trained = {name: captions.details.get("trained_on_references") for name, captions in data.captions.items()}
-    answer = headline(frame[frame["encoder"] == encoder], runs, trained)
-    if answer:
+    read = frame[(frame["encoder"] == encoder) & frame["metric"].isin(ANSWERING)]
+    if len(read):
+        read = read.rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
+        main = leading(list(dict.fromkeys(read["metric"])))
+        first = as_they_answer(read[read["metric"] == main]).iloc[0]
+        run = next(run for run in runs if run.run_id == first["run_id"])
+        rows = frame[frame["run_id"] == run.run_id].rename(
+            columns={"model": "captioner", "ci_low": "low", "ci_high": "high"}
+        )
+        trained = data.captions[first["captioner"]].details.get("trained_on_references")
+        answer = answer_of(rows, first["captioner"], attribute_of_run(run), trained)
         # What further attackers say of it: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`
         metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
         others = frame[(frame["metric"] == metric) & (frame["model"] == answer.captioner)]
@@ -572,12 +582,17 @@ def _sentence(
             f" By {row['encoder']}: {', '.join(filter(None, (f'{metric} {interval(row)}', row['verdict'])))}."
             for _, row in others.iterrows()
         ]
-        return answer.captioner, f"{answer.text}{''.join(texts)}"
+        numbers = f"{interval(pd.Series(_result_row(answer.main)))}"
+        return answer.captioner, f"{answer.text} {answer.main['metric']} {numbers}.{''.join(texts)}"
     row = table[table["metric"] == leading(list(dict.fromkeys(table["metric"])))].iloc[0]
     same = (table["model"] == row["model"]) & (table["direction"] == row["direction"])
     added = table[same & (table["metric"] == f"{row['metric']}_added")]
     beyond = f"; beyond a constant attacker {interval(added.iloc[0])}" if len(added) else ""
     return row["model"], f"{_value(row.to_dict())}{beyond}."
+
+
+def _result_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "ci_low": row["low"], "ci_high": row["high"]}
 
 
 def leading(names: Sequence[str]) -> str:

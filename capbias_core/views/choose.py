@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -20,7 +19,7 @@ from capbias_core.prepare.labels import parts_of
 from capbias_core.types import Attribute
 from capbias_core.views.results import attribute_of_run, current_runs, ranking
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import is_derived
+from capbias_core.workspace.labels import is_derived, labels_of
 from capbias_core.workspace.spec import Setting
 from capbias_core.workspace.store import Item, RunRow, Workspace
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
@@ -70,13 +69,14 @@ def measured_with(run: RunRow, names: Mapping[str, str]) -> MeasuredWith:
 
 
 def _told_by_inputs(settings: Mapping[str, MeasuredWith]) -> dict[str, MeasuredWith]:
-    """Settings of which no two have one name: those that would also name their human captions and labels."""
-    repeated = {name for name, count in Counter(each.name for each in settings.values()).items() if count > 1}
+    """Settings of which no two have one name: those that would also name what of their inputs differs."""
     named = {}
     for key, each in settings.items():
-        inputs = [f"human captions {each.references}" if each.references else "", f"labels {each.labels}"]
-        name = ", ".join(filter(None, (each.name, *inputs))) if each.name in repeated else each.name
-        named[key] = replace(each, setting=Setting(each.key, name))
+        alike = [other for other in settings.values() if other.name == each.name]
+        differ = {part: len({getattr(other, part) for other in alike} - {""}) > 1 for part in ("references", "labels")}
+        human = f"human captions {each.references}" if differ["references"] and each.references else ""
+        labels = f"labels {each.labels}" if differ["labels"] else ""
+        named[key] = replace(each, setting=Setting(each.key, ", ".join(filter(None, (each.name, human, labels)))))
     return named
 
 
@@ -192,6 +192,10 @@ class Choice:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])
 
+    def labels(self) -> pd.Series:
+        """Value of the attribute by image ID, as the chosen setting reads it."""
+        return labels_of(self.workspace, self.defined, self.run().spec.labels)
+
     def measured(
         self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction"), sets: Sequence[str] = ()
     ) -> pd.DataFrame:
@@ -286,7 +290,7 @@ def choose(
     setting = pick("setting", settings, titles)
     best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
     best = best[best["metric"] == next(name for name in (*ANSWERING, *best["metric"]) if name in set(best["metric"]))]
-    order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
+    order = list(dict.fromkeys(as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
         if unknown[0] in set(rows["captioner"]):
             raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}.", "Score it in the same way.")
@@ -307,7 +311,7 @@ def choose(
     )
 
 
-def _as_they_answer(rows: pd.DataFrame) -> pd.DataFrame:
+def as_they_answer(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of one metric: captioners that amplify first, then each from the highest lower end of its interval."""
     lowest = rows["low"].astype(float).fillna(rows["value"])
     ordered = rows.assign(amplifies=rows["verdict"] == "amplifies", lowest=lowest)
