@@ -22,35 +22,12 @@ import capbias_core.load as package
 from capbias_core.entry_points import load_entry_points
 from capbias_core.errors import CapbiasError, taken_twice
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS
-from capbias_core.load.account import (
-    CAPTION_NAMES,
-    TEXTUAL,
-    Choices,
-    OpenQuestion,
-    Roles,
-    caption_fault,
-    captions_table,
-    content,
-    question_of,
-    roles_of,
-    rows_of,
-)
-from capbias_core.load.files import ARCHIVES, HEAD, is_workbook, read_head, readable, unpacked, whole_text
+from capbias_core.load.account import Choices, OpenQuestion, Roles, captions_table, question_of, roles_of, rows_of
+from capbias_core.load.files import ARCHIVES, HEAD, is_workbook, read_head, readable, unpacked
 from capbias_core.load.ids import short
 from capbias_core.load.json_files import document
 from capbias_core.load.labels import labels
-from capbias_core.load.parsed import (
-    Head,
-    Parsed,
-    Reader,
-    RowErrors,
-    check_rows,
-    checked_names,
-    chosen_column,
-    label_text,
-    listed,
-    usual_column,
-)
+from capbias_core.load.parsed import Head, Parsed, Reader, RowErrors, check_rows, checked_names, listed
 from capbias_core.load.shapes import refined
 from capbias_core.load.tables import BOX_NAMES, OBJECT_COLUMNS, boxes, is_boxes, objects, segments
 from capbias_core.processes import temporary_folder
@@ -306,48 +283,3 @@ def readings(
     outlines = kind == OBJECTS and first.table is not None and "segmentation" in parsed.columns
     second = [read(SEGMENTS, tables[SEGMENTS], second=True)] if outlines else []
     return [first, *(reading for reading in second if reading.table is not None)]
-
-
-# plain texts without images
-
-
-def text_lines(text: str) -> list[str]:
-    """The lines of a text that are not empty."""
-    return [line.strip() for line in text.splitlines() if line.strip() and not caption_fault(line)]
-
-
-def read_texts(
-    path: Path, column: str | None = None, label_column: str | None = None
-) -> tuple[list[str], list[str] | None]:
-    """The texts of a file that are not empty, and their labels, or None without a column of labels.
-
-    A .txt file has one text per line; in any other table the column is `column`, or the one that usually holds text.
-    Raises CapbiasError for a file without a usable text or without the column.
-    """
-    values = None
-    if path.suffix.lower() == ".txt" and not column and not label_column:
-        texts = text_lines(whole_text(path))
-    else:
-        parsed = parse(path)
-        names = tuple(parsed.columns)
-        of_texts = [name for name, values in parsed.columns.items() if content(values) in TEXTUAL]
-        if not names:
-            raise CapbiasError(f"{path.name} has no columns.", "Write one text per line, or a column of texts.")
-        usual = of_texts or list(filter(None, [usual_column(names, CAPTION_NAMES)]))
-        if not column and len(usual) != 1 and len(names) > 1:
-            what = f"{len(usual)} columns" if usual else "No column"
-            raise CapbiasError(
-                f"{what} of {path.name} {'hold' if usual else 'holds'} texts ({listed(usual or names)}).",
-                "Name the column to read.",
-                "column",
-            )
-        chosen = column or [*usual, *names][0]
-        raw = parsed.columns[chosen_column(path.name, names, chosen)]
-        usable = [index for index, text in enumerate(raw) if not caption_fault(text) and text.strip()]
-        texts = [raw[index].strip() for index in usable]
-        if label_column:
-            labels = parsed.columns[chosen_column(path.name, names, label_column)]
-            values = [label_text(labels[index]) for index in usable]
-    if not texts:
-        raise CapbiasError(f"{path.name} holds no text.", "Write one text per line, or a column of texts.")
-    return texts, values

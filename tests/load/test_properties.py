@@ -26,7 +26,7 @@ from capbias_core.load.account import captions
 from capbias_core.load.files import unpacked, unpacked_tree
 from capbias_core.load.labels import labels
 from capbias_core.load.published import read_human_scores, read_results
-from capbias_core.load.read import parse, parse_table, read_file, read_texts, readings
+from capbias_core.load.read import parse, parse_table, read_file, readings
 from capbias_core.load.tables import boxes, objects, segments
 from capbias_core.load.vectors import read_vectors
 from capbias_core.workspace.ingest import File, preview
@@ -184,7 +184,6 @@ TABLES = [
 READERS = [
     read_results,
     read_human_scores,
-    read_texts,
     lambda path: read_vectors(path, {"dog", "man", ""}),
     read_attribute,
 ]

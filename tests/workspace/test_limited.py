@@ -21,7 +21,7 @@ import pytest
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.files import unpacked
-from capbias_core.load.read import read_file, read_texts
+from capbias_core.load.read import read_file
 from capbias_core.types import Problem, Table
 from capbias_core.workspace import limited
 from capbias_core.workspace.limited import (
@@ -118,7 +118,6 @@ def test_an_answer_that_a_child_of_ours_never_gives(data, tmp_path, monkeypatch)
 
 def test_whatever_happens_in_the_child_is_one_error(tmp_path, captions, monkeypatch):
     (tmp_path / "broken.zip").write_bytes(b"PK")
-    (tmp_path / "texts.csv").write_text("a,b\n1,2\n")
     for read, *given in (
         (unpacked, tmp_path / "broken.zip", tmp_path / "to"),  # an error of the reader
         (int, "x"),  # an error that no reader expected
@@ -128,9 +127,6 @@ def test_whatever_happens_in_the_child_is_one_error(tmp_path, captions, monkeypa
     ):
         with pytest.raises(CapbiasError):
             within_limits("file", read, *given)
-    with pytest.raises(CapbiasError) as raised:
-        within_limits("texts.csv", read_texts, tmp_path / "texts.csv", None, None)
-    assert raised.value.arguments == ("column",), "the command line names them as flags"
     assert within_limits("a", within_limits, "b", os.getppid) == _HELPER.process.pid, "a child reads by itself"
     monkeypatch.chdir(tmp_path)
     assert within_limits("sat.csv", Path.read_text, Path("sat.csv")).startswith("image_id")
