@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import attribute_folder
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.questions import Ask, python_call
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.registry import METRICS, alike_with_references, is_metric, measure_of, protocol_notes
 from capbias_core.measures.registry import metric as metric_named
@@ -28,10 +30,12 @@ from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.runs.run import Stopped, add_later_metrics, compute_in_hand
 from capbias_core.typed import typed
 from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
+from capbias_core.views.captions import report_captions
 from capbias_core.views.results import attribute_of_run, object_rows, ranked
+from capbias_core.views.scored import caption_scores
 from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
 from capbias_core.views.tables import PARTS, lettered, ordered, scores_table, to_text
-from capbias_core.views.word_comparison import words_of_set
+from capbias_core.views.words import words_of_set
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.spec import RunSpec
@@ -111,6 +115,7 @@ class Report:
     ranked_by: tuple[str, str] = ("", "")
     ranked_runs: tuple[str, ...] = ()
     compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
+    compute_captions: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
     answer: Callable[[], tuple[str, str]] = field(default=lambda: ("", ""), repr=False)
 
     @cached_property
@@ -139,6 +144,13 @@ class Report:
         (`significant`): yes, no, or not tested. Intervals are over seeds and images,
         and hold for all tested words together in 95% of cases (Bonferroni)."""
         return self.compute_words()
+
+    @cached_property
+    def captions(self) -> pd.DataFrame:
+        """Each caption with the guess of an attacker that did not train on its image, the guess's `probability`, that
+        of the label (`p_label`), and `words`: pairs of a word, as the attacker reads it, and what it adds to the logit;
+        of two values positive toward the second, of more toward the guess. Computed when it is first asked for."""
+        return self.compute_captions()
 
     @property
     def models(self) -> list[str]:
@@ -232,9 +244,9 @@ class Comparison:
 
 def score(
     captions: Source | Sequence[str | os.PathLike] | Mapping[str, Source] | None = None,
-    labels: Source | None = None,
+    labels: Source | Sequence[str | os.PathLike] | None = None,
     attribute: str = "",
-    references: Source | None = None,
+    references: Source | Sequence[str | os.PathLike] | None = None,
     metrics: Sequence[str] | str = (),
     attacker: str | Sequence[str] = (),
     seeds: int | None = None,
@@ -248,14 +260,14 @@ def score(
     alignment: str = CONSTANT,
     vectors: str | os.PathLike | None = None,
     delta: float | None = None,
-    attribute_column: str = "",
+    attribute_column: str | Sequence[str] = (),
     values: Sequence[str | float] = (),
     mapping: Mapping[Any, str | None] | None = None,
     several: str = "",
-    image_id_column: str = "",
+    image_id_column: str | Sequence[str] = (),
     caption_column: str | Sequence[str] = (),
     reference_column: str | Sequence[str] = (),
-    captioner_column: str = "",
+    captioner_column: str | Sequence[str] = (),
     rows: Mapping[str, Any] | str | Sequence[str] = (),
     sets: str = "",
     per_object: bool = False,
@@ -305,6 +317,7 @@ def score(
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
     typed("workers", workers, bool, "", "workers")
+    given = {name: value for name, value in locals().items() if _is_given(name, value)}
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
@@ -342,18 +355,29 @@ def score(
         sets=sets,
     )
     lines: list[str] = []
-    if workspace:
-        store = Workspace(workspace)
-        question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
-        inputs = stored(store, question, partial(run_all, workers=workers))
-    else:
-        inputs = in_hand(*read(question, lines.append))
+    try:
+        if workspace:
+            store = Workspace(workspace)
+            question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
+            inputs = stored(store, question, partial(run_all, workers=workers))
+        else:
+            inputs = in_hand(*read(question, lines.append))
+    except Ask as ask:
+        ask.call = python_call("capbias.score", given, ask.answer)
+        raise
     report = measured(inputs)
     if report.table.empty:
         raise nothing_measured(report)
     words_later = partial(words_of, inputs)
     report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
+    report = replace(report, compute_captions=partial(captions_of, inputs))
     return replace(report, compute_words=partial(pd.DataFrame, words_later())) if words else report
+
+
+def _is_given(name: str, value: Any) -> bool:
+    """Whether an argument of `score` differs from its default."""
+    default = signature(score).parameters[name].default
+    return name != "choices" and not (value is default or (isinstance(value, str | tuple | bool) and value == default))
 
 
 def compare(
@@ -563,19 +587,27 @@ def leading(names: Sequence[str]) -> str:
     return next((name for name in names if METRICS[name].gap_of == first), first)
 
 
-def words_of(inputs: Inputs) -> pd.DataFrame:
-    """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
-    beside what it adds there."""
+def explained(inputs: Inputs, measures: Sequence[str]) -> dict[str, dict[str, RunRow]]:
+    """The runs of these measures, by captioner, that score each caption and what its words add."""
     question = inputs.question
-    specs = [
-        spec
-        for spec in inputs.plan(replace(question.to_plan(words=True), attacker=question.attacker[:1]), None)
-        if spec.measure == WORDS_COMPARED or (spec.measure == PER_CAPTION and spec.model in question.captions)
-    ]
+    planned = inputs.plan(replace(question.to_plan(words=True), attacker=question.attacker[:1]), None)
+    specs = [spec for spec in planned if spec.measure in measures and spec.model in question.captions]
     rows, _ = inputs.compute(specs, ())
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
-    by_measure = {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in OF_WORDS}
+    return {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in measures}
+
+
+def captions_of(inputs: Inputs) -> pd.DataFrame:
+    """A row for each caption of the captioners, as of `Report.captions`."""
+    runs = explained(inputs, (PER_CAPTION,))[PER_CAPTION]
+    return report_captions((caption_scores(run), inputs.data.captions[model].frame) for model, run in runs.items())
+
+
+def words_of(inputs: Inputs) -> pd.DataFrame:
+    """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
+    beside what it adds there."""
+    by_measure = explained(inputs, OF_WORDS)
     tables = []
     for model, run in by_measure[PER_CAPTION].items():
         values = attribute_of_run(run).values

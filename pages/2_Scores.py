@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pages.ui import controls
+from pages.ui.change import change_tab
 from pages.ui.directions import directions_tab
 from pages.ui.encoders import encoders_tab
 from pages.ui.page import draw, page
 from pages.ui.table import table_tab
+from pages.ui.where import where_tab
 
-TABS = {"Table": table_tab, "Directions": directions_tab, "Encoder sensitivity": encoders_tab}
+TABS = {
+    "Table": table_tab,
+    "Where": where_tab,
+    "Before and after": change_tab,
+    "Directions": directions_tab,
+    "Encoder sensitivity": encoders_tab,
+}
 
 
 def main() -> None:

@@ -18,15 +18,14 @@ from cyclopts.validators import Number
 from capbias_core.attributes import attribute_folder, get_attribute, known_attributes
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
-from capbias_core.load.account import SAMPLES, SETS, WHOLE
-from capbias_core.load.labels import RULES
+from capbias_core.load.captions import SETS
+from capbias_core.load.labels import RULES, mapping_overrides
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Checked, Option, Options, hints_of
-from capbias_core.question import OF_FILES, Question
+from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.derived import derivable
-from capbias_core.workspace.labels import mapping_overrides
 from capbias_core.workspace.sources import scratch_workspace
 from capbias_core.workspace.store import Workspace, default_folder
 
@@ -171,37 +170,53 @@ def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
 
 FILES = "files"  # the collection of files that are kept in memory
 SETS_FLAG = flag(
-    f"what several captions of an image are; {WHOLE}: each text is one caption (default: {SAMPLES}, or asked)",
-    "|".join(SETS),
-    INPUTS,
+    "what several captions of an image, or files of other images, are (default: asked)", "|".join(SETS), INPUTS
 )
 MAP_FLAG = flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
-SEVERAL_FLAG = flag("label of an image with several rows (default: by the columns)", "|".join(RULES), INPUTS)
-ImageIdFlag = Annotated[str, flag("the column of image IDs (default: detected)", "COLUMN", INPUTS)]
+SEVERAL_FLAG = flag("label of an image whose rows differ (default: asked)", "|".join(RULES), INPUTS)
 Columns = list[str] | None
+LabelsFlag = Annotated[Columns, flag("tables of labels; with --collection, the name of one", "FILE", INPUTS)]
+ReferencesFlag = Annotated[Columns, flag("human captions; with --collection, their name", "FILE", HUMAN)]
+ImageIdFlag = Annotated[
+    Columns, flag("the column of image IDs of a file (default: the one that joins)", "[FILE:]COLUMN", INPUTS)
+]
+AttributeFlag = Annotated[Columns, flag("the column of labels; VALUE=COLUMN if true means the value", "COLUMN", INPUTS)]
 CaptionFlag = Annotated[
     Columns,
-    flag("a column of a model's captions; several are a captioner each (default: by content)", "COLUMN", INPUTS),
+    flag("a column of a model's captions; several are a captioner each (default: by its name)", "COLUMN", INPUTS),
 ]
-ReferenceFlag = Annotated[Columns, flag("a column of human captions (default: by content)", "COLUMN", INPUTS)]
+ReferenceFlag = Annotated[Columns, flag("a column of human captions (default: by its name)", "COLUMN", INPUTS)]
 CaptionerFlag = Annotated[
-    str, flag("the column that names the captioner of a row (default: by its values)", "COLUMN", INPUTS)
+    Columns, flag("the column that names the captioner of a row (default: by its name)", "COLUMN", INPUTS)
 ]
-RowsFlag = Annotated[Columns, flag("read only the rows with this value, such as language=en", "COLUMN=VALUE", INPUTS)]
+RowsFlag = Annotated[
+    Columns,
+    flag(
+        "read only rows with this value; min or max: of an image the caption with that number", "COLUMN=VALUE", INPUTS
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", "values", group=INPUTS)):
+class FileFlags(choices_of(Question, "captions", "values", group=INPUTS)):
+    """How files of captions and labels are read."""
+
+    labels: LabelsFlag = None
+    attribute_column: AttributeFlag = None
+    map: Annotated[list[str] | None, MAP_FLAG] = None
+    several: Annotated[str, SEVERAL_FLAG] = ""
+    image_id_column: ImageIdFlag = None
+    caption_column: CaptionFlag = None
+    reference_column: ReferenceFlag = None
+    captioner_column: CaptionerFlag = None
+    rows: RowsFlag = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputFlags(FileFlags):
     """The flags of commands that read captions with labels."""
 
     attribute: Annotated[str, option_flag("attribute", Question, INPUTS)]
-    map: Annotated[list[str] | None, MAP_FLAG] = None
-    several: Annotated[str, SEVERAL_FLAG] = ""
-    image_id_column: ImageIdFlag = ""
-    caption_column: CaptionFlag = None
-    reference_column: ReferenceFlag = None
-    captioner_column: CaptionerFlag = ""
-    rows: RowsFlag = None
     collection: Annotated[str | None, flag("use a workspace's collection, and names for files", "NAME", INPUTS)] = None
     workspace: WorkspaceFlag = None
 
@@ -215,6 +230,13 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
         name = get_attribute(self.attribute).name if labels and of_toml else self.attribute
         if labels.keys() - {name}:
             raise unknown_name("attribute in --map", next(iter(labels.keys() - {name})), (name,))
+        if self.collection:  # names, of which there is one
+            asked |= {
+                name: one_name(name, given)
+                for name, given in ((each, (asked | more).get(each)) for each in ("labels", "references"))
+                if given
+            }
+            more = {name: value for name, value in more.items() if name not in asked}
         return Question.of(
             stored=bool(self.collection),
             collection=self.collection or FILES,
@@ -245,21 +267,24 @@ class InputFlags(choices_of(Question, "captions", "labels", "attribute_column", 
             )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairFlags(InputFlags):
-    """The flags of a command that reads two captioners of a collection, or scores those of files."""
+def one_name(flag: str, given: str | Sequence[str]) -> str:
+    """The only name that a flag was given. Raises CapbiasError for several."""
+    names = [given] if isinstance(given, str) else list(given)
+    if len(names) > 1:
+        raise CapbiasError(f"{flag_name(flag)} takes one name of a collection, not {len(names)}.", "Name one.")
+    return "".join(names)
 
-    attribute: Annotated[str, flag("the attribute (files need it; default: as the page Answer)", "NAME", INPUTS)] = ""
-    references: Annotated[
-        str, flag("human captions (default: of the best answer; files: detected)", "NAME", INPUTS)
-    ] = ""
-    attacker: Annotated[str, flag("the attacker (default: of the best answer; files: ngram)", "NAME", HOW)] = ""
-    seeds: Annotated[int | None, flag("its seeds (default: of the best answer; files: the usual)", "N", HOW)] = None
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredFiles(FileFlags):
+    """The flags of a command that scores files before it shows them; of a collection they do not apply."""
+
+    attacker: Annotated[str, flag("the attacker (default: ngram)", "NAME", HOW)] = ""
+    seeds: Annotated[int | None, flag("its seeds (default: the usual)", "N", HOW)] = None
 
     def check(self) -> None:
-        """Raises CapbiasError for flags of files beside a collection."""
-        of_files = {"captions", "labels", "map", *OF_FILES} & vars(self).keys()
-        if stray := sorted(name for name in of_files if getattr(self, name)):
+        """Raises CapbiasError if any is given."""
+        if stray := sorted(name for name, value in vars(self).items() if value):
             raise CapbiasError(f"{', '.join(map(flag_name, stray))} only applies to files.", "Leave it out.")
 
 

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
 from cyclopts import App, Group, Parameter
 
-from capbias_core.cli.inputs import INPUTS, WorkspaceFlag, command, flag, known_collection, opened
-from capbias_core.cli.terminal import DONE, checked_output, on_terminal, show, write_file
+from capbias_core.cli.inputs import (
+    INPUTS,
+    InputFlags,
+    ScoredFiles,
+    WorkspaceFlag,
+    command,
+    flag,
+    inputs,
+    known_collection,
+    opened,
+)
+from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_file
 from capbias_core.errors import unknown_name
+from capbias_core.question import Question
+from capbias_core.runs.engine import run_all
+from capbias_core.runs.plan import plan
+from capbias_core.views.change import FAILED, PASSED, UNDECIDED
 from capbias_core.views.choose import Choice, choose, measured_rows
 from capbias_core.views.encoders import RESULTS
 from capbias_core.views.files import FILES, content, format_of, printed
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.view import View
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import Workspace
 
 app = command(
     "view", "  capbias view table --collection coco\n  capbias view words --collection coco --output words.tex"
@@ -24,6 +42,7 @@ app = command(
 app.group_commands = Group("Views", sort_key=0)
 CHOICES = Group("Choices", sort_key=2)
 ANSWER = Group("The answer", sort_key=99)
+GATE = {FAILED: RUN_FAILED, UNDECIDED: BAD_INPUT, PASSED: DONE}
 PIPE_WIDTH = 200  # columns where nobody says how wide the reader's are
 
 
@@ -44,25 +63,58 @@ class Shown:
     force: Annotated[bool, flag("write over an existing file", group=ANSWER)] = False
 
 
-def choice_of(shown: Shown) -> Choice:
-    """What these flags choose. Raises CapbiasError for a name that is not there."""
-    workspace = opened(shown.workspace)
-    collection = shown.collection or next(iter([*workspace.scored(), *workspace.collections()]), "")
-    known_collection(workspace, collection)
-    given = {
-        "collection": collection,
-        "attribute": shown.attribute,
-        "setting": shown.setting,
-        "references": shown.references,
-        "captioner": next(iter(shown.captioner), ""),
-    }
-    return choose(workspace, measured_rows(workspace, collection), given, strict=True, captioners=shown.captioner)
+NO_FILES = ScoredFiles()  # as if none of its flags was given
+
+
+def choice_of(
+    shown: Shown, names: Sequence[str] = (), files: ScoredFiles = NO_FILES, metrics: Sequence[str] = ()
+) -> Choice:
+    """What these flags choose. names: captioners; or files, which are scored by these metrics. Raises CapbiasError for
+    a name that is not there."""
+    given = {name: getattr(shown, name) for name in ("collection", "attribute", "setting", "references")}
+    captioners = [*names, *shown.captioner]
+    if metrics and not shown.collection and any(Path(name).suffix for name in names):
+        workspace, question = scored(shown, names, files, metrics)
+        given |= {name: getattr(question, name) for name in ("collection", "attribute", "references")}
+        captioners = [*question.captions]
+    else:
+        files.check()
+        workspace = opened(shown.workspace)
+        given["collection"] = shown.collection or next(iter([*workspace.scored(), *workspace.collections()]), "")
+        known_collection(workspace, given["collection"])
+    given["captioner"] = next(iter(captioners), "")
+    return choose(workspace, measured_rows(workspace, given["collection"]), given, strict=True, captioners=captioners)
+
+
+def scored(
+    shown: Shown, names: Sequence[str], files: ScoredFiles, metrics: Sequence[str]
+) -> tuple[Workspace, Question]:
+    """A workspace with the scores of files, and what was asked. Raises CapbiasError for files that cannot be scored."""
+    how = {"attacker": [files.attacker] if files.attacker else None, "seeds": files.seeds}
+    reading = {name: value for name, value in vars(files).items() if name not in how}
+    flags = InputFlags(attribute=shown.attribute, workspace=shown.workspace, **reading)
+    asked = flags.question(tuple(names), metrics=metrics, references=shown.references or None, **how)
+    workspace, question = inputs(flags, asked)
+    for run in run_all(workspace, plan(workspace, question), question.collection, workers=True):
+        if run.status != "finished":
+            say(f"error: {run.spec.model}: {run.message}")
+    return workspace, question
+
+
+def compute(choice: Choice, runs: list[RunSpec]) -> int:
+    """Compute what a view reads besides, if it is not there yet. Returns the exit code."""
+    done = choice.workspace.runs_of([run.run_id for run in runs])
+    if all(run.run_id in done and done[run.run_id].status == "finished" for run in runs):
+        return DONE
+    from capbias_core.cli.run import outcome, run_all
+
+    return outcome(run_all(choice.workspace, runs, choice.collection))
 
 
 def write_view(view: View, choice: Choice | None, rows: pd.DataFrame, shown: Shown) -> None:
     """A view to stdout as text, or as a file."""
     if shown.output:
-        path = checked_output(shown.output)
+        path = checked_output(shown.output, shown.force, FILES)
         assert path
         write_file(content(view, choice, rows, format_of(path.name)), path)
         return
@@ -78,26 +130,37 @@ def write_view(view: View, choice: Choice | None, rows: pd.DataFrame, shown: Sho
 def view_command(name: str, view: View) -> App:
     """The subcommand of a view."""
 
-    def run(*, shown, options) -> int:
-        if shown.output:
-            format_of(shown.output)  # before anything is computed
+    def run(*names, shown, options, files=NO_FILES) -> int:
+        if shown.output:  # before anything is computed
+            format_of(shown.output)
+            checked_output(shown.output, shown.force, FILES)
         if getattr(options, "results", "") or getattr(options, "human", ""):  # of no workspace
             write_view(RESULTS, None, RESULTS.rows(None, options), shown)
             return DONE
         unscored = view.optional and not shown.collection and not opened(shown.workspace).scored()
-        choice = None if unscored else choice_of(shown)
+        choice = None if unscored else choice_of(shown, names, files, view.of_files(options) if view.of_files else ())
+        if choice and (code := compute(choice, view.needs(choice, options))):
+            return code
         rows = view.rows(choice, options)
         write_view(view, choice, rows, shown)
-        return DONE
+        if not view.gate or not getattr(options, "fail_if", ""):
+            return DONE
+        ended, text = view.gate(rows)
+        say(text)
+        return GATE[ended]
 
     run.__doc__ = view.question
     flags = Parameter(name="*", group=CHOICES)
+    or_files = "; or files, which are scored first" if view.of_files else ""
     run.__annotations__ = {
+        "names": Annotated[str, flag(f"captioners (default: all of the setting){or_files}", "NAME", INPUTS)],
         "shown": Annotated[Shown, Parameter(name="*")],
         "options": Annotated[view.options, flags],
         "return": int,
     }
-    run.__kwdefaults__ = {"shown": Shown(), "options": view.options()}
+    if view.of_files:
+        run.__annotations__["files"] = Annotated[ScoredFiles, Parameter(name="*")]
+    run.__kwdefaults__ = {"shown": Shown(), "options": view.options(), "files": NO_FILES}
     made = command(name, view.example, app)
     made.default(run)
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -13,10 +13,11 @@ from capbias_core.aggregate import provisional
 from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES, interval_side, verdict
 from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.attackers import attacker_entry
+from capbias_core.measures.registry import METRICS
 from capbias_core.types import counted
-from capbias_core.views.choose import Choice
+from capbias_core.views.choose import ANSWERING, Choice
 from capbias_core.views.palette import BLUE_MARK, COLOURS, ORANGE_MARK
-from capbias_core.views.sentence import number, say
+from capbias_core.views.sentence import decimals, measure, number, say
 from capbias_core.views.view import Field
 
 DECIDES = {AMPLIFIES: "LIC_by_H", REDUCES: "LIC_by_M"}
@@ -44,8 +45,8 @@ class Answer:
 
     @property
     def main(self) -> Row:
-        """The row of LIC, or of LIC_M without human captions."""
-        return self.rows.get("LIC") or self.rows["LIC_M"]
+        """The row of LIC, or of LIC_M without human captions; where neither was measured, the first."""
+        return next(self.rows[name] for name in (*ANSWERING, *self.rows) if name in self.rows)
 
     @property
     def text(self) -> str:
@@ -57,9 +58,12 @@ def answer(choice: Choice, captioner: str = "") -> Answer:
     """The answer for a captioner (default: the one that is read) by the chosen setting."""
     captioner = captioner or choice.captioner
     rows = choice.rows[(choice.rows["captioner"] == captioner) & (choice.rows["setting"] == choice.setting)]
-    rows = rows[(rows["group"] == "") & (rows["direction"] == "") & (rows["object"] == "")]
-    by_metric = {row["metric"]: row for row in rows.to_dict("records")}
-    main, what = by_metric.get("LIC") or by_metric["LIC_M"], choice.attribute
+    rows = rows[(rows["group"] == "") & (rows["object"] == "")]
+    by_metric = {row["metric"]: row for row in rows.drop_duplicates("metric").to_dict("records")}
+    what = choice.attribute
+    if not by_metric.keys() & set(ANSWERING):
+        return Answer(captioner, what, _alone(captioner, by_metric), "", "", "", by_metric)
+    main = by_metric.get("LIC") or by_metric["LIC_M"]
     attacker = attacker_entry(main["encoder"])
     correct = {
         name: round(100 * by_metric[name]["value"] / by_metric[name]["scale"])
@@ -81,6 +85,16 @@ def answer(choice: Choice, captioner: str = "") -> Answer:
     if attacker.preview:
         sentence = say("answer.preview", sentence=sentence.rstrip("."))
     return Answer(captioner, what, sentence, because, _warning(choice, main), main["verdict"] or "", by_metric)
+
+
+def _alone(captioner: str, rows: Mapping[str, Row]) -> str:
+    """The first number of a captioner that LIC did not measure, and what is beyond an attacker that reads nothing."""
+    name, main = next(iter(rows.items()))
+    value = replace(ONE, digits=decimals(name, main["scale"]))
+    fields = {"metric": measure(name, main["direction"]), "captioner": captioner, "value": value.text(main)}
+    if added := rows.get(f"{name}_added"):
+        return say("answer.number_beyond", beyond=value.text(added), **fields)
+    return say("answer.number", **fields)
 
 
 def _reason(rows: Mapping[str, Row]) -> str:
@@ -157,16 +171,17 @@ def lic_card(choice: Choice, of: Answer) -> str:
     """The headline figure: LIC with its interval."""
     row = of.main
     images = counted(int(row["training"] + row["n"]), "image")
-    below = say(
-        "answer.lic_means" if row["metric"] == "LIC" else "answer.leakage_means", chance=number(choice.defined.chance)
-    )
+    below = METRICS[row["metric"]].explanation
+    if row["metric"] in ANSWERING:
+        kind = "lic_means" if row["metric"] == "LIC" else "leakage_means"
+        below = say(f"answer.{kind}", chance=number(choice.defined.chance))
     return card(row["metric"], f"{figure_text(ONE, row)}<p>{escape(below)} {escape(images)}.</p>")
 
 
 def error_rows(choice: Choice) -> pd.DataFrame:
     """`error` of every captioner by label, and its gap, in the setting or one that fits it."""
-    rows = choice.measured(("misnamed", "misnamed_gap"))
-    return rows[(rows["metric"] == "misnamed_gap") | (rows["group"] != "")]
+    rows = choice.measured(("error", "error_gap"))
+    return rows[(rows["metric"] == "error_gap") | (rows["group"] != "")]
 
 
 def error_card(choice: Choice, of: Answer) -> str:
@@ -174,7 +189,7 @@ def error_card(choice: Choice, of: Answer) -> str:
     title = say("answer.wrong", attribute=of.attribute)
     rows = error_rows(choice)
     rows = rows[rows["captioner"] == of.captioner]
-    groups = rows[rows["metric"] == "misnamed"].to_dict("records")
+    groups = rows[rows["metric"] == "error"].to_dict("records")
     if not groups:
         unnamed = "answer.names_nothing" if not choice.defined.names_values else "answer.no_error"
         return card(title, f"<p>{escape(say(unnamed, attribute=of.attribute))}</p>")
@@ -185,7 +200,7 @@ def error_card(choice: Choice, of: Answer) -> str:
         for row, colour in zip(groups, ends, strict=False)
     )
     below = ""
-    if len(gaps := rows[rows["metric"] == "misnamed_gap"]):
+    if len(gaps := rows[rows["metric"] == "error_gap"]):
         gap = gaps.iloc[0].to_dict()
         side = interval_side(gap["low"], gap["high"])
         below = say("answer.gap" if side else "answer.no_gap", gap=SIGNED.text(gap))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import pandas as pd
 
+from capbias_core.aggregate import Ranking
 from capbias_core.attackers import attacker_entry
+from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS
 from capbias_core.measures.registry import METRICS
@@ -19,7 +22,7 @@ from capbias_core.views.results import attribute_of_run, current_runs, ranking
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import is_derived
 from capbias_core.workspace.spec import Setting
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import Item, RunRow, Workspace
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 ANSWERING = ("LIC", "LIC_M")  # the metrics that answer; the first that was measured does
@@ -77,18 +80,50 @@ def _told_by_inputs(settings: Mapping[str, MeasuredWith]) -> dict[str, MeasuredW
     return named
 
 
+@dataclass(frozen=True)
+class InHand:
+    """What a choice asks of a workspace, for runs of data in hand: the runs by their IDs, and what is known of a
+    captioner."""
+
+    data: Data
+    runs: Mapping[str, RunRow]
+
+    def get_run(self, run_id: str) -> RunRow:
+        return self.runs[run_id]
+
+    def item(self, _kind: str, name: str, _collection: str) -> Captions:
+        return self.data.captions[name]
+
+    def items(self, _kind: str = "", _collection: str = "") -> list[Item]:
+        return []
+
+
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
-    """Every finished row of a collection's caption sets, in the columns of the results table with `captioner`, `low`
-    and `high` for `model`, `ci_low` and `ci_high`, and letters (of captioners by LIC or LIC_M within a setting),
-    original (whether the photographs were unmasked)."""
+    """The rows (`rows_of_runs`) of every finished run of a collection's caption sets."""
     runs = {run.run_id: run for run in current_runs(workspace, collection)}
-    rows = workspace.results(list(runs)).rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
-    rows = rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
     items = workspace.items(collection=collection)
     names = {item.hash: item.name for item in items}
+    unmasked = originals([item for item in items if item.kind == CAPTIONS])
+    return rows_of_runs(workspace.results(list(runs)), runs, names, unmasked, partial(ranking, workspace))
+
+
+def rows_of_runs(
+    results: pd.DataFrame,
+    runs: Mapping[str, RunRow],
+    names: Mapping[str, str],
+    unmasked: Collection[str],
+    rank: Callable[[list[RunRow], str], Ranking],
+) -> pd.DataFrame:
+    """Rows of runs in the columns of the results table with `captioner`, `low` and `high` for `model`, `ci_low` and
+    `ci_high`, and letters (of captioners by LIC or LIC_M within a setting), original (whether the photographs were
+    unmasked).
+
+    names: of stored items by content hash. rank: compares captioners in pairs by a metric of their runs.
+    """
+    rows = results.rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
+    rows = rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
     of_runs = {run_id: measured_with(run, names) for run_id, run in runs.items()}
     settings = _told_by_inputs({each.key: each for each in of_runs.values()})
-    unmasked = set(originals([item for item in items if item.kind == CAPTIONS]))
     rows["setting"] = [of_runs[run_id].key for run_id in rows["run_id"]]
     rows["setting_name"] = [settings[key].name for key in rows["setting"]]
     rows["original"] = rows["captioner"].isin(unmasked)
@@ -97,7 +132,7 @@ def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
     for (_, _, metric, _), alike in answering.groupby(["attribute", "setting", "metric", "coverage"], sort=False):
         chosen = [runs[run_id] for run_id in alike["run_id"]]
         if len(chosen) > 1:
-            letters = ranking(workspace, chosen, str(metric)).letters
+            letters = rank(chosen, str(metric)).letters
             rows.loc[alike.index, "letters"] = alike["captioner"].map(letters).fillna("")
     rows.attrs["settings"] = settings
     return rows
@@ -109,7 +144,7 @@ class Choice:
     measured of the collection and attribute; of_all: of all its attributes. options: what else can be chosen, by
     field."""
 
-    workspace: Workspace = field(compare=False, repr=False)
+    workspace: Any = field(compare=False, repr=False)  # a Workspace, or InHand
     collection: str
     attribute: str
     setting: str
@@ -137,13 +172,15 @@ class Choice:
 
     @property
     def title(self) -> str:
-        """`coco, gender, ngram, 30 seeds`"""
-        return ", ".join(filter(None, (self.collection, self.attribute, self.setting_name)))
+        """`coco, gender, ngram, 30 seeds`; with the captioner if there is one alone."""
+        alone = self.captioner if len(self.captioners) == 1 else ""
+        return ", ".join(filter(None, (self.collection, self.attribute, alone, self.setting_name)))
 
     @cached_property
     def defined(self) -> Attribute:
         """The attribute with its values and words."""
-        return attribute_of_run(self.run())
+        rows = self.rows[self.rows["setting"] == self.setting]
+        return attribute_of_run(self.workspace.get_run(rows["run_id"].iloc[0]))
 
     def run(self, captioner: str = "", metrics: Sequence[str] = ANSWERING) -> RunRow:
         """The run of the chosen setting by which a captioner (default: the one that is read) was measured."""
@@ -155,10 +192,14 @@ class Choice:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])
 
-    def measured(self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction")) -> pd.DataFrame:
-        """The rows of these metrics of unmasked photographs, of one setting for each `by`: the chosen one, else one
-        that fits it, else that of most captioners. `other`: the name of a setting that does not fit, else ''."""
-        rows = self.rows[self.rows["metric"].isin(list(metrics)) & self.rows["original"]]
+    def measured(
+        self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction"), sets: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """The rows of these metrics of unmasked photographs (or of these caption sets), of one setting for each `by`:
+        the chosen one, else one that fits it, else that of most captioners. `other`: the name of a setting that does
+        not fit, else ''."""
+        rows = self.of_all[self.of_all["attribute"] == self.attribute] if sets else self.rows
+        rows = rows[rows["metric"].isin(list(metrics)) & (rows["captioner"].isin(sets) if sets else rows["original"])]
         parts = [self._of_one_setting(part) for _, part in rows.groupby(list(by), sort=False)]
         rows = pd.concat(parts, ignore_index=True) if parts else rows.assign(other="")
         order = {name: index for index, name in enumerate(metrics)}
@@ -179,6 +220,10 @@ class Choice:
         part = groups.get_group(best)
         return part.assign(other="" if fits else part["setting_name"])
 
+    def of_captioners(self, *names: str) -> Choice:
+        """The same of these captioners alone, the first of which is read."""
+        return replace(self, captioners=names, rows=self.rows[self.rows["captioner"].isin(names)])
+
     def of_attribute(self, attribute: str) -> Choice:
         """The same for another attribute of the collection, by the setting that answers it best."""
         given = {"collection": self.collection, "attribute": attribute, "captioner": self.captioner}
@@ -193,7 +238,7 @@ class Choice:
 
 
 def choose(
-    workspace: Workspace,
+    workspace: Workspace | InHand,
     rows: pd.DataFrame,
     given: Mapping[str, str],
     strict: bool = False,
@@ -218,6 +263,8 @@ def choose(
         return wanted if wanted in names else names[0]
 
     answering = rows[rows["metric"].isin(ANSWERING) & rows["original"]]
+    if answering.empty:  # other metrics have no verdict, and can be shown
+        answering = rows[rows["original"]]
     if answering.empty:
         raise CapbiasError(
             f"Nothing is scored in {collection!r} yet.", f'Run: capbias score --collection "{collection}"', "collection"
@@ -229,16 +276,20 @@ def choose(
     settings = [key for key in precedence if key in set(answering["setting"])]
     read = dict.fromkeys(answering.attrs["settings"][key].references for key in settings)
     options["references"] = list(filter(None, read))
-    if (human := given.get("references", "")) in read:
+    if (human := given.get("references", "")) and human in read:
         settings = [key for key in settings if answering.attrs["settings"][key].references == human]
     elif strict and human:
         raise unknown_name("references", human, options["references"])
+    measured_by = answering.groupby("setting")["captioner"].agg(set)
+    settings.sort(key=lambda key: not set(captioners) <= measured_by[key])  # first those that have all that are named
     titles = dict(zip(answering["setting"], answering["setting_name"], strict=True))
     setting = pick("setting", settings, titles)
     best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
-    best = best[best["metric"] == next(name for name in ANSWERING if name in set(best["metric"]))]
+    best = best[best["metric"] == next(name for name in (*ANSWERING, *best["metric"]) if name in set(best["metric"]))]
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
+        if unknown[0] in set(rows["captioner"]):
+            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}.", "Score it in the same way.")
         raise unknown_name("captioner", unknown[0], order)
     if captioners:
         order = list(captioners)
@@ -271,7 +322,7 @@ def _attributes(rows: pd.DataFrame, answering: pd.DataFrame, precedence: Sequenc
     return sorted(best.index, key=lambda name: (parts_of(name) is not None, name not in named, best[name]))
 
 
-def _precedence(workspace: Workspace, collection: str, answering: pd.DataFrame) -> list[str]:
+def _precedence(workspace: Workspace | InHand, collection: str, answering: pd.DataFrame) -> list[str]:
     """Settings, the one that answers best first: with human captions, as many seeds as the papers, an encoder of the
     LIC paper, labels that people gave, most captioners, most seeds, constant alignment."""
     settings, tables = answering.attrs["settings"], workspace.items(LABELS, collection)

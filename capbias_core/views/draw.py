@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.errors import CapbiasError, need
 from capbias_core.measures.registry import METRICS
 from capbias_core.views.palette import BLUE_MARK, COLOURS, GREY, ORANGE_MARK
@@ -21,7 +22,7 @@ MOST_POINTS = 400  # more cannot be told from each other
 TICKS = 6
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
-OPEN = "inconclusive"  # the verdict whose mark is hollow
+OPEN = ("inconclusive", "not significant")  # verdicts whose mark is hollow
 
 
 def drawable(view: View, rows: pd.DataFrame) -> bool:
@@ -56,6 +57,8 @@ def drawn(view: View, rows: pd.DataFrame) -> pd.DataFrame:
         known = list(dict.fromkeys(rows[view.across]))
         only = [name for name in only or known if name in known][:1]
     points = rows[rows[view.across].isin(only)] if only else rows
+    if where := getattr(view.chart, "where", ""):
+        points = points[points[where].astype(bool)]
     points = points[points["value"].notna()]
     texts = [view.field_of(column, str(row.get(view.across, "")), row).text(row) for row in points.to_dict("records")]
     return points.assign(text=texts)
@@ -66,20 +69,24 @@ def _valued(view: View) -> Field:
 
 
 def _reference(chart: Forest, points: pd.DataFrame, values: int = 2) -> float:
-    """Where the reference line of a forest is; nan for none."""
+    """Where the reference line of a forest is: at `neutral` of its rows if they have it; nan for none."""
     if chart.reference is not None or chart.diverging:
         return chart.reference or 0.0
+    if len(points) and "neutral" in points:
+        return float(points["neutral"].iloc[0])
     metric = METRICS.get(points["metric"].iloc[0]) if len(points) and "metric" in points else None
     return metric.neutral(values) if metric else 0.0
 
 
 def axis_title(chart: Forest, points: pd.DataFrame) -> str:
     """What the axis of a forest shows, and which end is better."""
+    title = points.attrs.get("title", chart.title)
     if chart.diverging and (ends := points.attrs.get("ends")):
-        return f"← {ends[0]} · {chart.title} · {ends[1]} →"
+        return f"← {ends[0]} · {title} · {ends[1]} →"
     names = list(dict.fromkeys(points["metric"])) if "metric" in points else []
-    title = chart.title or ", ".join(names)
-    return f"{title} ({better_text(names[0])})" if len(names) == 1 and names[0] in METRICS else title
+    one = len(names) == 1 and names[0] in METRICS and "title" not in points.attrs
+    title = title or ", ".join(names)
+    return f"{title} ({better_text(names[0])})" if one else title
 
 
 def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
@@ -120,6 +127,7 @@ FOREST_CSS = """
 .cb-forest .dot {position: absolute; width: 11px; height: 11px; margin: -5.5px 0 0 -5.5px; border-radius: 50%;
   border: 2px solid; box-sizing: border-box}
 .cb-forest .number {text-align: right; white-space: nowrap}
+.cb-forest.double .number {line-height: 1.4}
 .cb-forest .tail {opacity: .82; font-weight: 400}
 .cb-forest .foot, .cb-forest .foot .track {min-height: 18px; height: 18px; font-size: .8rem}
 .cb-forest .tick {position: absolute; transform: translateX(-50%); top: 0; opacity: .85}
@@ -208,20 +216,26 @@ def _tick(value: float) -> str:
 
 
 def _colours(chart: Forest, series: Sequence[str]) -> dict[str, str]:
+    if chart.diverging:  # the first series has the colours of both sides, the others are what it is compared with
+        both = f"linear-gradient(90deg, {ORANGE_MARK} 50%, {BLUE_MARK} 50%)"
+        return {name: GREY if number else both for number, name in enumerate(series)}
     plain = [colour for colour in COLOURS if colour != ORANGE_MARK]  # orange is the first value's side alone
+    if len(series) == 2:  # the second is what the first is compared with
+        plain = [BLUE_MARK, GREY]
     return {name: plain[number % len(plain)] for number, name in enumerate(series)}
 
 
 def _colour(chart: Forest, colours: Mapping[str, str], row: Mapping[str, Any], series: str) -> str:
-    if chart.diverging:  # orange is the first value's side, and means nothing else
+    own = colours[row[series]] if series else BLUE_MARK
+    if chart.diverging and own != GREY:  # orange is the first value's side, and means nothing else
         return ORANGE_MARK if row["value"] < 0 else BLUE_MARK
-    return colours[row[series]] if series else BLUE_MARK
+    return own
 
 
 def _is_open(row: Mapping[str, Any], reference: float) -> bool:
     """Whether a mark is hollow: the verdict is inconclusive, or without a verdict the interval holds the reference."""
-    if row.get("verdict"):
-        return row["verdict"] == OPEN
+    if row.get("verdict") in (*OPEN, *VERDICTS):
+        return row["verdict"] in OPEN
     return bool(pd.notna(row["low"]) and math.isfinite(reference) and row["low"] <= reference <= row["high"])
 
 
@@ -279,7 +293,7 @@ def _forest(view: View, rows: pd.DataFrame, read: str) -> Any:
                     y=same[view.by].map(names.index) + shift,
                     mode="markers",
                     name=escape(str(name)),
-                    showlegend=bool(name) and number == 1,
+                    showlegend=bool(name) and number == 1 and one == colour[0],
                     customdata=[escape(str(line)) for line in same[view.by]],
                     text=[escape(text) for text in same["text"]],
                     hovertemplate="%{customdata}: %{text}<extra></extra>",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +33,32 @@ def json_text(rows: pd.DataFrame) -> str:
 
 def printed(view: View, choice: Choice, rows: pd.DataFrame, width: int | None = None) -> str:
     """The view's sentence, table and notes as plain text, in so many columns (default: as wide as it is)."""
-    table = Terminal(box=None, pad_edge=False, header_style="")
     shown = view.table(rows)
     texts = shown.texts
     widths = [max(map(len, [heading, *texts[heading]])) + 2 for heading in texts]
     if width and sum(widths) > width:  # an interval under its number takes half the width
         texts = texts.map(lambda text: text.replace(" [", "\n["))
-    for heading, column in shown.fields.items():
-        table.add_column(Text(heading), justify="left" if column.digits is None else "right", overflow="fold")
+    numbers = [heading for heading, column in shown.fields.items() if column.digits is not None]
+    notes = [f"note: {note}" for note in view.notes(choice, rows)]
+    return (
+        "\n".join(
+            [view.sentence(choice, rows), "", text_table(texts, numbers, width), *([""] if notes else []), *notes]
+        )
+        + "\n"
+    )
+
+
+def text_table(texts: pd.DataFrame, right: Collection[str] = (), width: int | None = None) -> str:
+    """Texts in columns, in so many columns of a terminal (default: as wide as they are). right: headings of columns
+    that are aligned to the right."""
+    table = Terminal(box=None, pad_edge=False, header_style="")
+    for heading in texts:
+        table.add_column(Text(heading), justify="right" if heading in right else "left", overflow="fold")
     for row in texts.itertuples(index=False, name=None):
         table.add_row(*map(Text, row))
     console = Console(file=io.StringIO(), width=width or 10_000, color_system=None, legacy_windows=False)
     console.print(table)
-    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]  # pyright: ignore[reportAttributeAccessIssue]
-    notes = [f"note: {note}" for note in view.notes(choice, rows)]
-    return "\n".join([view.sentence(choice, rows), "", *lines, *([""] if notes else []), *notes]) + "\n"
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _picture(ending: str) -> Callable[[View, Choice, pd.DataFrame], bytes]:

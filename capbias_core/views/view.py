@@ -12,10 +12,13 @@ from pydantic import BaseModel, ConfigDict
 from capbias_core.measures.registry import METRICS
 from capbias_core.views.choose import Choice
 from capbias_core.views.sentence import better_text, decimals, with_interval
+from capbias_core.workspace.spec import RunSpec
 
 # Columns of every view's rows that hold numbers of metrics; a view may add others.
 TIDY = ("captioner", "metric", "direction", "group", "encoder", "value", "low", "high", "n", "verdict", "letters")
 TIDY += ("setting", "setting_name", "other")
+
+BY_METRIC = -1  # digits of a column in which each number has as many as its row's metric
 
 
 class ViewOptions(BaseModel):
@@ -30,9 +33,9 @@ class Field:
     """A column for readers.
 
     name: of the column in the rows. label: its heading (default: the name). unit: follows the heading. digits: None for
-    a text; of a metric the metric's. places: a column with the digits of each row. low, high: columns of the ends of
-    its interval. across: there is one such column for each value of the view's `across`. signed: with a plus above 0.
-    varying: shown only if its values differ.
+    a text; of a metric the metric's; BY_METRIC. places: a column with the digits of each row. low, high: columns of the
+    ends of its interval. across: there is one such column for each value of the view's `across`. signed: with a plus
+    above 0. least: a number from 0 to here is shown as `< 0.001`, such as a p. varying: shown only if its values differ.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Field:
     high: str = ""
     across: bool = False
     signed: bool = False
+    least: float = 0.0
     places: str = ""
     varying: bool = False
 
@@ -52,11 +56,16 @@ class Field:
         value = row.get(self.name)
         if value is None or pd.isna(value):
             return ""
-        if self.digits is None:
+        if (digits := self.digits) is None:
             return str(value)
-        digits = int(row[self.places]) if self.places else self.digits
+        if self.places:
+            digits = int(row[self.places])
         if isinstance(value, int) or (digits == 0 and not self.low):
             return f"{value:,.0f}"
+        if digits == BY_METRIC:
+            digits = decimals(row["metric"], METRICS[row["metric"]].scale)
+        if 0 <= value < self.least:
+            return f"< {self.least:g}"
         low, high = (row.get(self.low), row.get(self.high)) if self.low else (None, None)
         text = with_interval(value, low, high, digits)
         return f"+{text}" if self.signed and round(value, digits) > 0 else text
@@ -69,7 +78,8 @@ class Forest:
     title: of the axis. only: the first of these values of `across` that there is is drawn (default: the first; all if
     there are series or panels). series: a column whose values are drawn beside each other on a line. panel: a column
     for whose values there is a chart each. diverging: orange below 0, blue above; the names of both ends are in
-    `rows.attrs["ends"]`. reference: where the reference line is (default: the metric's neutral point).
+    `rows.attrs["ends"]`. reference: where the reference line is (default: the metric's neutral point). where: a column
+    of booleans; only rows with True are drawn.
     """
 
     title: str = ""
@@ -78,6 +88,7 @@ class Forest:
     panel: str = ""
     reference: float | None = None
     diverging: bool = False
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,11 @@ class View:
     rows: from a choice and options to a tidy frame, a row for each number; the CSV is this frame. sentence: from the
     choice and its rows, what follows from them. by: the column that is a line of the table. across: the column whose
     values are the columns of the table. options: what else can be chosen. notes: how to read it, and what is missing.
-    optional: it has rows without a choice, too. example: command lines.
+    gate: whether rows pass, as FAILED, UNDECIDED or PASSED of change.py with a sentence; for the option `fail_if`.
+    of_files: from options to the metrics by which its command scores files first; None if it reads no files.
+    needs: from a choice and options to the runs that the rows read beside those of the setting; a command computes them
+    first, a page offers them. optional: it has rows without a choice, too.
+    example: command lines.
     """
 
     name: str
@@ -124,6 +139,9 @@ class View:
     chart: Chart | None = None
     options: type[ViewOptions] = ViewOptions
     notes: Callable[[Choice, pd.DataFrame], Sequence[str]] = lambda choice, rows: ()
+    gate: Callable[[pd.DataFrame], tuple[str, str]] | None = None
+    of_files: Callable[..., Sequence[str]] | None = None
+    needs: Callable[..., list[RunSpec]] = lambda choice, options: []
     optional: bool = False
     example: str = ""
 
@@ -138,7 +156,7 @@ class View:
             return column
         metric = METRICS.get(row.get("metric", ""))
         heading = " ".join(filter(None, (column.label, value, column.unit)))
-        if not column.low:
+        if not column.low or column.digits == BY_METRIC:
             return replace(column, label=heading)
         if other := row.get("other"):
             heading = f"{heading} ({other})"

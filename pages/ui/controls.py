@@ -66,6 +66,12 @@ def named(key: str) -> str:
     return (given(key) or [""])[-1]
 
 
+def kept(key: str) -> str:
+    """A choice that no control draws, such as a click in a chart; the address keeps it as that of a control."""
+    st.session_state["drawn"][key] = st.query_params.get_all(key)
+    return named(key)
+
+
 def choose(**choices: Any) -> None:
     """Set choices before they are drawn, on this page or the next; another collection has other choices. None and ''
     take a choice back."""

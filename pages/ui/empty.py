@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 
+from capbias_core.kinds import CAPTIONS
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.ingest import DEMO
@@ -15,7 +16,7 @@ from pages.ui.base import box, errors
 if TYPE_CHECKING:
     from pages.ui.page import Page
 
-LABELS = "labels (a table with an image ID and one column per attribute)"
+LABELS_WANTED = "labels (a table with an image ID and one column per attribute)"
 
 
 def lacking(page: Page, what: str) -> None:
@@ -55,3 +56,10 @@ def nothing_measured(page: Page, text: str) -> None:
         return
     box("Not measured yet.", text)
     controls.link(st, "pages/2_Scores.py", "Score it", ":material/bar_chart:", tab="Table")
+
+
+def needs(page: Page) -> str:
+    """What the collection lacks before anything can be scored; '' if nothing."""
+    if not page.items(CAPTIONS):
+        return "captions of a model"
+    return "" if page.attributes else LABELS_WANTED

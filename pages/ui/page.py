@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -19,11 +20,12 @@ from capbias_core.views.choose import Choice, choose, measured_rows
 from capbias_core.workspace.labels import attributes_in
 from capbias_core.workspace.store import Item, Workspace, one_reading
 from pages.ui import controls, sign_in
-from pages.ui.base import box, errors
+from pages.ui.base import box, errors, once
 from pages.ui.frame import frame
 from pages.ui.runs import progress, runs_dialog
 
 DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
+T = TypeVar("T")
 READING = 2.0  # seconds after the first page was asked for; by then it is being read
 TITLES = {
     "collection": "Collection",
@@ -58,6 +60,12 @@ class Page:
     def attributes(self) -> list[str]:
         """The attributes of the collection's labels."""
         return attributes_in(self.items(LABELS)) if self.collection else []
+
+    def once(self, piece: str, work: Callable[[], T]) -> T:
+        """The result of work that depends on the choice and the name of the piece alone, kept for all visitors."""
+        choice = self.choice
+        of_choice = (choice.attribute, choice.setting, choice.captioner) if choice else ()
+        return once(repr((self.folder, self.workspace.version(), self.collection, *of_choice, piece)), work)
 
 
 def draw(main: Callable[[], None]) -> None:

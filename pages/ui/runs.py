@@ -27,7 +27,7 @@ from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import controls
 from pages.ui.base import box, caveats, errors, note, once, show_error
-from pages.ui.empty import LABELS, lacking
+from pages.ui.empty import lacking, needs
 from pages.ui.plain import plain
 
 if TYPE_CHECKING:
@@ -152,10 +152,8 @@ def score_now(page: Page) -> None:
 
 def nothing_scored(page: Page, text: str) -> None:
     """What to do next in a collection without scores: score it, or load what that needs."""
-    if not page.items("captions"):
-        lacking(page, "captions of a model")
-    elif not first_request(page.workspace, page.collection):
-        lacking(page, LABELS)
+    if missing := needs(page):
+        lacking(page, missing)
     else:
         box("Nothing to show yet.", text)
         score_now(page)

@@ -51,14 +51,23 @@ def read_captioner(name: str) -> None:
     controls.choose(captioner=name)
 
 
-def chart(view: View, choice: Choice, rows: pd.DataFrame, on_click: Callable[[str], None] | None = None) -> None:
+def chart(
+    view: View,
+    choice: Choice,
+    rows: pd.DataFrame,
+    on_click: Callable[[str], None] | None = None,
+    clickable: bool = True,
+) -> None:
     """A view's chart: a forest as HTML, any other by Plotly."""
     if not drawable(view, rows):
+        return
+    if isinstance(view.chart, Forest) and not view.chart.panel and not clickable:
+        st.html(f"<style>{FOREST_CSS}</style>{forest_html(view, rows)}")
         return
     key = f"{view.name}_chart"
     if isinstance(view.chart, Forest) and not view.chart.panel:
         on_click = on_click or (read_captioner if view.by == "captioner" else lambda name: controls.choose(line=name))
-        read = choice.captioner if view.by == "captioner" else controls.named("line")
+        read = choice.captioner if view.by == "captioner" else controls.kept("line")
         forest(view, rows, read, key, on_click)
         return
     try:
@@ -99,18 +108,24 @@ def table(
     )
 
 
-def show(view: View, choice: Choice, rows: pd.DataFrame, on_click: Callable[[str], None] | None = None) -> None:
-    """A view as a whole; a click on a line of the chart or table chooses it."""
+def show(
+    view: View,
+    choice: Choice,
+    rows: pd.DataFrame,
+    on_click: Callable[[str], None] | None = None,
+    clickable: bool = True,
+) -> None:
+    """A view as a whole; a click on a line of the chart or table chooses it, unless nothing is behind a line."""
     st.header(view.question, anchor=False)
     if rows.empty:
         note("Not measured yet.")
         return
     sentence(view, choice, rows)
-    chart(view, choice, rows, on_click)
+    chart(view, choice, rows, on_click, clickable)
     shown = view.table(rows)
     choose_line = on_click or (read_captioner if view.by == "captioner" else lambda name: controls.choose(line=name))
     lines = list(dict.fromkeys(rows[view.by]))
-    table(shown, f"{view.name}_table", lambda row: choose_line(str(lines[row])))
+    table(shown, f"{view.name}_table", (lambda row: choose_line(str(lines[row]))) if clickable else None)
     downloads(view, choice, rows)
     notes(view.notes(choice, rows))
 
@@ -132,3 +147,8 @@ def downloads(view: View, choice: Choice | None, rows: pd.DataFrame) -> None:
             on_click="ignore",
             key=f"{view.name}_{ending}",
         )
+
+
+def frame_table(frame: pd.DataFrame, container: Any = st, **more: Any) -> Any:
+    """A frame that belongs to no view, as a table. Returns what st.dataframe does."""
+    return container.dataframe(frame, hide_index=True, placeholder="", **more)
