@@ -7,14 +7,11 @@ from capbias_core.aggregate import Pair, Ranking
 from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, sensitivity
 from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import get_attribute, plain_attribute
-from capbias_core.load.published import published_results
 from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.views import sentence
 from capbias_core.views.answer import cross_table, overview
-from capbias_core.views.claims import CLAIMS, summary, verdicts
 from capbias_core.views.directions import basis, directions, directions_answer, directions_table
 from capbias_core.views.encoders import devices_note, encoder_note, encoders_answer, encoders_warning, seeds_note
-from capbias_core.views.published import beside_measured, beside_sentence, beside_table
 from capbias_core.views.tables import pair_table
 from tests import sentences
 from tests.views.rows import frame, pair, row
@@ -186,18 +183,3 @@ def test_what_depends_on_the_encoder():
     sentences.check("encoders: one", told(encoders_answer({"LIC": one})))
     sentences.check("encoders: none", told(encoders_answer({})))
     sentences.check("encoders: weak", told(encoders_answer({"LIC": one}, weak=["rnn"])))
-
-
-@pytest.mark.long
-def test_printed_values_and_claims():
-    published = published_results()
-    tables = {(paper, table): rows for (paper, table), rows in published.groupby(["paper", "table"])}
-    own = frame(row("LIC_M", 44.0, 43.0, 45.0, model="sat", encoder="lstm_bi"))
-    for paper, table, rows in (("lic", "2", own), ("lic", "2", own.assign(encoder="ngram")), ("dbac", "5a", frame())):
-        found = beside_measured(tables[paper, table], rows)
-        name = f"published: {paper} {table}, {rows['encoder'].iloc[0] if len(rows) else 'nothing'} measured"
-        sentences.check(name, "\n".join(beside_sentence(found, "Table")))
-        assert len(beside_table(found)) == len(found)
-    lic = frame(row("LIC", 1.5, 1.0, 2.0, model="nic", encoder="lstm_bi"))
-    for claim in CLAIMS:
-        sentences.check(f"claim: {claim.title}", summary(verdicts(claim, published, lic)))
