@@ -13,9 +13,8 @@ from capbias_core.aggregate import provisional
 from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES, interval_side, verdict
 from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.attackers import attacker_entry
-from capbias_core.kinds import CAPTIONS
 from capbias_core.measures.registry import METRICS
-from capbias_core.types import Attribute, counted
+from capbias_core.types import counted
 from capbias_core.views.choose import ANSWERING, Choice
 from capbias_core.views.palette import BLUE_MARK, COLOURS, ORANGE_MARK
 from capbias_core.views.sentence import decimals, measure, number, say
@@ -59,39 +58,33 @@ def answer(choice: Choice, captioner: str = "") -> Answer:
     """The answer for a captioner (default: the one that is read) by the chosen setting."""
     captioner = captioner or choice.captioner
     rows = choice.rows[(choice.rows["captioner"] == captioner) & (choice.rows["setting"] == choice.setting)]
-    items = {item.name: item for item in choice.workspace.items(CAPTIONS, choice.collection)}
-    trained = items[captioner].details.get("trained_on_references") if captioner in items else None
-    return answer_of(rows, captioner, choice.defined, trained)
-
-
-def answer_of(rows: pd.DataFrame, captioner: str, attribute: Attribute, trained: bool | None) -> Answer:
-    """The answer from the rows of one captioner and setting, with the columns captioner, low and high. trained: whether
-    the captioner was trained on the human captions; only then it can amplify them."""
     rows = rows[(rows["group"] == "") & (rows["object"] == "")]
     by_metric = {row["metric"]: row for row in rows.drop_duplicates("metric").to_dict("records")}
-    what = attribute.name
+    what = choice.attribute
     if not by_metric.keys() & set(ANSWERING):
         return Answer(captioner, what, _alone(captioner, by_metric), "", "", "", by_metric)
     main = by_metric.get("LIC") or by_metric["LIC_M"]
+    attacker = attacker_entry(main["encoder"])
     correct = {
         name: round(100 * by_metric[name]["value"] / by_metric[name]["scale"])
         for name in ("SC", "SC_D")
         if name in by_metric
     }
-    masked = "answer.masked" if attribute.masked_words else "answer.as_written"
+    masked = "answer.masked" if choice.defined.masked_words else "answer.as_written"
     common = {"captioner": captioner, "attribute": what, "masked": say(masked, attribute=what)}
     if "LIC" not in by_metric:
-        sentence = say("answer.leakage", value=ONE.text(main), chance=number(attribute.chance), **common)
+        sentence = say("answer.leakage", value=ONE.text(main), chance=number(choice.defined.chance), **common)
         because = say("answer.alone", **common)
     else:
-        sentence = say(f"answer.{main['verdict']}", reason=_reason(by_metric), **common)
+        reason = _reason(by_metric)
+        sentence = say(f"answer.{main['verdict']}", reason=reason, **common)
         side = "better" if by_metric["LIC"]["value"] > 0 else "worse"
         because = say("answer.because", side=side, **common) if main["verdict"] != INCONCLUSIVE else ""
-        if not because and len(correct) > 1:
-            because = say("answer.guesses", own=correct["SC"], human=correct["SC_D"], **common)
-    if attacker_entry(main["encoder"]).preview:
+        if not because:
+            because = say("answer.guesses", own=correct.get("SC", 0), human=correct.get("SC_D", 0), **common)
+    if attacker.preview:
         sentence = say("answer.preview", sentence=sentence.rstrip("."))
-    return Answer(captioner, what, sentence, because, _warning(main, trained), main["verdict"] or "", by_metric)
+    return Answer(captioner, what, sentence, because, _warning(choice, main), main["verdict"] or "", by_metric)
 
 
 def _alone(captioner: str, rows: Mapping[str, Row]) -> str:
@@ -123,15 +116,18 @@ def _result(row: Row) -> dict[str, Any]:
     return {**row, "ci_low": row["low"], "ci_high": row["high"]}
 
 
-def _warning(row: Row, trained: bool | None) -> str:
+def _warning(choice: Choice, row: Row) -> str:
     """Why little follows, if so; of a captioner not trained on these human captions, what the verdict means."""
     images = row["training"] + row["n"]
     if provisional(_result(row)):
         return say("answer.warn_seeds", least=LEAST_SEEDS)
     if 0 < images < FEW_IMAGES:
         return say("answer.warn_images", images=counted(int(images), "image"))
-    if row["verdict"] in DECIDES and not trained:
-        return say("answer.not_trained" if trained is False else "answer.perhaps_trained")
+    item = choice.workspace.item("captions", row["captioner"], choice.collection)
+    if row["verdict"] in DECIDES and not item.details.get("trained_on_references"):
+        return say(
+            "answer.not_trained" if item.details.get("trained_on_references") is False else "answer.perhaps_trained"
+        )
     return ""
 
 
