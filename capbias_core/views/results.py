@@ -25,39 +25,6 @@ from capbias_core.workspace.spec import Setting, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
-# What tells rows of one metric and captioner apart, in the order in which they stand.
-PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
-
-
-def ordered(
-    frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str], encoders: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
-    order = {"model": models, "metric": wanted, "encoder": [*encoders, *frame["encoder"]]}
-    ranks = {name: {value: rank for rank, value in enumerate(dict.fromkeys(known))} for name, known in order.items()}
-    return frame[frame["metric"].isin(list(wanted))].sort_values(
-        ["model", "metric", *(name for name in PARTS if name != "direction")],
-        kind="stable",
-        ignore_index=True,
-        key=lambda column: column.map(ranks[column.name]) if column.name in ranks else column,
-    )
-
-
-def exported(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows as files hold them: in the columns of the results table, with labels, references and letters where they are
-    known, and `name`, the metric with its attacker, such as `LIC (ngram)`."""
-    frame = frame.assign(name=frame["metric"] + frame["encoder"].map(lambda by: f" ({by})" if by else ""))
-    return frame[[*RESULT_COLUMNS, "name", *(name for name in (*INPUTS, "letters") if name in frame)]]
-
-
-def lettered(
-    frame: pd.DataFrame, letters: Mapping[str, str], run_ids: Collection[str], metric: str, direction: str = ""
-) -> pd.DataFrame:
-    """Rows with a column of letters (ranking.py): those of each captioner, at its rows of the metric and direction by
-    which these runs were compared."""
-    compared = frame["run_id"].isin(list(run_ids)) & (frame["metric"] == metric) & (frame["direction"] == direction)
-    return frame.assign(letters=frame["model"].map(dict(letters)).fillna("").where(compared, ""))
-
 
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
