@@ -25,11 +25,12 @@ import pandas as pd
 
 from capbias_core.attributes import get_attribute
 from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
+from capbias_core.load.read import File
 from capbias_core.question import Question
 from capbias_core.runs.engine import Engine
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
-from capbias_core.workspace.ingest import File, ingest, read_frame
+from capbias_core.workspace.ingest import ingest, read_frame
 from capbias_core.workspace.store import Workspace
 
 COLLECTION, PER_IMAGE, HUMAN = "million", 4, 2
@@ -38,12 +39,12 @@ SEEDS = 10
 
 def imported(folder: Path) -> None:
     """The captions of the model, as a user loads them."""
-    ingest(workspace(folder), COLLECTION, [File(folder / "model.json", CAPTIONS)])
+    ingest(workspace(folder), COLLECTION, [File(folder / "model.json", (CAPTIONS,))])
 
 
 def others(folder: Path) -> None:
     """Labels and human captions."""
-    files = [File(folder / "labels.csv", LABELS), File(folder / "human.json", REFERENCES)]
+    files = [File(folder / "labels.csv", (LABELS,)), File(folder / "human.json", (REFERENCES,))]
     ingest(workspace(folder), COLLECTION, files)
 
 

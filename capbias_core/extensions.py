@@ -5,13 +5,13 @@ from __future__ import annotations
 from capbias_core import attackers
 from capbias_core.attackers.base import AttackerEntry
 from capbias_core.errors import CapbiasError
-from capbias_core.load import read
-from capbias_core.load.parsed import Reader
+from capbias_core.load import formats
+from capbias_core.load.formats import Format
 from capbias_core.measures import registry
 from capbias_core.measures.base import Measure
 
 
-def register(*parts: Measure | AttackerEntry | Reader) -> None:
+def register(*parts: Measure | AttackerEntry | Format) -> None:
     """Add measures, attackers or file formats to those of capbias, in this process.
 
     A package that makes this call in the module of its entry point (group `capbias`) adds them in every process.
@@ -22,9 +22,9 @@ def register(*parts: Measure | AttackerEntry | Reader) -> None:
             registry.add(part)
         elif isinstance(part, AttackerEntry):
             attackers.add(part)
-        elif isinstance(part, Reader):
-            read.add(part)
+        elif isinstance(part, Format):
+            formats.add(part)
         else:
             raise CapbiasError(
-                f"A {type(part).__name__} cannot be registered.", "Give a Measure, an entry or a Reader."
+                f"A {type(part).__name__} cannot be registered.", "Give a Measure, an entry or a Format."
             )

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from capbias_core.attackers import DEFAULT_ATTACKER
-from capbias_core.attributes import known_attributes
+from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
-from capbias_core.load.parsed import cell_text
+from capbias_core.load.formats import check_one_table
 from capbias_core.load.places import checked_path
-from capbias_core.load.read import check_one_table
+from capbias_core.load.read import UNNAMED, File, Given
+from capbias_core.load.sheet import cell_text
 from capbias_core.measures.options import Checked, Option, Seeded, option
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
 from capbias_core.measures.registry import check_choices, expand_metrics, needs_references
@@ -23,7 +25,6 @@ from capbias_core.measures.registry import metric as metric_named
 from capbias_core.prepare.align import DELTA
 from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A
-from capbias_core.workspace.ingest import UNNAMED, File
 from capbias_core.workspace.store import checked_name
 from capbias_core.workspace.vectors import CONSTANT, check_delta
 
@@ -32,15 +33,9 @@ Source = str | os.PathLike | pd.DataFrame | Sequence[Mapping[str, Any]] | Mappin
 
 DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 CONTEXTUAL = "contextual"
-# Arguments that say which columns and rows of files are read, and their types.
-COLUMNS = {
-    "image_id_column": str,
-    "caption_column": str | tuple[str, ...],
-    "reference_column": str | tuple[str, ...],
-    "captioner_column": str,
-}
-# Arguments that only files have: a stored item is as it was read.
-OF_FILES = (*COLUMNS, "rows", "sets", "several", "attribute_column", "values", "mapping")
+# Arguments that say what columns and rows of files are; a stored item is as it was read.
+COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute_column", "rows")
+OF_FILES = (*COLUMNS, "sets", "several", "values", "mapping")
 
 
 @dataclass(frozen=True)
@@ -65,12 +60,9 @@ class Question(Checked):
     )
     per_object: bool = option(False, "also a row for each object")
     rank_by: tuple[str, ...] = option(("", ""), "metric and direction; ('', '') for the one that answers")
-    files: tuple[Any, ...] = option((), "each source as a File of workspace/ingest.py")
-    attribute_column: str = option("", "the column of labels (default: detected)", metavar="COLUMN")
+    files: tuple[Any, ...] = option((), "each source as a File of load/read.py")
+    given: Any = option(Given(), "what is said of columns and rows of files, a Given of load/read.py")
     values: tuple[str, ...] = option((), "labels of a column to compare (default: all)", metavar="LABEL")
-    mapping: dict[str, str | None] = field(
-        default_factory=dict, metadata={"option": Option("label -> value of the attribute, None to drop the label")}
-    )
     alignment: str = option(
         CONSTANT,
         "replacement of human words that the captioner never uses: <unk>, or the nearest word",
@@ -118,14 +110,9 @@ class Question(Checked):
             raise CapbiasError(
                 "A stored item is as it was read.", "Leave this out, or import the file with it.", *unread
             )
-        if isinstance(labels_read := given.get("mapping"), Mapping):  # numbers and true or false, as files hold them
-            given["mapping"] = {_raw_label(raw): value for raw, value in labels_read.items()}
+        about = given_of(given)
         if isinstance(chosen := given.get("values"), list | tuple):
-            given["values"] = tuple(map(_raw_label, chosen))
-        about: dict[str, Any] = {
-            "columns": named_columns(**{name: given.pop(name, None) for name in (*COLUMNS, "rows")})
-        }
-        about |= {name: typed(name, given.pop(name, ""), str, "", name) for name in ("sets", "several")}
+            given["values"] = tuple(map(cell_text, chosen))
         if not given.get("attribute"):
             raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
         settings = protocol_settings(typed("protocol", protocol, str, "", "protocol"))
@@ -138,11 +125,8 @@ class Question(Checked):
             named = {"labels": labels, "references": references, "objects": objects}
             given |= {name: value for name, value in named.items() if value} | {"captions": captions or ()}
         else:
-            read = [File(checked_path(path), **about) for path in files]
-            read += caption_files(captions, **about) if captions is not None or not read else []
-            for source, kind in ((labels, LABELS), (references, REFERENCES), (objects, OBJECTS)):
-                read += [source_file(source, kind, **about)] if source is not None else []
-            given["files"] = tuple(read)
+            read = files_of(files, {CAPTIONS: captions, LABELS: labels, REFERENCES: references, OBJECTS: objects})
+            given |= {"files": tuple(read), "given": about}
         asked = cls(**given)
         asked.check()
         return asked
@@ -192,10 +176,6 @@ class Question(Checked):
         return replace(self, metrics=names, words=words, references=self.references if needed else "")
 
 
-def _raw_label(raw: Any) -> str:
-    return raw if isinstance(raw, str) else cell_text(raw)
-
-
 def several_names(given: str | os.PathLike | Iterable) -> tuple:
     """One name or several as a tuple."""
     if not isinstance(given, str | os.PathLike | Iterable):
@@ -203,45 +183,112 @@ def several_names(given: str | os.PathLike | Iterable) -> tuple:
     return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
 
 
-def named_columns(rows: Mapping[str, Any] | str | Sequence[str] | None = None, **given: Any) -> dict[str, Any]:
-    """What arguments say of the columns and rows of a file, by role, as `File.columns` takes it.
-
-    rows: a mapping, or texts such as `language=en`. given: of COLUMNS. Raises CapbiasError for a text without =.
-    """
-    if rows and not isinstance(rows, Mapping):
-        texts = [rows] if isinstance(rows, str) else list(rows)
-        if wrong := [text for text in texts if "=" not in str(text)]:
-            raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
-        rows = dict(str(text).split("=", 1) for text in texts)
-    named = {
-        name.removesuffix("_column"): typed(name, value, COLUMNS[name], "", name)
-        for name, value in given.items()
-        if value
-    }
-    return named | ({"rows": rows} if rows else {})
-
-
-def source_file(source: Source, kind: str, name: str = "", **about: Any) -> File:
-    """A source of Python or the command line as a File. Raises CapbiasError for a URL."""
-    check_one_table(source)
-    if isinstance(source, str | os.PathLike):
-        return File(checked_path(source), kind, name, **about)
-    return File(source, kind, name or {CAPTIONS: UNNAMED, LABELS: "labels"}.get(kind, kind), **about)
+def given_of(given: dict[str, Any]) -> Given:
+    """What arguments say of columns and rows of files; taken out of the arguments. rows: a mapping, or texts such as
+    `language=en`. Raises CapbiasError for a text without =."""
+    rows = given.pop("rows", None)
+    if isinstance(rows, Mapping):
+        rows = [f"{column}={cell_text(value)}" for column, value in rows.items()]
+    columns = {name: several_names(given.pop(name, None) or ()) for name in COLUMNS if name != "rows"}
+    columns["rows"] = several_names(rows or ())
+    for name, values in columns.items():
+        if any(not isinstance(value, str) for value in values):
+            raise CapbiasError(f"{name} must be names, not {values!r}.", "", name)
+    if wrong := [text for text in columns["rows"] if "=" not in text]:
+        raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
+    mapping, name = given.pop("mapping", None) or {}, str(given.get("attribute", ""))
+    if not isinstance(mapping, Mapping):
+        raise CapbiasError(f"mapping must be label -> value, not {str(mapping)[:100]}.", "", "mapping")
+    name = get_attribute(name).name if mapping and name.endswith(".toml") else name
+    pairs = tuple(f"{name}:{cell_text(label)}={value or ''}" for label, value in mapping.items())
+    words = {each: typed(each, given.pop(each, ""), str, "", each) for each in ("sets", "several")}
+    return Given(**columns, map=pairs, **words)
 
 
-def caption_files(given: Any, **about: Any) -> list[File]:
-    """Caption sets as files: a path is named after its file, a table or list `captions`, a dict names its sets.
+def files_of(files: Iterable[str | os.PathLike], given: Mapping[str, Any]) -> list[File]:
+    """Sources as files, each once, with all that they were given as. files: paths whose kind is detected. given: kind
+    -> source, or several. Raises CapbiasError for a URL."""
+    result: dict[Any, File] = {}
+    for path in files:
+        result.setdefault(checked_path(path), File(checked_path(path)))
+    for kind, sources in given.items():
+        if sources is None or (kind == CAPTIONS and result and not _is_table(sources) and not len(sources)):
+            continue
+        for file in caption_files(sources) if kind == CAPTIONS else source_files(sources, kind):
+            key = file.source if isinstance(file.source, Path) else id(file.source)
+            known = result.get(key, file)
+            result[key] = replace(known, kinds=tuple(dict.fromkeys((*known.kinds, kind))), name=known.name or file.name)
+    if not result:
+        raise CapbiasError("No captions were given.", "Name one or more caption files.", "captions")
+    return list(result.values())
 
-    >>> [file.item_name for file in caption_files(["nic.json", "out/sat.json"])]
-    ['nic', 'sat']
-    >>> [file.item_name for file in caption_files({"mine": [{"image_id": 1, "caption": "a"}]})]
+
+def _is_table(source: Any) -> bool:
+    return not isinstance(source, str | os.PathLike | Sequence | Mapping)
+
+
+def source_files(sources: Any, kind: str) -> list[File]:
+    """A source, or a list of paths or tables, as files of a kind."""
+    check_one_table(sources)
+    if isinstance(sources, str | os.PathLike):
+        return [File(checked_path(sources), (kind,))]
+    several = (
+        isinstance(sources, list | tuple)
+        and bool(sources)
+        and all(isinstance(each, str | os.PathLike | pd.DataFrame | pd.Series) for each in sources)
+    )
+    if several:
+        return [file for each in sources for file in source_files(each, kind)]
+    return [File(sources, (kind,), {CAPTIONS: UNNAMED, LABELS: "labels"}.get(kind, kind))]
+
+
+ENDINGS = (
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".csv",
+    ".tsv",
+    ".txt",
+    ".parquet",
+    ".arrow",
+    ".xlsx",
+    ".pkl",
+    ".zip",
+    ".gz",
+    ".tar",
+    ".token",
+)
+
+
+def caption_files(given: Any) -> list[File]:
+    """Caption sets as files: a path is named after its file, a table or list `captions`, a dict names its sets, unless
+    its keys are images: {image: caption}, {image: [captions]} or {image: [{"caption": caption}]}.
+
+    >>> [file.path for file in caption_files(["nic.json", "out/sat.json"])]
+    ['nic.json', 'out/sat.json']
+    >>> [file.name for file in caption_files({"mine": [{"image_id": 1, "caption": "a"}]})]
     ['mine']
+    >>> [file.name for file in caption_files({1: "a dog on grass", 2: "a cat"})]
+    ['captions']
     """
     if given is None or (isinstance(given, Mapping | Sequence) and not len(given)):
         raise CapbiasError("No captions were given.", "Name one or more caption files.", "captions")
     check_one_table(given)
-    if isinstance(given, Mapping) and "annotations" not in given:
-        return [source_file(source, CAPTIONS, checked_name(str(name)), **about) for name, source in given.items()]
-    many = isinstance(given, Sequence) and not isinstance(given, str)
-    paths = many and all(isinstance(source, str | os.PathLike) for source in given)
-    return [source_file(source, CAPTIONS, **about) for source in (given if paths else [given])]
+    if isinstance(given, Mapping) and all(map(_is_set, given.values())):
+        named = {checked_name(str(name)): source for name, source in given.items()}
+        return [replace(file, name=name) for name, source in named.items() for file in source_files(source, CAPTIONS)]
+    return source_files(given, CAPTIONS)
+
+
+def _is_set(value: Any) -> bool:
+    """Whether a value of a dict of captions is a whole set, not captions of an image. No text is tried as a path."""
+    if isinstance(value, str):
+        return value.lower().endswith(ENDINGS) and "\n" not in value
+    if isinstance(value, Mapping):
+        return len(value) > 1 and not any(
+            str(key).lower() in ("caption", "captions", "text", "image_id") for key in value
+        )
+    if isinstance(value, list | tuple):
+        rows = [row for row in value if isinstance(row, Mapping)]
+        return bool(rows) and any(str(key).lower().startswith(("image", "img", "file", "id")) for key in rows[0])
+    return True

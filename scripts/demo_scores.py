@@ -57,7 +57,8 @@ def write(workspace: Workspace, path: Path = SCORED) -> None:
             run = workspace.get_run(spec.run_id)
             if run.status != "finished":
                 raise CapbiasError(f"The run of {spec.model} {run.status}: {run.message}.")
-            rows = workspace.results([spec.run_id]).astype(object)
+            # The setting follows from the key, and is named when the runs are added.
+            rows = workspace.results([spec.run_id]).drop(columns=["setting", "setting_name"]).astype(object)
             results = rows.where(rows.notna(), None).to_dict("records")
             reasons = set(left_out_lines(run.lacking))  # which are among the notes
             notes = [note for note in run.notes if note not in reasons]

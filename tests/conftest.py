@@ -31,7 +31,7 @@ NOT_HERE = "are not here"  # in the reason of tests that are skipped without the
 
 def shared_folder(name: str, what: str) -> Path:
     """A folder beside the project, or a skip."""
-    folder = SHARED / "data" / name
+    folder = SHARED / name
     if not folder.is_dir():
         pytest.skip(f"{what} {NOT_HERE} ({folder})")
     return folder
@@ -51,13 +51,13 @@ def pytest_terminal_summary(terminalreporter) -> None:
 @pytest.fixture(scope="session")
 def coco_bias() -> Path:
     """The folder of real captions (data/coco-bias), or a skip."""
-    return shared_folder("coco-bias", "the real captions")
+    return shared_folder("data/coco-bias", "the real captions")
 
 
 @pytest.fixture(scope="session")
 def formats() -> Path:
     """The folder with a file of each harness (data/formats), or a skip."""
-    return shared_folder("formats", "the files of harnesses")
+    return shared_folder("data/formats", "the files of harnesses")
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ import capbias_core as capbias
 from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.errors import CapbiasError
-from capbias_core.load.read import as_frame
+from capbias_core.load.formats import _as_frame as as_frame
 from capbias_core.prepare import tokenize
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.workspace.ingest import read_part

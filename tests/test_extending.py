@@ -46,8 +46,7 @@ from streamlit.testing.v1 import AppTest
 from capbias_core import cli
 from capbias_core.attackers import ATTACKERS, load_attacker
 from capbias_core.attackers.base import Training
-from capbias_core.load.read import parse
-from capbias_core.load.account import captions
+from capbias_core.workspace.ingest import read_part
 from capbias_core.types import silent
 from capbias_core.workspace.store import Workspace
 
@@ -74,14 +73,13 @@ for labels, k, width in ((codes % 2, 2, 1), (codes % 3, 3, 3), (np.stack([codes 
     assert np.allclose(words.baseline + np.array([each.sum(axis=0) for each in words.words]), logits)
     assert [len(each) for each in words.words] == [len(caption.split()) for caption in corpus.captions]
 
-parsed = parse(Path("captions.txt"))
-table = captions(parsed)
-done["reader"] = [parsed.format, *table.frame["image_id"], *(problem.line for problem in table.problems)]
+part = read_part(Path("captions.csv"), "captions")
+done["reader"] = [part.format, *part.frame["image_id"], *(problem.line for problem in part.problems)]
 frame = pd.DataFrame({"image_id": [1, 2], "caption": ["a boy", "a man"]})
 frame.to_parquet("other.parquet")
 frame.to_excel("other.xlsx", index=False)
 frame.to_csv("other.csv", index=False)
-done["other"] = [parse(Path(f"other.{kind}")).format for kind in ("parquet", "xlsx", "csv")]
+done["other"] = [read_part(Path(f"other.{kind}"), "captions").format for kind in ("parquet", "xlsx", "csv")]
 
 page = AppTest.from_file(str(Path("app.py").resolve()), default_timeout=120).switch_page("pages/6_Bars.py").run()
 assert not page.exception, page.exception
@@ -155,11 +153,7 @@ def done(tmp_path_factory) -> dict:
     return json.loads((folder / "done.json").read_text(encoding="utf-8"))
 
 
-REGISTERS = {
-    "A measure": "register(MEASURE)",
-    "An attacker": "register(*ENTRIES)",
-    "A caption format": "register(*READERS)",
-}
+REGISTERS = {"A measure": "register(MEASURE)", "An attacker": "register(*ENTRIES)", "A format": "register(FORMAT)"}
 
 
 def package(folder: Path, *names: str, change=lambda text: text) -> Path:
@@ -193,8 +187,8 @@ def test_a_package_adds_parts_to_every_process(tmp_path):
     assert done.returncode == 0, done.stderr
     table = rows(done.stdout)
     assert {"long", "long_gap"} < set(table["metric"]) and set(table["encoder"]) == {"", "bayes"}
-    (parts / "captions.txt").write_text(sections()["A caption format"].files["captions.txt"])
-    words = ("import", "captions.txt", "--kind", "captions", "--collection", "demo", "--name", "by-hand", "--dry-run")
+    (parts / "captions.csv").write_text(sections()["A format"].files["captions.csv"])
+    words = ("import", "captions.csv", "--collection", "demo", "--name", "by-hand", "--dry-run")
     done = outside(parts, *words, "--workspace", home)
     assert done.returncode == 0 and re.search(r"Captions\W+2\b", done.stdout), done.stderr
     stored = ("import", *scored[1::2], "--collection", "c", "--workspace", home)
@@ -332,10 +326,10 @@ def test_an_attribute_is_listed_and_measured(done):
 
 @pytest.mark.long
 def test_a_format_is_recognised_and_read(done):
-    (printed,) = done["printed"]["A caption format"]
+    (printed,) = done["printed"]["A format"]
     assert re.search(r"Captions\W+2\b", printed), printed
-    assert done["reader"] == ["captions_text", "1001", "1002", 4]
-    assert done["other"] == ["parquet", "xlsx", "csv"], "binary files keep their readers"
+    assert done["reader"] == ["captions of my tool", "1001", "1002", 4]
+    assert done["other"] == ["results of COCO"] * 3, "other files keep their format"
 
 
 @pytest.mark.long

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import pandas as pd
 from pandas.api.types import infer_dtype
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from capbias_core.errors import CapbiasError
 from capbias_core.typed import shown
 from capbias_core.types import BOTH, BOX_COLUMNS, CONDITIONS, RESULT_COLUMNS, SEGMENT_COLUMNS
-from capbias_core.workspace.labels import DERIVED
-from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES
-from capbias_core.workspace.store import HASH, checked_name
+from capbias_core.workspace.spec import ALL_IMAGES, HASH, WITH_REFERENCES, ContentHash
+from capbias_core.workspace.store import checked_name
 
 FORMAT = 2
 MANIFEST, ROWS = "manifest.json", "rows.json"
@@ -21,87 +31,187 @@ MANIFEST, ROWS = "manifest.json", "rows.json"
 MOST_BYTES = {MANIFEST: 4_000_000, ROWS: 32_000_000}
 # In the details of items: places on the machine that wrote the bundle, which mean nothing on another.
 PLACES = ("path", "folder", "run", "size", "modified")
-TEXT = re.compile(r".{0,10000}", re.DOTALL)
 
 
-def _name(value: Any) -> bool:
+def _check(holds: Callable[[Any], bool]) -> AfterValidator:
+    """Refuses a value of which this does not hold."""
+
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError("not allowed")
+        return value
+
+    return AfterValidator(check)
+
+
+def _is_name(value: str) -> bool:
     try:
-        return isinstance(value, str) and checked_name(value) == value
+        return checked_name(value) == value
     except CapbiasError:
         return False
 
 
-def _count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**53
+Text = Annotated[str, StringConstraints(max_length=10_000)]
+Name = Annotated[str, _check(_is_name)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+Whole = Annotated[float, _check(lambda value: abs(value) < 2**53 and value == int(value))]
+HashOrNone = Annotated[str, StringConstraints(pattern=f"^(?:|{HASH.pattern})$")]
+Mapped = dict[str, Text | None]
+CONFIG = ConfigDict(strict=True, allow_inf_nan=False)
 
 
-def _number(value: Any) -> bool:
-    return type(value) is float and value == value or type(value) is int and abs(value) < 2**53
+class Shape(BaseModel):
+    """What is read of a part of a bundle; it may hold more."""
+
+    model_config = CONFIG | {"extra": "allow"}
 
 
-def _whole(value: Any) -> bool:
-    return _number(value) and abs(value) < 2**53 and value == int(value)
+class Exact(BaseModel):
+    """A part of a bundle that holds nothing else."""
+
+    model_config = CONFIG | {"extra": "forbid"}
 
 
-def _never(_value: Any) -> bool:
-    return False
+class AttributeEntry(Exact):
+    name: Text
+    title: Text
+    mask_token: Text
+    note: Text
+    values: Annotated[list[Text], Field(min_length=2), _check(lambda values: len({*values}) == len(values))]
+    words: dict[str, list[Text]]
+    columns: list[Text]
+    aliases: dict[str, Text]
+
+    @model_validator(mode="after")
+    def names_its_values(self) -> AttributeEntry:
+        return _of_values(self, self.words, self.aliases)
 
 
-# A shape is a type, an expression that a text matches, a function that says yes or no, a constant, a tuple of shapes of
-# which one fits, a list with the shape of all items, a dict with a shape by key (`key?` may be missing, and others may
-# be there), or a dict with the one key `str` and the shape of all values.
-REFERENCE = {"name?": TEXT, "item?": HASH, "digest?": HASH, "kind?": TEXT, "delta?": _number}
-ATTRIBUTE = dict.fromkeys(("name", "title", "mask_token", "note"), TEXT) | {
-    "values": [TEXT],
-    "words": {str: [TEXT]},
-    "columns": [TEXT],
-    "aliases": {str: TEXT},
-}
-MAPPING = {str: (TEXT, None)}
-DETAILS = dict.fromkeys((f"{name}?" for name in PLACES), _never) | {
-    "trained_on_references?": (bool, None),
-    "captioner?": _name,
-    "condition?": CONDITIONS,
-    "cut?": [(TEXT, _count)],
-    "account?": [[TEXT]],
-    "made_by?": {str: REFERENCE},
-    "found_by?": TEXT,
-    "dimension?": _count,
-    "bare?": [TEXT],
-    "attributes?": {str: {"column": TEXT, "mapping": MAPPING, "attribute": ATTRIBUTE, "forms?": [[TEXT]]}},
-    f"{DERIVED}?": {"references": HASH, "precedence": [TEXT], "at_least?": _count, "both?": BOTH},
-}
-ITEM = {
-    "kind": TEXT,
-    "name": _name,
-    "file": TEXT,
-    "hash": HASH,
-    "content": ("", HASH),
-    "rows": _count,
-    "images": _count,
-    "details": DETAILS,
-}
-# The fields of a RunSpec; its options are checked by its measure.
-RUN = {
-    "measure": TEXT,
-    "version": _count,
-    "model": _name,
-    "captions": HASH,
-    "references": ("", HASH),
-    "labels": {"table": HASH, "column": TEXT, "mapping": MAPPING},
-    "attribute": ATTRIBUTE,
-    "objects": ({"table": HASH, "column": TEXT}, {"table?": _never}),
-    "coverage": (ALL_IMAGES, WITH_REFERENCES),
-    "shared_with": ("", HASH),
-    "options": dict,
-}
-WHOLE = {"format": FORMAT, "collection": _name, "rows": _count, "versions?": {str: TEXT}}
-WHOLE |= {"items": [ITEM], "runs": [RUN]}
-ROW = (
-    dict.fromkeys(RESULT_COLUMNS, (TEXT, None))
-    | dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), (_number, None))
-    | dict.fromkeys(("seeds", "training", "n"), (_whole, None))
-)
+def _of_values(attribute: AttributeEntry, *named: Mapping[str, Any]) -> AttributeEntry:
+    """Refuses words, aliases or a mapping of other values than the attribute's. named: words by value, the rest to it."""
+    words, *mappings = named
+    if not {*words, *(value for mapping in mappings for value in mapping.values())} - {None} <= {*attribute.values}:
+        raise ValueError("other values")
+    return attribute
+
+
+class Reference(Shape):
+    name: Text = ""
+    item: ContentHash = ""
+    digest: ContentHash = ""
+    kind: Text = ""
+    delta: float = 0.0
+
+
+class LabelEntry(Shape):
+    column: Text
+    mapping: Mapped
+    attribute: AttributeEntry
+    forms: list[list[Text]] = []
+
+    @model_validator(mode="after")
+    def maps_to_values(self) -> LabelEntry:
+        _of_values(self.attribute, {}, self.mapping)
+        return self
+
+
+class Derived(Shape):
+    references: ContentHash
+    precedence: list[Text]
+    at_least: Count = 1
+    both: Annotated[str, _check(BOTH.__contains__)] = ""
+
+
+class Details(Shape):
+    trained_on_references: bool | None = None
+    captioner: Name = ""
+    condition: Annotated[str, _check(CONDITIONS.__contains__)] = ""
+    cut: list[Text | Count] = []
+    account: list[list[Text]] = []
+    made_by: dict[str, Reference] = {}
+    found_by: Text = ""
+    dimension: Count = 0
+    bare: list[Text] = []
+    attributes: dict[str, LabelEntry] = {}
+    derived: Derived = Field(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def names_no_place(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.keys() & set(PLACES):
+            raise ValueError("a place")
+        return value
+
+
+class ItemEntry(Shape):
+    kind: Text
+    name: Name
+    file: Text
+    hash: ContentHash
+    content: HashOrNone
+    rows: Count
+    images: Count
+    details: Details
+
+    @model_validator(mode="after")
+    def fits_its_kind(self) -> ItemEntry:
+        of_table = bool(self.content)
+        if (self.file and not of_table) or (of_table and self.kind not in TABLES):
+            raise ValueError("kind")
+        # Vectors are named by the file that they are an excerpt of, everything else by its content.
+        if of_table and self.kind != "vectors" and self.hash != self.content:
+            raise ValueError("hash")
+        entries = self.details.attributes
+        if (self.kind == "labels" and not entries) or (self.details.derived and len(entries) != 1):
+            raise ValueError("details")
+        return self
+
+
+class LabelsEntry(Shape):
+    table: ContentHash
+    column: Text
+    mapping: Mapped
+
+
+class RunEntry(Exact):
+    """The fields of a RunSpec; its options are checked by its measure."""
+
+    measure: Text
+    version: Count
+    model: Name
+    captions: ContentHash
+    references: HashOrNone
+    labels: LabelsEntry
+    attribute: AttributeEntry
+    objects: dict[str, Text]
+    coverage: Annotated[str, _check((ALL_IMAGES, WITH_REFERENCES).__contains__)]
+    shared_with: HashOrNone
+    options: dict[str, Any]
+
+    @model_validator(mode="after")
+    def reads_what_it_names(self) -> RunEntry:
+        _of_values(self.attribute, {}, self.labels.mapping)
+        if "table" in self.objects and not (HASH.fullmatch(self.objects["table"]) and "column" in self.objects):
+            raise ValueError("objects")
+        return self
+
+
+class Manifest(Shape):
+    format: Annotated[int, _check(lambda value: value == FORMAT)]
+    collection: Name
+    rows: Annotated[Count, Field(gt=0)]
+    items: Annotated[
+        list[ItemEntry], _check(lambda items: len({(item.kind, item.name) for item in items}) == len(items))
+    ]
+    runs: list[RunEntry]
+    versions: dict[str, Text] = {}
+
+
+_of_column: dict[str, Any] = dict.fromkeys(RESULT_COLUMNS, (Text | None, ...))
+_of_column |= dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), (float | None, ...))
+_of_column |= dict.fromkeys(("seeds", "training", "n"), (Whole | None, ...))
+Rows = TypeAdapter(list[create_model("Row", __base__=Shape, **_of_column)])
+
 
 # Kinds of items whose content is a table, with its columns by what they hold: text, bytes or numbers. A table of labels
 # has others, of text. Photographs are never in a bundle.
@@ -120,39 +230,15 @@ HELD = {"string": "text", "bytes": "bytes"} | dict.fromkeys(("integer", "floatin
 
 def manifest_fault(manifest: Any, rows: Any) -> str:
     """The first part of a manifest and its rows that is wrong, such as `manifest.items[2].hash`; '' for none."""
-    if path := _misfit(manifest, WHOLE, "manifest") or _misfit(rows, [ROW], "rows"):
-        return path
-    if not rows or len(rows) != manifest["rows"]:
-        return "rows"
-    names = set()
-    for number, item in enumerate(manifest["items"]):
-        path, of_table = f"manifest.items[{number}]", bool(item["content"])
-        if (item["kind"], item["name"]) in names:
-            return f"{path}.name"
-        names.add((item["kind"], item["name"]))
-        if item["file"] and not of_table or of_table and item["kind"] not in TABLES:
-            return f"{path}.kind"
-        # Vectors are named by the file that they are an excerpt of, everything else by its content.
-        if of_table and item["kind"] != "vectors" and item["hash"] != item["content"]:
-            return f"{path}.hash"
-        entries = item["details"].get("attributes", {})
-        if item["kind"] == "labels" and not entries or DERIVED in item["details"] and len(entries) != 1:
-            return f"{path}.details"
-        for name, entry in entries.items():
-            if _attribute_fault(entry["attribute"], entry["mapping"]):
-                return f"{path}.details.attributes.{name}"
-    for number, run in enumerate(manifest["runs"]):
-        if run.keys() != RUN.keys() or _attribute_fault(run["attribute"], run["labels"]["mapping"]):
-            return f"manifest.runs[{number}]"
-    return ""
-
-
-def _attribute_fault(attribute: dict[str, Any], mapping: dict[str, str | None]) -> bool:
-    """Whether an attribute has unknown fields, lacks two values, or words and labels name others."""
-    values = attribute["values"]
-    held = {*mapping.values(), *attribute["words"], *attribute["aliases"].values()}
-    wrong = len(values) < 2 or len({*values}) < len(values) or not held - {None} <= {*values}
-    return wrong or attribute.keys() > ATTRIBUTE.keys()
+    for name, check, value in (("manifest", Manifest.model_validate, manifest), ("rows", Rows.validate_python, rows)):
+        try:
+            check(value)
+        except ValidationError as error:
+            place = error.errors(include_url=False, include_input=False, include_context=False)[0]["loc"]
+            return name + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+        except OverflowError:
+            return name
+    return "" if len(rows) == manifest["rows"] else "rows"
 
 
 def table_fault(item: dict[str, Any], frame: pd.DataFrame) -> str:
@@ -167,32 +253,3 @@ def table_fault(item: dict[str, Any], frame: pd.DataFrame) -> str:
         if wrong or frame[column].isna().any():
             return f"column {shown(column)}"
     return ""
-
-
-def _misfit(value: Any, shape: Any, path: str) -> str:
-    """The path of the first part of a value that is not of a shape; '' if all are. path: of the value."""
-    parts = []  # value, shape and path
-    if isinstance(shape, dict | list) and type(value) is not type(shape):
-        return path
-    if isinstance(shape, list):
-        parts = [(part, shape[0], f"{path}[{number}]") for number, part in enumerate(value)]
-    elif isinstance(shape, dict) and str in shape and isinstance(value, dict):
-        parts = [(part, shape[str], f"{path}.{key}") for key, part in value.items()]
-    elif isinstance(shape, dict):
-        for key, part in shape.items():
-            name = key.removesuffix("?")
-            if name in value:
-                parts.append((value[name], part, f"{path}.{name}"))
-            elif key == name:
-                return f"{path}.{name}"
-    elif isinstance(shape, tuple):
-        return "" if any(not _misfit(value, alternative, "x") for alternative in shape) else path
-    elif isinstance(shape, re.Pattern):
-        return "" if isinstance(value, str) and shape.fullmatch(value) else path
-    elif isinstance(shape, type):
-        return "" if type(value) is shape else path
-    elif callable(shape):
-        return "" if shape(value) else path
-    else:
-        return "" if type(value) is type(shape) and value == shape else path
-    return next((fault for part in parts if (fault := _misfit(*part))), "")

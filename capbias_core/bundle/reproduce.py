@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -22,14 +23,14 @@ from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import SOURCES, kind_name
 from capbias_core.load.files import unpacked_tree
-from capbias_core.load.parsed import MOST_COLUMNS, MOST_ROWS
+from capbias_core.load.read import File, Held
+from capbias_core.load.read import read as read_files
+from capbias_core.load.sheet import MOST_COLUMNS, MOST_ROWS
 from capbias_core.measures.registry import MEASURES
 from capbias_core.prepare import derive_labels
 from capbias_core.runs.inputs import Tell
 from capbias_core.types import RESULT_COLUMNS, Derivation
-from capbias_core.workspace.ingest import File, Held, preview
 from capbias_core.workspace.labels import DERIVED
-from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
@@ -75,12 +76,8 @@ class Reproduction:
 
 
 def read_bundle(path: Path, folder: Path) -> Bundle:
-    """A bundle, checked as a whole. folder: an empty one for its files. It is read in a process with limits. Raises
-    CapbiasError for a file that is no bundle, or was changed."""
-    return within_limits(path.name, _read_bundle, path, folder)
-
-
-def _read_bundle(path: Path, folder: Path) -> Bundle:
+    """A bundle, checked as a whole. folder: an empty one for its files. Raises CapbiasError for a file that is
+    no bundle, or was changed."""
     files = unpacked_tree(path, folder)
     if missing := [name for name in (MANIFEST, ROWS) if name not in files]:
         raise _no_bundle(path, f"it lacks {', '.join(missing)}")
@@ -178,12 +175,12 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
         for file in files:
             missing = [item for item in wanted.values() if not (join and DERIVED in item["details"])]
             for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in SOURCES.values()):
-                frame = preview([File(file, kind)], Held(images))[0].frame
-                digest = content_hash(frame) if frame is not None else ""
-                if frame is not None and digest in wanted:
-                    item = wanted.pop(digest)
-                    tell(f"{file.name}: {kind_name(item['kind'])} {item['name']}")
-                    frames[digest] = frame
+                with suppress(CapbiasError):
+                    for part in read_files([File(file, (kind,))], held=Held(images)).parts:
+                        if (digest := content_hash(part.frame)) in wanted:
+                            item = wanted.pop(digest)
+                            tell(f"{file.name}: {kind_name(item['kind'])} {item['name']}")
+                            frames[digest] = part.frame
     for item in [item for item in wanted.values() if DERIVED in item["details"]]:
         frame = _derived(item, bundle, frames)
         if frame is not None and content_hash(frame) == item["content"]:

@@ -1,6 +1,6 @@
 """A bundle: a zip with results, what they were measured from, and a report.
 
-report.html   answer, tables and charts; opens without a server and without a network
+report.html   the answer on two pages, everything else folded; opens without a server and without a network
 rows.csv, rows.json   a row per number, nothing rounded
 manifest.json         versions, extensions, each run with its attribute and options, each input with its content hash
 data/         the inputs as they were kept (Parquet), unless they are left out
@@ -9,30 +9,22 @@ data/         the inputs as they were kept (Parquet), unless they are left out
 from __future__ import annotations
 
 import io
+import json
 import platform
 import time
 import zipfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import Any
 
 import pandas as pd
 
 from capbias_core import __version__
 from capbias_core.aggregate.comparison import unlearned_note
 from capbias_core.aggregate.variants import INPUTS
-from capbias_core.bundle.manifest import (
-    FORMAT,
-    MANIFEST,
-    PLACES,
-    ROWS,
-    TABLES,
-    Details,
-    ItemEntry,
-    Manifest,
-    RunEntry,
-)
+from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, ROWS, TABLES
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import kind_name
 from capbias_core.measures.registry import METRICS
@@ -109,33 +101,33 @@ def _files(
     entries = [_entry(workspace, item, files if data else None) for item in items]
     result = named_inputs(rows)
     files |= {ROWS: json_text(result[[*RESULT_COLUMNS, *INPUTS]]), "rows.csv": csv_text(exported(result))}
-    manifest = Manifest(
-        format=FORMAT,
-        made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        collection=collection,
-        rows=len(rows),
-        versions=versions(any(run.spec.options.get("encoder") or needs_workers(run.spec) for run in runs)),
-        measures={run.spec.measure: run.spec.version for run in runs},
-        runs=[RunEntry(**asdict(run.spec)) for run in runs],
-        items=entries,
-    )
-    files[MANIFEST] = manifest.model_dump_json(indent=2, exclude_unset=True) + "\n"
-    of_inputs = alone or (HELD if any(entry.file for entry in entries) else NAMED)
+    manifest = {
+        "format": FORMAT,
+        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "collection": collection,
+        "rows": len(rows),
+        "versions": versions(any(run.spec.options.get("encoder") or needs_workers(run.spec) for run in runs)),
+        "measures": {run.spec.measure: run.spec.version for run in runs},
+        "runs": [asdict(run.spec) for run in runs],
+        "items": entries,
+    }
+    files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    of_inputs = alone or (HELD if any(entry["file"] for entry in entries) else NAMED)
     first = choose(workspace, rows, {"collection": collection})
     choices = [first, *(first.of_attribute(name) for name in first.options["attribute"] if name != first.attribute)]
     files[REPORT] = report_html(
         choices,
         about=_about(rows, runs, manifest),
-        inputs=pd.DataFrame([entry.model_dump(include={"kind", "name", "rows", "images", "hash"}) for entry in entries]),
+        inputs=pd.DataFrame(entries)[["kind", "name", "rows", "images", "hash"]],
         reproduce=f"{of_inputs} {REPEATS}",
-        methods=_methods(rows, runs, {entry.hash for entry in entries if entry.content}),
+        methods=_methods(rows, runs, {entry["hash"] for entry in entries if entry["content"]}),
         note=note,
         quoting=data or bool(alone),
     )
     return files
 
 
-def _entry(workspace: Workspace, item: Item, files: dict[str, bytes | str] | None) -> ItemEntry:
+def _entry(workspace: Workspace, item: Item, files: dict[str, bytes | str] | None) -> dict[str, Any]:
     """An item of the manifest. files: gets its table, under a name that no other has."""
     frame, name = workspace.frame(item.hash) if item.kind in TABLES else None, ""
     if frame is not None and files is not None:
@@ -143,16 +135,16 @@ def _entry(workspace: Workspace, item: Item, files: dict[str, bytes | str] | Non
         tries = (f"{base}{number}.parquet" for number in ("", *(f"-{number}" for number in range(2, 10_000))))
         name = next(each for each in tries if each.lower() not in taken)
         files[name] = frame_bytes(frame)
-    return ItemEntry(
-        kind=item.kind,
-        name=item.name,
-        file=name,
-        hash=item.hash,  # by which runs name it; `content` is the hash of the table, if the two differ
-        content=content_hash(frame) if frame is not None else "",
-        rows=item.rows,
-        images=item.images,
-        details=Details(**{key: value for key, value in item.details.items() if key not in PLACES}),
-    )
+    return {
+        "kind": item.kind,
+        "name": item.name,
+        "file": name,
+        "hash": item.hash,  # by which runs name it; `content` is the hash of the table, if the two differ
+        "content": content_hash(frame) if frame is not None else "",
+        "rows": item.rows,
+        "images": item.images,
+        "details": {key: value for key, value in item.details.items() if key not in PLACES},
+    }
 
 
 # what was measured
@@ -184,16 +176,16 @@ def versions(networks: bool) -> dict[str, str]:
 # what the report says of it
 
 
-def _about(rows: pd.DataFrame, runs: Sequence[RunRow], manifest: Manifest) -> dict[str, str]:
+def _about(rows: pd.DataFrame, runs: Sequence[RunRow], manifest: Mapping[str, Any]) -> dict[str, str]:
     """How it was measured, label to text."""
     return {
         "attribute": ", ".join(dict.fromkeys(attribute_of_run(run).title for run in runs)),
         "attacker": ", ".join(dict.fromkeys(encoder for encoder in rows["encoder"] if encoder)) or "none",
         "rows": f"{len(rows):,}",
         "method": "; ".join(dict.fromkeys(rows["method"])),
-        "made": manifest.made,
-        "with": ", ".join(f"{name} {number}" for name, number in manifest.versions.items()),
-        "measures": ", ".join(f"{name} version {number}" for name, number in manifest.measures.items()),
+        "made": manifest["made"],
+        "with": ", ".join(f"{name} {number}" for name, number in manifest["versions"].items()),
+        "measures": ", ".join(f"{name} version {number}" for name, number in manifest["measures"].items()),
     }
 
 

@@ -22,6 +22,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 from capbias_core import __version__
 from capbias_core.cli.terminal import BAD_INPUT, DONE, UNEXPECTED, WORDS, error_text, say
 from capbias_core.errors import CapbiasError, nearest
+from capbias_core.load.questions import Ask, command_text
 from capbias_core.processes import STOPPED, TERMINATED, Terminated, current_folder, terminate
 
 ABOUT = """Societal bias in image captions, from a terminal.
@@ -103,6 +104,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = _app().parse_commands(given)[0] if given and given[0] in COMMANDS else ()
         see = " ".join(["capbias", *known])
         say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {see} --help.")
+        return BAD_INPUT
+    except Ask as ask:
+        say(command_text(ask, given))
         return BAD_INPUT
     except CapbiasError as error:
         say(f"error: {error_text(error, *given[:1])}")

@@ -11,18 +11,17 @@ from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
 from capbias_core.cli.inputs import (
     ANSWER,
-    HUMAN,
     UNTRAINED,
     WHAT,
     Flags,
     InputFlags,
     Positive,
+    ReferencesFlag,
     Training,
     command,
     flag,
     given,
     inputs,
-    option_flag,
 )
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
@@ -30,7 +29,6 @@ from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
-from capbias_core.question import Question
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, plan
 from capbias_core.views import explain as explained
 from capbias_core.views import scored as scored_views
@@ -83,7 +81,7 @@ class Explained:
 def explain(
     *,
     flags: Annotated[InputFlags, Flags],
-    references: Annotated[str | None, option_flag("references", Question, HUMAN)] = None,
+    references: ReferencesFlag = None,
     question: Annotated[Explained, Flags] = Explained(),
     training: Annotated[Training, Flags] = UNTRAINED,
 ) -> int:

@@ -25,25 +25,27 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.processes import temporary_folder
+from capbias_core.spreadsheets import csv_text
 from capbias_core.types import counted
-from capbias_core.views import results
-from capbias_core.views.latex import to_latex
-from capbias_core.views.tables import ordered, to_csv, to_json
+from capbias_core.views.choose import choose, measured_rows, named_inputs
+from capbias_core.views.files import content, json_text
+from capbias_core.views.results import exported, ordered
+from capbias_core.views.table import TABLE, TableOptions
 from capbias_core.workspace.store import Workspace
 
-FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
 BUNDLE, REPORT = "bundle", "report"
-ENDINGS = {"csv": "csv", "latex": "tex", "json": "json", REPORT: "html", BUNDLE: "zip"}
+ENDINGS = {"csv": "csv", "json": "json", "tex": "tex", REPORT: "html", BUNDLE: "zip"}
 
 app = command(
     "export",
     """\
-  capbias export --collection coco --format latex --metric lic --output lic.tex
-  capbias export --collection coco --format bundle --output bundle.zip
-  capbias export --collection coco --format report --output report.html
+  capbias export --collection coco --metric lic --output lic.tex
+  capbias export --collection coco --output bundle.zip
+  capbias export --collection coco --output report.html --note "Draft of the appendix"
 
-A report is one HTML file to send: answer, tables, where it amplifies, charts, caveats and methods. A bundle is a zip
-with the report, the rows and the data; `capbias reproduce bundle.zip` recomputes the numbers on another machine.""",
+A report is one HTML file to send: two pages with the answer, captioners, errors, words, captions and limits, and
+everything else folded. A bundle is a zip with the report, the rows and the data; `capbias reproduce bundle.zip`
+recomputes the numbers on another machine.""",
 )
 reproduce_app = command(
     "reproduce",
@@ -63,43 +65,47 @@ def export(
     collection: CollectionFlag,
     workspace: WorkspaceFlag = None,
     metric: Annotated[list[str] | None, flag("only these (default: all)", "NAME", WHAT)] = None,
-    format: Annotated[str, flag("what to write (default: csv)", "|".join((*FORMATS, REPORT, BUNDLE)), ANSWER)] = "csv",
+    format: Annotated[
+        str, flag("what to write (default: by the ending of --output, else csv)", "|".join(ENDINGS), ANSWER)
+    ] = "",
     without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
+    note: Annotated[str, flag("a note of yours in the report", "TEXT", ANSWER)] = "",
     output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
     force: ForceFlag = False,
 ) -> int:
-    """Write the results of a collection's finished runs as CSV, LaTeX, JSON, a report or a bundle."""
-    if format not in (known := (*FORMATS, REPORT, BUNDLE)):
-        raise unknown_name("--format", format, known)
-    if without_data and format != BUNDLE:
-        raise CapbiasError(
-            f"--without-data fits --format bundle only, not {format}.", "Leave it out: rows hold no captions."
-        )
-    wanted, path = expand_metrics(metric or METRICS), checked_output(output, force, [ENDINGS[format]])
+    """Write the results of a collection's finished runs as CSV, JSON, LaTeX, a report or a bundle."""
+    if format and format not in ENDINGS:
+        raise unknown_name("--format", format, ENDINGS)
+    wanted = expand_metrics(metric or METRICS)
+    path = checked_output(output, force, [ENDINGS[format]] if format else ENDINGS.values())
+    by_ending = {ending: name for name, ending in ENDINGS.items()}
+    format = format or by_ending.get(path.suffix[1:].lower() if path else "", "csv")
+    for name, given, fitting in (("--without-data", without_data, (BUNDLE,)), ("--note", note, (BUNDLE, REPORT))):
+        if given and format not in fitting:
+            raise CapbiasError(f"{name} fits --format {' and '.join(fitting)} only, not {format}.", "Leave it out.")
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     store = opened(workspace)
     asked = store.asked_for(known_collection(store, collection))
-    runs = [run for run in results.current_runs(store, collection) if run.run_id in asked]
-    ids = [run.run_id for run in runs]
     if format == BUNDLE and path:
-        write_file(write_bundle(store, collection, ids, not without_data, wanted), path)
+        write_file(write_bundle(store, collection, asked, not without_data, wanted, note), path)
         return DONE
     if format == REPORT:
-        write_output(write_report(store, collection, ids, wanted), path)
+        write_output(write_report(store, collection, asked, wanted, note), path)
         return DONE
-    if format == "latex":  # a cell has one number
-        human = results.references_read(store, collection)
-        runs = results.runs_against(results.runs_with(runs, results.tables_read(store, collection)), human)
-    ids = [run.run_id for run in runs]
-    frame = results.with_inputs(store, collection, store.results(ids), runs)
-    frame = results.with_letters(store, frame, results.comparisons(store, collection), ids)
-    frame = ordered(frame, frame["model"].unique(), wanted)
-    if frame.empty:
+    rows = measured_rows(store, collection)
+    rows = rows[rows["run_id"].isin(asked) & rows["metric"].isin(wanted)]
+    if rows.empty:
         raise CapbiasError(
             f"The collection {collection} has no such result.", "Score it first, or ask for other metrics."
         )
-    write_output(FORMATS[format](frame), path)
+    if format == "tex":
+        choice = choose(store, rows, {"collection": collection})
+        table = TABLE.rows(choice, TableOptions(metrics=tuple(metric or ())))
+        write_output(content(TABLE, choice, table, "tex").decode(), path)
+        return DONE
+    frame = exported(ordered(named_inputs(rows), rows["captioner"].unique(), wanted))
+    write_output(csv_text(frame) if format == "csv" else json_text(frame.drop(columns="name")), path)
     return DONE
 
 

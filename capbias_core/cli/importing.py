@@ -27,34 +27,26 @@ from capbias_core.cli.inputs import (
     opened,
     own_folder,
 )
-from capbias_core.cli.terminal import DONE, error_text, say, show, show_table
+from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, SEGMENTS, VECTORS, kind_name
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
+from capbias_core.load.labels import mapping_overrides
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.places import checked_path
-from capbias_core.processes import temporary_folder
-from capbias_core.question import COLUMNS, named_columns
-from capbias_core.runs.inputs import warn
+from capbias_core.load.read import File, Given, read
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
-from capbias_core.workspace.ingest import (
-    DEFAULT_COLLECTION,
-    File,
-    expand,
-    held_by,
-    preview,
-    replaced_items,
-    store,
-    with_mapping,
-)
-from capbias_core.workspace.labels import dropped_line, mapping_line, mapping_overrides, unread_columns
+from capbias_core.workspace.ingest import DEFAULT_COLLECTION, every_attribute, held_by, replaced_items, store
+from capbias_core.workspace.labels import dropped_line, mapping_line
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
 from capbias_core.workspace.store import Workspace, checked_name, suggested_name
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 
 KIND_NAMES = {kind.argument: name for name, kind in KINDS.items() if name != BOXES}
 TRAINED = {"yes": True, "no": False}
+# Flags that say what columns are.
+COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute", "rows")
 # Flags that apply to one kind.
 FOR_KIND = {
     "trained_on_references": CAPTIONS,
@@ -85,10 +77,10 @@ class ImportFlags:
     name: Annotated[str, flag("its name (default: the file's, without the ending)", "NAME", INPUTS)] = ""
     collection: Annotated[str, flag(f"(default: {DEFAULT_COLLECTION})", "NAME", INPUTS)] = DEFAULT_COLLECTION
     workspace: WorkspaceFlag = None
-    image_id_column: ImageIdFlag = ""
+    image_id_column: ImageIdFlag = None
     caption_column: CaptionFlag = None
     reference_column: ReferenceFlag = None
-    captioner_column: CaptionerFlag = ""
+    captioner_column: CaptionerFlag = None
     rows: RowsFlag = None
     sets: Annotated[str, SETS_FLAG] = ""
     dry_run: Annotated[bool, flag("only report", group=INPUTS)] = False
@@ -142,50 +134,44 @@ def import_files(
         if len(paths) > 1:
             raise CapbiasError(f"Import {(folders or paths)[0].name} alone: it holds {flags.kind}.")
     workspace = opened(flags.workspace, make=not flags.dry_run)
-    with temporary_folder() as folder:
-        if flags.kind in (VECTORS, IMAGES):
-            stored = _import_path(workspace, flags, paths[0], collection)
-        else:
-            stored = _import(workspace, expand(paths, folder, say), flags, collection)
+    importing = _import_path if flags.kind in (VECTORS, IMAGES) else _import
+    stored = importing(workspace, flags, paths, collection)
     show("nothing was stored (--dry-run)" if flags.dry_run else stored)
     return DONE
 
 
-def _import(workspace: Workspace, paths: Sequence[Path], flags: ImportFlags, collection: str) -> str:
+def _import(workspace: Workspace, flags: ImportFlags, paths: Sequence[Path], collection: str) -> str:
     """Report on files and, unless --dry-run, store them together; returns what was stored."""
     if flags.name and len(paths) > 1:
         raise CapbiasError(f"--name {flags.name} needs one file, not {len(paths)}.", "Leave it out.")
-    about = File(
-        None,
-        kind=flags.kind,
-        name=checked_name(flags.name) if flags.name else "",
-        columns=named_columns(**{name: getattr(flags, name) for name in (*COLUMNS, "rows")}),
+    kinds = (flags.kind,) if flags.kind else ()
+    name, trained = checked_name(flags.name) if flags.name else "", TRAINED.get(flags.trained_on_references or "")
+    files = [File(path, kinds, name, trained, flags.captioner, flags.condition) for path in paths]
+    given = Given(
+        **{each: tuple(getattr(flags, each) or ()) for each in COLUMNS},
+        map=tuple(flags.map or ()),
         sets=flags.sets,
         several=flags.several,
-        trained=TRAINED.get(flags.trained_on_references or ""),
-        captioner=flags.captioner,
-        condition=flags.condition,
     )
-    parts = preview([replace(about, source=path) for path in paths], held_by(workspace, collection))
-    for part in parts:
-        if part.reading.error:
-            raise part.reading.error
-    # What a file holds besides the kind that was asked for stays out.
+    mapping_overrides(given.map)
+    wanted = every_attribute(own_folder(flags.workspace), flags.attribute or ())
+    if unknown := {pair.partition(":")[0] for pair in given.map} - {one.name for one in wanted}:
+        raise unknown_name("attribute in --map", next(iter(unknown)), [one.name for one in wanted])
+    held = held_by(workspace, collection)
     parts = [
-        part for part in parts if part.wanted and not (part.reading.second and (flags.kind or part.kind == SEGMENTS))
+        part
+        for part in read(files, given, wanted, held).parts
+        if not (part.beside and (flags.kind or part.kind == SEGMENTS))
     ]
     _check_flags(flags, {part.kind for part in parts})
-    folder, overrides = own_folder(flags.workspace), mapping_overrides(flags.map or ())
-    parts = [with_mapping(part, folder, flags.attribute or (), overrides) for part in parts]
     for part in parts:
-        assert part.report is not None
-        first, *others = part.report.lines()
-        show_table(pd.DataFrame([first, ("Read as", kind_name(part.kind)), *others], columns=["", ""]))
-        warn([replace(part.report, notes=(), account=())], say)  # the report shows these
-        if part.kind == LABELS and not flags.attribute:
-            for error in unread_columns(part.frame, part.file.mapping):
-                say(f"note: {error_text(error, 'import')}")
-        for details in part.file.mapping:
+        known = {kind: set(images) for kind, images in held.images.items()}
+        for other in parts:
+            known.setdefault(other.kind, set()).update(other.images)
+        show_table(pd.DataFrame(part.lines(known), columns=["", ""]))
+        for text in part.told:
+            say(f"warning: {part.title}: {text}")
+        for details in part.mapping:
             show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
             show(dropped_line(part.frame, details))
     if flags.dry_run:
@@ -215,8 +201,9 @@ def _check_flags(flags: ImportFlags, kinds: set[str]) -> None:
             raise CapbiasError(f"{flag_name(name)} applies to {kind_name(kind)}, not to {held}.", "Leave it out.")
 
 
-def _import_path(workspace: Workspace, flags: ImportFlags, path: Path, collection: str) -> str:
+def _import_path(workspace: Workspace, flags: ImportFlags, paths: Sequence[Path], collection: str) -> str:
     """Report on word vectors or a folder of photographs and, unless --dry-run, store its path."""
+    (path,) = paths
     name = checked_name(flags.name or (ORIGINALS if flags.kind == IMAGES else suggested_name(path.stem)))
     if flags.kind == IMAGES:
         show(f"{len(find_pictures(path)):,} photographs")

@@ -16,8 +16,8 @@ from cyclopts.validators import Number
 from capbias_core.attributes import attribute_folder, get_attribute, known_attributes
 from capbias_core.cli.terminal import say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
-from capbias_core.load.account import SAMPLES, SETS, WHOLE
-from capbias_core.load.labels import RULES
+from capbias_core.load.captions import SETS
+from capbias_core.load.labels import RULES, mapping_overrides
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Checked, Option, Options, hints_of
 from capbias_core.measures.registry import MEASURES
@@ -25,7 +25,6 @@ from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.derived import derivable
-from capbias_core.workspace.labels import mapping_overrides
 from capbias_core.workspace.sources import scratch_workspace
 from capbias_core.workspace.store import Workspace, default_folder
 
@@ -171,35 +170,45 @@ def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
 
 FILES = "files"  # the collection of files that are kept in memory
 SETS_FLAG = flag(
-    f"what several captions of an image are; {WHOLE}: each text is one caption (default: {SAMPLES}, or asked)",
-    "|".join(SETS),
-    INPUTS,
+    "what several captions of an image, or files of other images, are (default: asked)", "|".join(SETS), INPUTS
 )
 MAP_FLAG = flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
-SEVERAL_FLAG = flag("label of an image with several rows (default: by the columns)", "|".join(RULES), INPUTS)
-ImageIdFlag = Annotated[str, flag("the column of image IDs (default: detected)", "COLUMN", INPUTS)]
+SEVERAL_FLAG = flag("label of an image whose rows differ (default: asked)", "|".join(RULES), INPUTS)
 Columns = list[str] | None
+LabelsFlag = Annotated[Columns, flag("tables of labels; with --collection, the name of one", "FILE", INPUTS)]
+ReferencesFlag = Annotated[Columns, flag("human captions; with --collection, their name", "FILE", HUMAN)]
+ImageIdFlag = Annotated[
+    Columns, flag("the column of image IDs of a file (default: the one that joins)", "[FILE:]COLUMN", INPUTS)
+]
+AttributeFlag = Annotated[Columns, flag("the column of labels; VALUE=COLUMN if true means the value", "COLUMN", INPUTS)]
 CaptionFlag = Annotated[
     Columns,
-    flag("a column of a model's captions; several are a captioner each (default: by content)", "COLUMN", INPUTS),
+    flag("a column of a model's captions; several are a captioner each (default: by its name)", "COLUMN", INPUTS),
 ]
-ReferenceFlag = Annotated[Columns, flag("a column of human captions (default: by content)", "COLUMN", INPUTS)]
+ReferenceFlag = Annotated[Columns, flag("a column of human captions (default: by its name)", "COLUMN", INPUTS)]
 CaptionerFlag = Annotated[
-    str, flag("the column that names the captioner of a row (default: by its values)", "COLUMN", INPUTS)
+    Columns, flag("the column that names the captioner of a row (default: by its name)", "COLUMN", INPUTS)
 ]
-RowsFlag = Annotated[Columns, flag("read only the rows with this value, such as language=en", "COLUMN=VALUE", INPUTS)]
+RowsFlag = Annotated[
+    Columns,
+    flag(
+        "read only rows with this value; min or max: of an image the caption with that number", "COLUMN=VALUE", INPUTS
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileFlags(choices_of(Question, "captions", "labels", "attribute_column", "values", group=INPUTS)):
+class FileFlags(choices_of(Question, "captions", "values", group=INPUTS)):
     """How files of captions and labels are read."""
 
+    labels: LabelsFlag = None
+    attribute_column: AttributeFlag = None
     map: Annotated[list[str] | None, MAP_FLAG] = None
     several: Annotated[str, SEVERAL_FLAG] = ""
-    image_id_column: ImageIdFlag = ""
+    image_id_column: ImageIdFlag = None
     caption_column: CaptionFlag = None
     reference_column: ReferenceFlag = None
-    captioner_column: CaptionerFlag = ""
+    captioner_column: CaptionerFlag = None
     rows: RowsFlag = None
 
 
@@ -221,6 +230,13 @@ class InputFlags(FileFlags):
         name = get_attribute(self.attribute).name if labels and of_toml else self.attribute
         if labels.keys() - {name}:
             raise unknown_name("attribute in --map", next(iter(labels.keys() - {name})), (name,))
+        if self.collection:  # names, of which there is one
+            asked |= {
+                name: one_name(name, given)
+                for name, given in ((each, (asked | more).get(each)) for each in ("labels", "references"))
+                if given
+            }
+            more = {name: value for name, value in more.items() if name not in asked}
         return Question.of(
             stored=bool(self.collection),
             collection=self.collection or FILES,
@@ -249,6 +265,14 @@ class InputFlags(FileFlags):
                 "--weights needs --photographs and files, and --objects replaces it.",
                 "Leave one out, or run images detect --collection first.",
             )
+
+
+def one_name(flag: str, given: str | Sequence[str]) -> str:
+    """The only name that a flag was given. Raises CapbiasError for several."""
+    names = [given] if isinstance(given, str) else list(given)
+    if len(names) > 1:
+        raise CapbiasError(f"{flag_name(flag)} takes one name of a collection, not {len(names)}.", "Name one.")
+    return "".join(names)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,7 +53,8 @@ def _options(measure: Measure) -> Iterator[str]:
     if known := options_of([measure]):
         defaults = measure.options()
         lines = [
-            f"  {name}: {option_help(options.about()[name], getattr(defaults, name))}" for name, options in known.items()
+            f"  {name}: {option_help(options.about()[name], getattr(defaults, name))}"
+            for name, options in known.items()
         ]
         yield "\n".join(["options, as --option NAME=VALUE or an argument in Python", *lines])
 

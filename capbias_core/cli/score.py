@@ -21,6 +21,7 @@ from capbias_core.cli.inputs import (
     Flags,
     ForceFlag,
     InputFlags,
+    ReferencesFlag,
     choices_of,
     command,
     flag,
@@ -76,13 +77,14 @@ after Ctrl-C, the other results are written.""",
 )
 
 
-OF_HUMAN = choices_of(Question, "references", "alignment", "vectors", "delta", group=HUMAN)
+OF_HUMAN = choices_of(Question, "alignment", "vectors", "delta", group=HUMAN)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherInputs(choices_of(Question, "objects", "weights", group=INPUTS), OF_HUMAN):
     """Inputs of `score` besides captions and labels."""
 
+    references: ReferencesFlag = None
     sets: Annotated[str, SETS_FLAG] = ""
 
 
@@ -216,15 +218,16 @@ def _show(report: Report) -> None:
 
 
 def _next_command(
-    flags: InputFlags, files: Sequence[str], resolved: Question, references: str | None, report: Report
+    flags: InputFlags, files: Sequence[str], resolved: Question, given: Sequence[str] | None, report: Report
 ) -> str:
     """The command that shows the words of the captioner in the answer; '' if it would not find the files."""
-    captions, labels = report.about, flags.labels
+    captions, labels, references = report.about, list(flags.labels or ()), list(given or ())
     if not flags.collection:
         by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
-        captions, labels = by_name.get(captions, ""), labels or by_name.get(resolved.labels, "")
-        references = references or by_name.get(resolved.references, "")
-        if not (typed_path(captions).is_file() and typed_path(labels).is_file()):
+        captions = by_name.get(captions, "")
+        labels = labels or list(filter(None, [by_name.get(resolved.labels)]))
+        references = references or list(filter(None, [by_name.get(resolved.references)]))
+        if not (captions and typed_path(captions).is_file() and labels):
             return ""
     words = ["capbias", "explain"]
     given_again = vars(flags) | {"captions": captions, "labels": labels, "references": references}

@@ -112,7 +112,7 @@ def compute(choice: Choice, runs: list[RunSpec]) -> int:
 def write_view(view: View, choice: Choice | None, rows: pd.DataFrame, shown: Shown) -> None:
     """A view to stdout as text, or as a file."""
     if shown.output:
-        path = checked_output(shown.output)
+        path = checked_output(shown.output, shown.force, FILES)
         assert path
         write_file(content(view, choice, rows, format_of(path.name)), path)
         return
@@ -128,13 +128,15 @@ def view_command(name: str, view: View) -> App:
     """The subcommand of a view."""
 
     def run(*names, shown, options, files=NO_FILES) -> int:
-        if shown.output:
-            format_of(shown.output)  # before anything is computed
+        if shown.output:  # before anything is computed
+            format_of(shown.output)
+            checked_output(shown.output, shown.force, FILES)
         if getattr(options, "results", "") or getattr(options, "human", ""):  # of no workspace
             write_view(RESULTS, None, RESULTS.rows(None, options), shown)
             return DONE
-        choice = choice_of(shown, names, files, view.of_files(options) if view.of_files else ())
-        if code := compute(choice, view.needs(choice, options)):
+        unscored = view.optional and not shown.collection and not opened(shown.workspace).scored()
+        choice = None if unscored else choice_of(shown, names, files, view.of_files(options) if view.of_files else ())
+        if choice and (code := compute(choice, view.needs(choice, options))):
             return code
         rows = view.rows(choice, options)
         write_view(view, choice, rows, shown)

@@ -18,11 +18,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.stats import chi2_contingency
 
 from capbias_core.attributes import shipped_files
 from capbias_core.errors import CapbiasError
-from capbias_core.load.parsed import SHORT, literal
+from capbias_core.load.sheet import SHORT, literal
 from capbias_core.prepare import refusals
 from capbias_core.prepare.text import tokenize
 from capbias_core.prepare.tokens import Tokens
@@ -119,19 +118,24 @@ _SEVERAL = (
 _BRACKETS = r"[\[\]{}|]|<(?:[^u\s/>]|u[^n]|/)[^<>]*>|\d ?, ?\d+ ?, ?\d"
 _ENGLISH = r"\b(?i:the|with|of|and|is|are|at|for|his|her|by|next|front|from|this|that|who|while|\w+ing)\b"
 _COMMON = rf"{_ENGLISH}|\b(?i:an?|in|on|to|up|(?:wo)?m[ae]n|boy|girl|person|people)\b"
+# Frequent words of languages that write in Latin letters, none of which is English.
 _FOREIGN = re.compile(
-    r"\b(?:eine?[mnrs]?|der|das|und|mit|auf|neben|une?|des|les|dans|avec|sur|et|du|femme|una|los|con|el|del|mujer|hombre"
-    r"|donna|uomo|nel|della|che|il|uma?|com|mulher|homem|een|het|van|vrouw|ett?|och|som|med|på|jest|bir|ve|và|một|yang"
-    r"|dengan)\b",
+    r"\b(?:eine?[mnrs]?|der|das|und|mit|auf|neben|am|sitzt|isst|une?|des|les|dans|avec|sur|et|du|femme|homme|una|los|con"
+    r"|el|del|mujer|hombre|donna|uomo|nel|della|che|il|uma?|com|mulher|homem|na|een|het|van|op|aan|zit|eet|vrouw|met|rijdt|staat"
+    r"|fiets|sit|die|n|vrou|ry|ett?|en|och|som|med|på|vid|sitter|kvinna|bord|jest|kobieta|bir|ve|và|một|yang|dengan)\b",
     re.IGNORECASE,
+)
+_ONLY_ENGLISH = re.compile(
+    r"\b(?:the|with|and|his|her|on|while|next|this|that|are|of|holding|sitting|standing|\w\wing)\b", re.I
 )
 
 
 def _in_other_language(text: str) -> bool:
     latin = len(re.findall(r"[a-z]", text, re.IGNORECASE))
-    return 2 * latin < sum(map(str.isalpha, text)) or (
-        len(_FOREIGN.findall(text)) > 1 and not re.search(_ENGLISH, text, re.IGNORECASE)
-    )
+    if 2 * latin < sum(map(str.isalpha, text)):
+        return True
+    foreign = len(_FOREIGN.findall(text)) + sum(not word.isascii() for word in text.split())
+    return foreign > 1 and not _ONLY_ENGLISH.search(text)
 
 
 # fmt: off
@@ -146,8 +150,9 @@ CHECKS = (
           "hold fields such as `Caption:` on separate lines, all of which are read"),
     Check("brackets", _BRACKETS, lambda text: text[0] not in "[{`", 0.01, 2,
           "hold brackets, tags or coordinates, which stay"),
-    Check("other languages", rf"[^\x00-\x7f]|(?i:{_FOREIGN.pattern})", _in_other_language, 0.001, 2,
+    Check("other languages", rf"[^\x00-\x7f]|(?i:{_FOREIGN.pattern})", _in_other_language, 0.001, 0.5,
           "are not in English; only words of the attribute's list are masked and counted"),
+    Check("emoji", "[👦-👩👨👴-👵👱👸🤴🧑-🧓🧔]", None, 0.001, 2, "hold emoji of people, which count as no words"),
     Check("repetition", "", repeats, 0.01, 2, "repeat themselves"),
 )
 # fmt: on
@@ -233,7 +238,79 @@ def shared_texts(texts: Sequence[str], times: np.ndarray, end: bool, share: floa
     return shared
 
 
+def other_languages(texts: list[str]) -> np.ndarray:
+    """(n,) booleans: which captions are not in English."""
+    check = next(check for check in CHECKS if check.name == "other languages")
+    return check.find(texts) if texts else np.zeros(0, dtype=bool)
+
+
 # with labels and human captions
+
+
+def names_only(captions: Sequence[str], attribute: Attribute) -> list[str | None]:
+    """The value that each caption names, None if it names none or several."""
+    named = Tokens.of(captions).naming(attribute.value_words).toarray() > 0
+    return [attribute.values[row.argmax()] if row.sum() == 1 else None for row in named]
+
+
+STRETCH = 50  # captions that are compared with their labels, or images with their human captions, at a time
+DROP = 0.2  # by which a shifted stretch fits its images less often than the others
+
+
+def _longest_run(low: np.ndarray) -> tuple[int, int]:
+    """Where the longest run of True begins and ends."""
+    best, start = (0, 0), 0
+    for place, is_low in enumerate([*low, False]):
+        if not is_low:
+            best = max(best, (start, place), key=lambda run: run[1] - run[0])
+            start = place + 1
+    return best
+
+
+def shifted_from(
+    captions: pd.DataFrame, attribute: Attribute | None, labels: pd.Series, references: pd.DataFrame | None
+) -> tuple[int, float, float, str] | None:
+    """The row from which captions no longer fit their images, how often they do elsewhere and there, and in what; None
+    if all stretches of rows are alike."""
+    sides = []
+    if attribute is not None and attribute.names_values:
+        named, label = names_only(captions["caption"], attribute), captions["image_id"].map(labels)
+        known = [
+            (row, one == other)
+            for row, (one, other) in enumerate(zip(named, label, strict=True))
+            if one and isinstance(other, str)
+        ]
+        sides.append((known, 0.7, 0.75, "name the labelled value"))
+    if references is not None:
+        human = (
+            references[references["image_id"].isin(captions["image_id"])].groupby("image_id")["caption"].agg(" ".join)
+        )
+        words = {image: set(tokenize(text)) - _LITTLE for image, text in human.items()}
+        rows = [
+            (row, set(tokenize(text)) - _LITTLE, words[image])
+            for row, (image, text) in enumerate(zip(captions["image_id"], captions["caption"], strict=True))
+            if image in words
+        ]
+        if len(rows) <= SAMPLE:
+            sides.append(
+                (
+                    [(row, len(own & theirs) > 0.25 * len(own)) for row, own, theirs in rows],
+                    0.4,
+                    0.6,
+                    "share words with the human captions",
+                )
+            )
+    for known, low, high, what in sides:
+        stretches = [known[at : at + STRETCH] for at in range(0, len(known) - STRETCH // 2, STRETCH)]
+        shares = np.array([np.mean([fits for _, fits in stretch]) for stretch in stretches])
+        start, end = _longest_run(shares < low)
+        # A shift lasts: single stretches of a captioner that is often wrong are as low by chance.
+        if end - start < max(2, len(shares) // 10) or len(shares) == end - start:
+            continue
+        inside, outside = shares[start:end].mean(), np.delete(shares, slice(start, end)).mean()
+        if outside > high and outside - inside > DROP:
+            return stretches[start][0][0] + 1, float(outside), float(inside), what
+    return None
 
 
 def findings(
@@ -252,7 +329,11 @@ def findings(
         captions = captions[captions["image_id"].isin(labels.index)]
     which, different = pd.factorize(captions["caption"])
     texts, times = list(different), np.bincount(which, minlength=len(different))
-    results = [each for each in text_findings(texts, times) if each.effect == REFUSE]
+    results = [
+        each for each in text_findings(texts, times) if each.effect == REFUSE and each.name != "several captions"
+    ]
+    if not (attribute.words and _is_shipped(attribute)):  # own words may be of another language
+        results = [each for each in results if each.name != "other languages"]
     if references is not None:
         human = pd.DataFrame(references, dtype=object)
         results += _of_references(captions, human)
@@ -276,7 +357,11 @@ def findings(
 def _by_group(check: Check, hit: pd.Series, value: pd.Series) -> Iterator[Finding]:
     """A sentence if the groups differ in a check by more than chance."""
     table = pd.crosstab(value, hit)
-    if table.shape[0] < 2 or table.shape[1] < 2 or table[True].sum() < 10 or chi2_contingency(table)[1] > GAP_P:
+    if table.shape[0] < 2 or table.shape[1] < 2 or table[True].sum() < 10:
+        return
+    from scipy.stats import chi2_contingency  # a second to import, and seldom needed
+
+    if chi2_contingency(table)[1] > GAP_P:
         return
     shares = (table[True] / table.sum(axis=1)).sort_values(ascending=False)
     of = ", ".join(f"{group} {share:.1%} ({table[True][group]:,})" for group, share in shares.items())
@@ -323,6 +408,10 @@ def _of_words(
             )
             effect = REFUSE if side != "captions" and _derivable(attribute) else WARN
             yield Finding(f"{side} and labels", len(y), text, effect)
+
+
+def _is_shipped(attribute: Attribute) -> bool:
+    return any(file.attribute and file.attribute.words == attribute.words for file in shipped_files())
 
 
 def _derivable(attribute: Attribute) -> bool:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-
-from capbias_core.types import counted
 
 ENDING = r"\.(?:jpe?g|png|gif|bmp|webp|tiff?)"
 # COCO_val2014_000000000785.jpg and 000000000785.jpg (in a folder or not), 785.jpg, 000785, 785.0
@@ -32,10 +27,6 @@ IMAGE_NAME = re.compile(rf"\S*\d\S*|.*{ENDING}", re.IGNORECASE | re.DOTALL)
 MOST = 10**100
 # Characters that text may hold in JSON and that no Parquet file or database keeps.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-LEAST_SHARE = 0.1  # of the images of the smaller file; fewer common names are chance
-SHOWN = 50  # characters of an image ID in a message
-SPLIT = re.compile(r"(?<![a-z])(train|val|valid|validation|test|dev)(?![a-z])", re.IGNORECASE)
-NUMBER_AT_END = re.compile(r"(\d+)\D*$")
 
 
 def normalise_image_id(value: object) -> str:
@@ -125,93 +116,3 @@ def described(value: object) -> str:
     return {list: "a list", dict: "an object", str: "text", bytes: "bytes"}.get(
         type(value), f"a {type(value).__name__}"
     )
-
-
-# IDs of two files
-
-
-@dataclass(frozen=True)
-class Joined:
-    """How the image IDs of one file map to those of another."""
-
-    mapping: dict[str, str] = field(default_factory=dict)  # image ID -> the other file's ID, if they differ
-    how: str = ""  # a sentence on what they have in common, '' if the IDs are equal
-    near: str = ""  # two IDs that may mean the same image, if no ID is equal and none could be joined
-
-
-def join_ids(
-    images: Iterable[str],
-    known: Iterable[str],
-    names: Mapping[str, str] | None = None,
-    known_names: Mapping[str, str] | None = None,
-) -> Joined:
-    """The image IDs `images` as IDs of `known`. names, known_names: image ID -> file name, if that side lists both.
-
-    IDs are compared as they are, through the file names, by the last part of their path, and by that part without its
-    ending. The first comparison that joins images one to one counts. Nothing is joined if two images of one side could
-    be the same image of the other. File names override equal IDs if they join more images, since numbers of two files
-    may be equal by chance. Images without a partner keep their IDs, unless another image has that ID.
-
-    >>> join_ids(["data/val/dog.jpg"], ["dog.jpg", "cat.jpg"]).mapping
-    {'data/val/dog.jpg': 'dog.jpg'}
-    >>> join_ids(["val/1000.jpg", "old/1000.jpg"], ["1000"])
-    Joined(mapping={}, how='', near='val/1000.jpg here, 1000 there')
-    """
-    images, known = list(dict.fromkeys(images)), list(dict.fromkeys(known))
-    if not images or not known:
-        return Joined()
-    here, there = ({image: normalise_image_id(by[image]) for image in by} for by in (names or {}, known_names or {}))
-    least = max(1, LEAST_SHARE * min(len(images), len(known)))
-
-    def pairs_by(key: Callable[[str], str], *renamed: Mapping[str, str]) -> dict[str, str]:
-        """Images with the known ones of the same key; nothing if it is ambiguous, too rare, or of another split."""
-        groups: tuple[dict[str, list[str]], ...] = (defaultdict(list), defaultdict(list))
-        for group, ids, name_of in zip(groups, (images, known), renamed or ({}, {}), strict=True):
-            for image in ids:
-                group[key(name_of.get(image, image))].append(image)
-        shared = [name for name in groups[0] if name in groups[1]]
-        if len(shared) < least or any(len(group[name]) > 1 for name in shared for group in groups):
-            return {}
-        pairs = {groups[0][name][0]: groups[1][name][0] for name in shared}
-        for here, there in pairs.items():  # such as train/7.jpg and val/7.jpg
-            splits = [{name.lower()[:3] for name in SPLIT.findall(image)} for image in (here, there)]
-            if all(splits) and splits[0].isdisjoint(splits[1]):
-                return {}
-        return pairs
-
-    def joined_by(pairs: dict[str, str], how: str, more: dict[str, str]) -> Joined:
-        mapping = {image: other for image, other in pairs.items() if image != other}
-        if not mapping:
-            return Joined(more)
-        image, other = map(_end, next(iter(mapping.items())))
-        how = f"{len(pairs):,} of {counted(len(images), 'image')} joined by {how}, such as {image} to {other}"
-        return Joined(mapping | more, how)
-
-    equal = set(images) & set(known)
-    by_name = {}
-    if here or there:
-        by_name = next(filter(None, (pairs_by(key, here, there) for key in (str, last_part, stem))), {})
-    if len(by_name) > len(equal):
-        others = {image: f"{image} (another image)" for image in images if image in equal and image not in by_name}
-        return joined_by(by_name, "the file names listed in the file", others)
-    if equal:
-        return Joined()
-    for how, key in (("the last part of their path", last_part), ("their file name without its ending", stem)):
-        if pairs := pairs_by(key):
-            return joined_by(pairs, how, {})
-
-    def number_at_end(image: str) -> str:
-        match = NUMBER_AT_END.search(stem(image))
-        return match[1].lstrip("0") if match else ""
-
-    near = images[0], min(known)
-    for key in (number_at_end, stem):  # rather two IDs with one stem, else with one number at their end
-        by_key = {name: image for image in reversed(known) if (name := key(image))}
-        near = next(((image, by_key[name]) for image in images if (name := key(image)) in by_key), near)
-    return Joined(near=f"{_end(near[0])} here, {_end(near[1])} there")
-
-
-def _end(image: str) -> str:
-    """An image ID for a message: the end of a long one, by which IDs differ."""
-    line = printable(" ".join(image.split()))
-    return line if len(line) <= SHOWN else f"…{line[-SHOWN:]}"

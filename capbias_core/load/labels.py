@@ -1,177 +1,180 @@
-"""From raw rows to a table of labels, one row per image."""
+"""From rows to labels: one row per image, and what each label means."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any
 
 import pandas as pd
 
-from capbias_core.attributes.labels import MIXED, MOST_LABELS, annotator_column, is_unknown, meaning
-from capbias_core.errors import CapbiasError
-from capbias_core.load.account import account_lines
-from capbias_core.load.ids import normalise_image_id
-from capbias_core.load.parsed import IMAGE_IDS, MOST_COLUMNS, Parsed, chosen_column, label_text, listed, usual_column
-from capbias_core.types import Table, counted
+from capbias_core.attributes import plain_attribute
+from capbias_core.attributes.labels import (
+    MIXED,
+    MOST_LABELS,
+    annotator_column,
+    is_unknown,
+    meaning,
+    suggest_mapping,
+    value_of_name,
+    values_among,
+)
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.columns import Wanted
+from capbias_core.load.join import Images
+from capbias_core.load.questions import Ask, Given, Option
+from capbias_core.load.sheet import MOST_COLUMNS, Sheet, cell_text, is_missing, is_scalar, last_part
+from capbias_core.types import Attribute, counted
 
 # Rules for the label of an image that has several rows.
 RULES = BOTH, MAJORITY, FIRST, EACH = "both", "majority", "first", "each"
 EXPLAINED = {
-    BOTH: f"an image gets the label that they share (rule {BOTH})",
-    MAJORITY: f"an image gets the label that most of them have (rule {MAJORITY})",
-    FIRST: f"an image gets the label of the first (rule {FIRST})",
-    EACH: f"each annotator's labels are a column (rule {EACH})",
+    BOTH: "rows are people: an image gets the label that they share, else none",
+    MAJORITY: "rows are opinions: the most frequent label, none in a tie",
+    FIRST: "the first row of an image",
+    EACH: "a column for each annotator",
 }
 MOST_ANNOTATORS = 10  # with a column each; of more, the first labels of all images are a column, and so on
-STATUS = "AssignmentStatus"  # the column in which Amazon Mechanical Turk says whether an answer was accepted
-
-Labels = tuple[str, ...]
-
-
-def labels(parsed: Parsed, columns: Mapping[str, str] | None = None, several: str = "") -> Table:
-    """The labels of a file as text: one row per image, with all columns but that of image IDs.
-
-    columns: the name for `image_id` if it is not a usual one. several: the rule for images with several rows:
-
-    - `both`: the label that all rows have, in any spelling; MIXED if they differ. Unknown labels do not count beside
-      known ones. The default, as for one row per person.
-    - `majority`: the label that most rows have; MIXED in a tie. The default if each row has another annotator.
-    - `first`: that of the first row.
-    - `each`: a column per annotator.
-
-    The rule and its counts are in the notes. Raises CapbiasError if no row has an image ID and a label.
-    """
-    if several and several not in RULES:
-        raise CapbiasError(f"There is no rule {several!r} for several rows per image.", f"Use {', '.join(RULES)}.")
-    file, names, chosen = parsed.path.name, tuple(parsed.columns), (columns or {}).get("image_id")
-    usual = usual_column(names, f"{IMAGE_IDS} image_link image_uri key")
-    image_id = chosen_column(file, names, chosen) if chosen else usual
-    labelled = [name for name in names if name != image_id]
-    if image_id is None or not labelled:
-        raise CapbiasError(
-            f"{file} has no column of image IDs beside columns of labels; its columns are "
-            f"{'; '.join((listed(names), *parsed.notes))}.",
-            "Name the column of image IDs.",
-            "image_id_column",
-        )
-    who = annotator_column(labelled)
-    faults, rejected = parsed.faults.copy(), 0
-    images: dict[str, list[Labels]] = {}  # image ID -> the labels of its rows, in file order
-    raw_rows = parsed.values(STATUS, image_id, *labelled)
-    for number, (state, raw_id, *raw) in zip(parsed.numbers, raw_rows, strict=True):
-        if state == "Rejected":
-            rejected += 1
-            continue
-        try:
-            image, row = normalise_image_id(raw_id), tuple(map(label_text, raw))
-            images.setdefault(image, []).append(row)
-        except ValueError as error:
-            faults.add(number, str(error))
-    if not images:
-        raise parsed.unusable(faults)
-    notes = [f"{counted(rejected, 'rejected answer')} left out"] if rejected else []
-    if any(len(set(rows)) > 1 for rows in images.values()):
-        single, more = _combined(images, labelled, who, several)
-        notes += more
-    else:
-        single = {name: [rows[0][index] for rows in images.values()] for index, name in enumerate(labelled)}
-    account = _account(parsed, image_id, single, Counter(len(rows) for rows in images.values()))
-    texts = {f"{name} (in the file)" if name == "image_id" else name: values for name, values in single.items()}
-    return Table(
-        pd.DataFrame({"image_id": list(images), **texts}, dtype="str"),
-        parsed.rows,
-        duplicates=sum(len(rows) - len(set(rows)) for rows in images.values()),
-        problems=tuple(faults.first),
-        problem_count=faults.count,
-        notes=(*parsed.notes, *notes),
-        account=account,
-    )
+VERSIONS = str.split("""
+    version source dataset split run round date timestamp created_at epoch phase stage batch
+""")
+SHOWN_LABELS = 10
+OTHERS = str.split("""
+    both neutral nonbinary non-binary other others mixed none multiple
+""")  # labels of no value
+BLANK = "___"  # in a flag to paste, for what only the user knows
+ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
+Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: value, or None to drop it}
 
 
-def _account(
-    parsed: Parsed, image_id: str, columns: Mapping[str, Sequence[str]], sizes: Mapping[int, int]
-) -> tuple[tuple[str, str], ...]:
-    """What became of each column and row. columns: of labels, by their names in the table. sizes: rows of an image ->
-    images."""
-    fields, unused = [(image_id, "Image ID", "")], []
-    for name, labels in columns.items():
-        different = len(set(labels))
-        if 1 < different <= MOST_LABELS:
-            fields.append((name, "Labels", ""))
-        else:
-            same = "differs between rows of an image" if labels[0] == MIXED else "the same in every row"
-            unused.append((name, "Not used", same if different == 1 else f"{different:,} different"))
-    gone = [name for name in parsed.columns if name != image_id and not any(each.startswith(name) for each in columns)]
-    unused += [(name, "Not used", "differs between rows of an image") for name in gone]
-    unused += [(name, "Not used", "") for name in parsed.left_out]
-    rows = ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(sizes.items())[:8])
-    return (*account_lines((*fields, *unused)), ("Rows per image", rows))
+@dataclass(frozen=True)
+class LabelTable:
+    """Labels of images. frame: image_id, then columns of text, '' if empty. columns: attribute -> its columns."""
+
+    frame: pd.DataFrame
+    columns: Mapping[str, list[str]]
+    notes: tuple[str, ...]
+    sizes: Mapping[int, int]  # rows of an image -> images
+    repeats: int = 0  # rows that repeat the labels of an image
+    left_out: tuple[str, ...] = ()  # columns that differ between the rows of an image
 
 
-def _combined(
-    images: Mapping[str, list[Labels]], labelled: list[str], who: str | None, several: str
-) -> tuple[dict[str, list[str]], list[str]]:
-    """The columns of labels with one label per image, by a rule; sentences on the rule and its counts."""
-    repeated = [rows for rows in images.values() if len(rows) > 1]
-    by = labelled.index(who) if who else -1
-    per_annotator = sum(len({row[by] for row in rows}) == len(rows) for rows in repeated) if who else 0
-    annotated = 2 * per_annotator > len(repeated)
-    rule = several or (MAJORITY if annotated else BOTH)
-    kept = {}  # times, IDs of rows and coordinates are not labels: they differ within an image, and most occur once
-    for index, name in enumerate(labelled):
-        values = [row[index] for rows in images.values() for row in rows]
-        few = len(set(values)) <= max(MOST_LABELS + 1, len(values) // 2)
-        same = all(row[index] == rows[0][index] for rows in repeated for row in rows)
-        if index != by and (rule == FIRST or few or same):
-            kept[name] = index
-    per = f" (one per {who})" if annotated else ""
-    notes = [f"{len(repeated):,} of {counted(len(images), 'image')} have several rows{per}: {EXPLAINED[rule]}"]
-    if rule == EACH:  # a column per column of labels and annotator; of many annotators, for the first row and so on
-        annotators = list(dict.fromkeys(row[by] for rows in images.values() for row in rows)) if by >= 0 else []
-        if not 0 < len(annotators) <= MOST_ANNOTATORS:
-            annotators, by = [str(number + 1) for number in range(max(map(len, images.values())))], -1
-        if len(annotators) * len(kept) > MOST_COLUMNS:
-            number = len(annotators) * len(kept)
-            raise CapbiasError(
-                f"One column per annotator would be {number:,} columns, more than {MOST_COLUMNS:,}.",
-                f"Use another rule for several rows per image: {', '.join(RULES)}.",
-            )
-        given: list[dict[str, list[Labels]]] = []  # per image: annotator -> rows
-        for rows in images.values():
-            given.append({})
-            for number, row in enumerate(rows):
-                given[-1].setdefault(row[by] if by >= 0 else annotators[number], []).append(row)
-        return {
-            f"{name} {annotator}".strip(): [_shared([row[index] for row in rows.get(annotator, ())]) for rows in given]
-            for name, index in kept.items()
-            for annotator in annotators
-        }, notes
-    combine = COMBINE[rule]
-    columns = {
-        name: [combine([row[index] for row in rows]) if len(rows) > 1 else rows[0][index] for rows in images.values()]
-        for name, index in kept.items()
+def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, given: Given, several: str) -> LabelTable:
+    """The labels of a file: one row per image. names: attribute -> its columns. several: the rule of the format, ''
+    without one. Raises Ask if rows of an image differ and no rule says which counts."""
+    if given.several and given.several not in RULES:
+        raise unknown_name("rule for several rows", given.several, RULES)
+    rows = sheet.frame.assign(**{IMAGE: images.ids})
+    rows = rows[rows[IMAGE].notna()].reset_index(drop=True)
+    order = list(dict.fromkeys(rows[IMAGE]))
+    sizes = Counter(rows[IMAGE].value_counts().tolist())
+    frame: dict[str, Any] = {"image_id": order}
+    columns: dict[str, list[str]] = {}
+    notes: list[str] = []
+    who = sheet.roles.get("rater") or annotator_column(sheet.columns)
+    hot = {
+        attribute
+        for attribute, listed_names in names.items()
+        if any("=" in name and name not in rows for name in listed_names)
     }
-    different = "have no majority" if rule == MAJORITY else "have rows with different labels"
-    mixed = {name: number for name, values in columns.items() if (number := values.count(MIXED))}
-    if len(columns) > 1:  # a column that differs within every image holds no labels of images
-        mixed = {name: number for name, number in mixed.items() if number < len(images)}
-    in_words = [
-        name
-        for name in mixed
-        if not all(value.replace(".", "", 1).lstrip("+-").isdigit() for value in {*columns[name]} - {"", MIXED})
+    together = [
+        (attribute, listed_names) for attribute, listed_names in names.items() if given.several or attribute in hot
     ]
-    notes += [
-        f"{mixed[name]:,} of {counted(len(images), 'image')} {different} in {name} and get no label"
-        for name in in_words or mixed
+    apart = [
+        (attribute, [name])
+        for attribute, listed_names in names.items()
+        if not given.several and attribute not in hot
+        for name in listed_names
     ]
-    return columns, notes
+    for attribute, listed_names in (*together, *apart):
+        votes = _votes(rows, listed_names)
+        name = listed_names[0] if len(listed_names) == 1 and "=" not in listed_names[0] else attribute
+        by_image: dict[str, list[str]] = {}
+        for image, labels in zip(rows[IMAGE], votes, strict=True):
+            by_image.setdefault(image, []).extend(labels)
+        mixed = [image for image in order if len(_senses(by_image[image])) > 1]
+        rule = given.several or several
+        if given.several and max(map(len, by_image.values())) > 1:
+            given.use("several", given.several)
+        if mixed and not rule:
+            raise _which(sheet, rows, listed_names, mixed, len(order), who)
+        if rule == EACH:
+            for label, cells in _each(rows, votes, name, who, order).items():
+                frame[label] = cells
+                columns.setdefault(attribute, []).append(label)
+            continue
+        combine = COMBINE[rule or BOTH]
+        frame[name] = [combine(by_image[image]) for image in order]
+        columns.setdefault(attribute, []).append(name)
+        if mixed:
+            lost = sum(label == MIXED for label in frame[name])
+            images = f"{len(mixed):,} of {counted(len(order), 'image')}"
+            note = f"rows of {images} differ in {name}; rule {rule}: {EXPLAINED[rule]}"
+            notes.append(note + (f"; {lost:,} get no label" if lost else ""))
+    used = {name.rpartition("=")[2] for listed_names in names.values() for name in listed_names} | {
+        IMAGE,
+        images.column,
+    }
+    left_out = []
+    for name in rows.columns:
+        if (
+            name in used
+            or name in frame
+            or not (is_scalar(rows[name]) or rows[name].map(lambda cell: isinstance(cell, list)).any())
+        ):
+            continue
+        texts = rows[name].map(cell_text)
+        if len(order) < len(rows) and (texts.groupby(rows[IMAGE]).nunique() > 1).any():
+            left_out.append(name)
+            continue
+        first = dict(zip(reversed(rows[IMAGE].tolist()), reversed(texts.tolist()), strict=True))
+        frame[f"{name} (in the file)" if name == "image_id" else name] = [first[image] for image in order]
+    if len(frame) > MOST_COLUMNS:
+        raise CapbiasError(
+            f"{sheet.title} would have {len(frame):,} columns, more than {MOST_COLUMNS:,}.",
+            "Use another rule.",
+            "several",
+        )
+    votes = map(str, _votes(rows, [name for each in names.values() for name in each])) if names else rows.index
+    repeats = pd.DataFrame({"image": rows[IMAGE], "labels": list(votes)}).duplicated().sum()
+    return LabelTable(pd.DataFrame(frame, dtype="str"), columns, tuple(notes), sizes, int(repeats), tuple(left_out))
+
+
+IMAGE = "\0image"  # the column of images, beside those of a file
+
+
+def _votes(rows: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
+    """The labels of each row. `Female=column`: the value, if the column says true."""
+    columns = []
+    for name in names:
+        value, equals, column = name.partition("=") if name not in rows else ("", "", name)
+        if equals:
+            columns.append([value if cell_text(cell).lower() in ONES else None for cell in rows[column]])
+        else:
+            columns.append([cell_text(cell) for cell in rows[column]])
+    hot = any("=" in name and name not in rows for name in names)
+    if hot:  # a label per row: the values that are true
+        return [["|".join(filter(None, row))] for row in zip(*columns, strict=True)]
+    return [[label for label in row if label is not None] for row in zip(*columns, strict=True)]
+
+
+def _senses(labels: Sequence[str]) -> set[str]:
+    """The different meanings of labels; empty and unknown ones do not count beside known ones."""
+    known = {_sense(label) for label in labels if label and not is_unknown(label)}
+    return known or {_sense(label) for label in labels if label}
+
+
+def _sense(label: str) -> str:
+    return meaning(label) or label.casefold()
 
 
 def _shared(given: Sequence[str]) -> str:
     """The label that all have, in its first spelling; unknown ones do not count beside known ones."""
-    different = list(dict.fromkeys(label for label in given if label))
-    known = [label for label in different if not is_unknown(label)] if len(different) > 1 else different
-    return MIXED if len(set(map(_sense, known))) > 1 else (known or different or [""])[0]
+    labels = [label for label in given if label]
+    known = [label for label in labels if not is_unknown(label)] or labels
+    return MIXED if len(set(map(_sense, known))) > 1 else (known or [""])[0]
 
 
 def _most_frequent(given: Sequence[str]) -> str:
@@ -183,12 +186,170 @@ def _most_frequent(given: Sequence[str]) -> str:
     return next((label for label in labels if _sense(label) == votes[0][0]), "")
 
 
-def _sense(label: str) -> str:
-    return meaning(label) or label.casefold()
-
-
 COMBINE: dict[str, Callable[[Sequence[str]], str]] = {
     BOTH: _shared,
     MAJORITY: _most_frequent,
-    FIRST: lambda given: given[0],
+    FIRST: lambda given: given[0] if given else "",
 }
+
+
+def _each(
+    rows: pd.DataFrame, votes: list[list[str]], name: str, who: str | None, order: Sequence[str]
+) -> dict[str, list[str]]:
+    """A column for each annotator; of many annotators, for the first row of an image, the second and so on."""
+    who = who if who in rows else next(iter(_varying(rows, [name])), None)
+    raters = [cell_text(cell) for cell in rows[who]] if who in rows else []
+    if not 0 < len(set(raters)) <= MOST_ANNOTATORS:
+        raters = [str(number) for number in rows.groupby(IMAGE, sort=False).cumcount() + 1]
+    given: dict[str, dict[str, list[str]]] = {}
+    for rater, image, labels in zip(raters, rows[IMAGE], votes, strict=True):
+        given.setdefault(rater, {}).setdefault(image, []).extend(labels)
+    return {
+        f"{name} {rater}".strip(): [_shared(labels.get(image, ())) for image in order]
+        for rater, labels in given.items()
+    }
+
+
+def _varying(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Columns of few values of which each occurs once among the rows of an image, such as who labelled it."""
+    result = []
+    for name in rows.columns:
+        if name == IMAGE or name in names or not is_scalar(rows[name]):
+            continue
+        texts = rows[name].map(cell_text)
+        varies = 1 < texts.nunique() <= 60 and (texts.groupby(rows[IMAGE]).nunique() > 1).any()
+        if varies and not pd.DataFrame({"image": rows[IMAGE], "text": texts}).duplicated().any():
+            result.append(name)
+    return result
+
+
+def _which(
+    sheet: Sheet, rows: pd.DataFrame, names: Sequence[str], mixed: Sequence[str], images: int, who: str | None
+) -> Ask:
+    """The question which rows of an image count."""
+    options, raters = [], [who] if who in rows else []
+    for name in _varying(rows, names):
+        if last_part(name) in VERSIONS or (name != who and rows[name].map(cell_text).nunique() == 2):
+            counts = sorted(Counter(rows[name].map(cell_text)).items(), reverse=True)[:2]
+            options += [
+                Option({"rows": (f"{name}={value}",)}, f"only these {number:,} rows") for value, number in counts
+            ]
+        elif name not in raters:
+            raters.append(name)
+    majority = f"the majority{f' of {raters[0]}' if raters else ''}, as rows are opinions"
+    votes = [
+        Option({"several": (MAJORITY,)}, majority),
+        Option({"several": (BOTH,)}, EXPLAINED[BOTH]),
+        Option({"several": (FIRST,)}, EXPLAINED[FIRST]),
+    ]
+    votes = votes if raters or options else [votes[1], votes[0], votes[2]]
+    shown = [name for name in rows.columns if name != IMAGE and is_scalar(rows[name])]
+    first = rows[rows[IMAGE] == mixed[0]]
+    examples = [
+        ", ".join(f"{name} {row[name]}" for name in shown if not is_missing(row[name]))
+        for row in first.head(2).to_dict("records")
+    ]
+    return Ask(
+        f"{sheet.title}: {len(mixed):,} of {counted(images, 'image')} have rows of labels that differ. Which counts?",
+        *options,
+        *votes,
+        examples=examples,
+    )
+
+
+# what labels mean
+
+
+def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """The values of `--map` by attribute; an empty value drops the label.
+
+    >>> mapping_overrides(["gender:0=Female", "gender:1=Male", "age:?="])
+    {'gender': {'0': 'Female', '1': 'Male'}, 'age': {'?': None}}
+    """
+    overrides: dict[str, dict[str, str | None]] = {}
+    for pair in pairs:
+        attribute, _, rest = pair.partition(":")
+        raw, equals, value = rest.rpartition("=")
+        if not (attribute and equals):
+            raise CapbiasError(
+                f"--map {pair} does not have the form ATTRIBUTE:LABEL=VALUE.", "An example is --map gender:f=Female."
+            )
+        overrides.setdefault(attribute, {})[raw] = value or None
+    return overrides
+
+
+def attribute_and_mapping(
+    wanted: Wanted, column: str, counts: Mapping[str, int], chosen: Mapping[str, str | None], values: Sequence[str] = ()
+) -> tuple[Attribute, dict[str, str | None]]:
+    """The attribute of a column and what its labels mean. chosen: what the user said. values: the labels to compare, of
+    an attribute that is only a column. Raises CapbiasError for a label or value that is not there."""
+    attribute = wanted.attribute
+    if attribute is None:
+        values = tuple(dict.fromkeys(values)) or values_among(counts)
+        if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
+            raise CapbiasError(
+                f"The column {column} has {counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}.",
+                "Choose labels." if len(values) > 1 else "Name another column, or more of its labels.",
+                "values",
+            )
+        attribute = plain_attribute(wanted.name, tuple(values))
+    elif values:
+        raise CapbiasError(
+            f"Only labels of a column can be chosen; {wanted.name} has fixed values.", "Leave the choice out.", "values"
+        )
+    for raw, value in chosen.items():
+        if value == BLANK:
+            raise CapbiasError(
+                f"The mapping {attribute.name}:{raw}={BLANK} has a blank.",
+                f"Write {' or '.join(attribute.values)} in its place, or leave it out to drop the label.",
+            )
+        if value is not None and value not in attribute.values:
+            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
+        if raw not in counts:
+            raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in counts))
+    return attribute, suggest_mapping(attribute, counts) | dict(chosen)
+
+
+def unread_labels(attribute: Attribute, mapping: Mapping[str, str | None]) -> list[str]:
+    """The labels that mean nothing, if a value has no label; none if each value has one."""
+    if set(attribute.values) <= set(mapping.values()):
+        return []
+    unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
+    return [raw for raw in unread if raw.strip().casefold() not in OTHERS and raw != MIXED]
+
+
+def mapping_details(
+    attribute: Attribute, column: str, mapping: dict[str, str | None], counts: Mapping[str, int] | None = None
+) -> dict:
+    """What is stored with a table of labels for one mapped attribute. counts: raw label -> images, for the message of
+    the CapbiasError if the mapping leaves out a value."""
+    if len(attribute.values) < 2:
+        raise CapbiasError(
+            f"The column {column} has {counted(len(attribute.values), 'different label')}.",
+            "Choose another column: an attribute has two or more values.",
+        )
+    missing = [value for value in attribute.values if value not in mapping.values()]
+    if missing:
+        labels = ", ".join(with_counts(counts) if counts else [raw or "(empty)" for raw in mapping])
+        unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
+        named = value_of_name(attribute, column)  # 1 in the column Male is Male; whether 0 is Female is not known
+        values = {raw: named if named and raw.casefold() in ONES else BLANK for raw in unread[:SHOWN_LABELS]}
+        flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in values.items())
+        hint = (
+            f"Fill in the blanks ({' or '.join(attribute.values)}): {flags}; in Python, mapping={values}; or choose on "
+            "the Data page."
+        )
+        if not 0 < len(unread) <= MOST_LABELS:  # such as ages in years
+            hint = f"Name another column, or add one with the labels {', '.join(attribute.values)}."
+        raise CapbiasError(
+            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {labels}.", hint
+        )
+    forms = {"forms": [list(row) for row in attribute.forms]} if attribute.forms else {}
+    return {"column": column, "mapping": mapping, "attribute": attribute.stored(), **forms}
+
+
+def with_counts(counts: Mapping[str, int]) -> list[str]:
+    """`Female (90)`, the most frequent label first, cut if they are many."""
+    labels = sorted(counts, key=lambda raw: -counts[raw])
+    shown = [f"{raw or '(empty)'} ({counts[raw]:,})" for raw in labels[:SHOWN_LABELS]]
+    return shown + ["…"] * (len(labels) > SHOWN_LABELS)

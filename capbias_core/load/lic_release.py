@@ -10,18 +10,13 @@ from __future__ import annotations
 import io
 import pickle
 import pickletools
-from pathlib import Path
 from typing import Any
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.files import readable
 from capbias_core.load.ids import printable
-from capbias_core.load.parsed import Parsed, Reader, of_records
 
-TITLE = "LIC release (pickle)"
 MOST_BYTES = 512 << 20
 MOST_TEXT = 1 << 30
-STARTS = (b"\x80\2", b"\x80\3", b"\x80\4", b"\x80\5", b"(lp0\n", b"(lp1\n", b"]q\x00", b"]q\x01")
 PLAIN_TYPES = (list, tuple, dict, str, int, float, bool, type(None))
 PLAIN_OPCODES = """
     PROTO FRAME STOP MARK POP POP_MARK DUP MEMOIZE GET BINGET LONG_BINGET PUT BINPUT LONG_BINPUT
@@ -32,12 +27,12 @@ PLAIN_OPCODES = """
 """
 
 
-def parse_pickle(path: Path) -> Parsed:
+def plain_pickle(title: str, data: bytes) -> list:
     """A pickled list of dicts of plain values. Raises CapbiasError for anything else, and runs none of it."""
 
     def refused(fault: str) -> CapbiasError:
         return CapbiasError(
-            f"{path.name} is a pickle {printable(fault)}.",
+            f"{title} is a pickle {printable(fault)}.",
             "Since a pickle can run code, only lists and dicts of text and numbers are read, as in the LIC release. "
             "Write the captions as JSON, CSV or Parquet instead.",
         )
@@ -51,11 +46,8 @@ def parse_pickle(path: Path) -> Parsed:
         def persistent_load(self, pid):
             raise refused("that asks for an object outside the file")
 
-    with readable(path):
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise refused(f"of {size / 2**20:,.0f} MiB; at most {MOST_BYTES >> 20} MiB are read")
-        data = path.read_bytes()
+    if len(data) > MOST_BYTES:
+        raise refused(f"of {len(data) / 2**20:,.0f} MiB; at most {MOST_BYTES >> 20} MiB are read")
     try:
         if fault := _fault_of_opcodes(data):
             raise refused(fault)
@@ -67,9 +59,9 @@ def parse_pickle(path: Path) -> Parsed:
         raise refused(f"that is broken ({reason})") from None
     if not isinstance(value, (list, tuple)) or not any(isinstance(record, dict) for record in value):
         raise refused(f"that holds a {type(value).__name__} without records")
-    if fault := _fault_of_values(value, size):
+    if fault := _fault_of_values(value, len(data)):
         raise refused(fault)
-    return of_records(path, "lic_release", TITLE, value)
+    return list(value)
 
 
 def _fault_of_opcodes(data: bytes) -> str:
@@ -104,14 +96,3 @@ def _fault_of_values(value: Any, size: int) -> str:
         if values > size or text > MOST_TEXT:
             return "that unfolds to far more than its size"
     return ""
-
-
-READERS = (
-    Reader(
-        "lic_release",
-        TITLE,
-        lambda head: head.data.startswith(STARTS) or head.ending in (".pkl", ".pickle", ".p"),
-        parse_pickle,
-        order=2,
-    ),
-)

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
+from capbias_core.load.formats import sheets_of
 from capbias_core.load.ids import short
-from capbias_core.load.read import parse
 from capbias_core.resources import PUBLISHED_FILE, PUBLISHED_MEASURED, PUBLISHED_NOTES
 from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
@@ -86,7 +86,7 @@ _cached = cache(read_results)
 
 def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, list[int]]:
     """The cells of a table as text, without the quotes for spreadsheet programs, and the line of each row."""
-    parsed = parse(path)
+    (parsed, *_) = sheets_of(path, str(path))
     if missing := [name for name in needed if name not in parsed.columns]:
         raise CapbiasError(f"{path.name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}.", HINT)
     if parsed.faults.count:
@@ -95,7 +95,7 @@ def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, list[int]
         raise CapbiasError(f"{path.name} holds no row.", HINT)
     texts = {
         name: ["" if value is None or value != value else unquoted(str(value)) for value in column]
-        for name, column in parsed.columns.items()
+        for name, column in parsed.frame.items()
     }
     return pd.DataFrame(texts, dtype=object), list(parsed.numbers)
 

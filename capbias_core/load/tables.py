@@ -18,17 +18,9 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError, need
 from capbias_core.load.ids import described, normalise_image_id, short
-from capbias_core.load.parsed import (
-    IMAGE_IDS,
-    Parsed,
-    RowErrors,
-    chosen_column,
-    label_text,
-    listed,
-    literal,
-    usual_column,
-)
+from capbias_core.load.join import USUAL as IMAGE_IDS
 from capbias_core.load.photographs import MOST_PIXELS
+from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
 
 BETWEEN = "|"  # between the names of objects
@@ -53,24 +45,22 @@ OVER_THE_EDGE = 0.05
 CORNERS = 3
 
 
-def _columns_of(parsed: Parsed, columns: Mapping[str, str], needed: Mapping[str, str], hint: str) -> list[str]:
+def _columns_of(sheet: Sheet, image_id: str, needed: Mapping[str, str], hint: str) -> list[str]:
     """The column of image IDs, then one per needed role (role -> usual names): the given one, else the usual one."""
-    names = tuple(parsed.columns)
-    roles = {"image_id": IMAGE_IDS, **needed}
-    chosen = [
-        chosen_column(parsed.file, names, columns[role]) if columns.get(role) else usual_column(names, usual)
-        for role, usual in roles.items()
-    ]
+    names = sheet.columns
+    chosen = [image_id or usual_column(names, IMAGE_IDS), *(usual_column(names, usual) for usual in needed.values())]
     known = [name for name in chosen if name]
-    if len(set(known)) < len(roles):
-        raise CapbiasError(f"{parsed.file} has the columns {listed(names)}; needed are {', '.join(roles)}.", hint)
+    if len(set(known)) < 1 + len(needed):
+        raise CapbiasError(
+            f"{sheet.title} has the columns {listed(names)}; needed are image_id, {', '.join(needed)}.", hint
+        )
     return known
 
 
-def _read_rows(parsed: Parsed, rows: Iterable[tuple], read: Callable[..., Any]) -> tuple[list, RowErrors]:
+def _read_rows(sheet: Sheet, rows: Iterable[tuple], read: Callable[..., Any]) -> tuple[list, RowErrors]:
     """What `read` makes of each row; a row for which it raises ValueError is a fault, and None is left out."""
-    faults, values = parsed.faults.copy(), []
-    for number, row in zip(parsed.numbers, rows, strict=True):
+    faults, values = sheet.faults.copy(), []
+    for number, row in zip(sheet.numbers, rows, strict=True):
         try:
             if (value := read(*row)) is not None:
                 values.append(value)
@@ -80,48 +70,57 @@ def _read_rows(parsed: Parsed, rows: Iterable[tuple], read: Callable[..., Any]) 
 
 
 def _table(
-    parsed: Parsed, rows: Sequence, columns: Sequence[str], faults: RowErrors, left_out: str = "", **more: Any
+    sheet: Sheet, rows: Sequence, columns: Sequence[str], faults: RowErrors, left_out: str = "", **more: Any
 ) -> Table:
     """Rows as a table. left_out: why there may be none. more: further fields. Raises CapbiasError without rows."""
     if not rows:
-        raise parsed.unusable(faults, left_out)
+        raise sheet.unusable(faults, left_out)
     frame = pd.DataFrame(rows, columns=list(columns))
-    notes = (*parsed.notes, *more.pop("notes", ()))
-    return Table(frame, parsed.rows, problems=tuple(faults.first), problem_count=faults.count, notes=notes, **more)
+    notes = (*sheet.notes, *more.pop("notes", ()))
+    return Table(frame, sheet.rows, problems=tuple(faults.first), problem_count=faults.count, notes=notes, **more)
 
 
 # objects
 
 
-def objects(parsed: Parsed, columns: Mapping[str, str] = {}) -> Table:
+def objects(sheet: Sheet, image_id: str = "") -> Table:
     """The objects of images (image_id, objects): of COCO instances, of boxes, or of a column such as `cat|dog`.
 
-    An image has an object once; images that COCO lists without an object are kept. columns: a name for "image_id".
-    Raises CapbiasError for a file without objects.
+    An image has an object once; images that COCO lists without an object are kept. image_id: its column, '' for a
+    usual one. Raises CapbiasError for a file without objects.
     """
-    of_coco = parsed.format == "coco_instances"
-    if is_boxes(parsed) and not of_coco:
-        table = boxes(parsed, relative=True)
+    of_coco = sheet.format == "COCO instances"
+    if is_boxes(sheet) and not of_coco:
+        table = boxes(sheet, relative=True)
         return replace(table, frame=object_texts(table.frame, list(dict.fromkeys(table.frame["image_id"]))))
     names = ("image_id", "category_id", "category", "iscrowd")
     if not of_coco:
-        names = _columns_of(parsed, columns, {"objects": OBJECT_COLUMNS}, "Objects are written as cat|dog.")
+        names = _columns_of(sheet, image_id, {"objects": OBJECT_COLUMNS}, "Objects are written as cat|dog.")
 
     def read(image: object, raw: object, name: str | None = None, crowd: object = None) -> tuple[str, set[str], bool]:
-        shown = {_category(raw, name)} if of_coco else set(map(kept_name, label_text(raw).split(BETWEEN)))
+        shown = {_category(raw, name)} if of_coco else _names(raw)
         return normalise_image_id(image), shown - {""}, of_coco and bool(crowd)
 
-    images: dict[str, set[str]] = {image: set() for image in parsed.sizes} if of_coco else {}
-    rows, faults = _read_rows(parsed, parsed.values(*names), read)
+    images: dict[str, set[str]] = {image: set() for image in sheet.sizes} if of_coco else {}
+    rows, faults = _read_rows(sheet, sheet.values(*names), read)
     for image, shown, _ in rows:
         images.setdefault(image, set()).update(shown)
     if images and not any(images.values()):
         raise CapbiasError(
-            f"{parsed.file} names no object on any of its {len(images):,} images.",
+            f"{sheet.title} names no object on any of its {len(images):,} images.",
             "Check the file, and its column of objects.",
         )
     texts = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]
-    return _table(parsed, texts, ("image_id", "objects"), faults, crowds=sum(crowd for *_, crowd in rows))
+    return _table(sheet, texts, ("image_id", "objects"), faults, crowds=sum(crowd for *_, crowd in rows))
+
+
+def _names(raw: object) -> set[str]:
+    """The objects in a cell: a list, or text with BETWEEN between them."""
+    if raw is None or raw != raw:
+        return set()
+    return set(
+        map(kept_name, "|".join(map(str, raw)).split(BETWEEN) if isinstance(raw, list) else str(raw).split(BETWEEN))
+    )
 
 
 def _category(category: object, name: str | None) -> str:
@@ -140,29 +139,29 @@ def kept_name(name: str) -> str:
 # boxes
 
 
-def is_boxes(parsed: Parsed) -> bool:
+def is_boxes(sheet: Sheet) -> bool:
     """Whether a file has the columns of boxes."""
-    has = {role: usual_column(parsed.columns, names) is not None for role, names in BOX_NAMES.items()}
+    has = {role: usual_column(sheet.columns, names) is not None for role, names in BOX_NAMES.items()}
     return has["class"] and (has["bbox"] or all(has[side] for side in SIDES))
 
 
-def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: bool = False) -> Table:
+def boxes(sheet: Sheet, sizes: Mapping[str, tuple[int, int]] = {}, relative: bool = False) -> Table:
     """The boxes of a file, in BOX_COLUMNS; a box that reaches over the edge of its image is cut there.
 
     sizes: (height, width) of images, for boxes given as shares of the image. relative: leave shares as they are. The
     image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
     """
-    needed = {} if is_boxes(parsed) else {role: BOX_NAMES[role] for role in ("class", "confidence", *SIDES)}
-    image_column, *_ = _columns_of(parsed, {}, needed, "`capbias images detect` writes such a table.")
-    columns = {role: usual_column(parsed.columns, names) for role, names in BOX_NAMES.items()}
-    classes = [name for name in parsed.columns if usual_column((name,), BOX_NAMES["class"])]
+    needed = {} if is_boxes(sheet) else {role: BOX_NAMES[role] for role in ("class", "confidence", *SIDES)}
+    image_column, *_ = _columns_of(sheet, "", needed, "`capbias images detect` writes such a table.")
+    columns = {role: usual_column(sheet.columns, names) for role, names in BOX_NAMES.items()}
+    classes = [name for name in sheet.columns if usual_column((name,), BOX_NAMES["class"])]
     # Some tables have the number of a class beside its name.
-    named = (name for name in classes if not all(str(value).strip().isdigit() for value in parsed.columns[name]))
+    named = (name for name in classes if not all(str(value).strip().isdigit() for value in sheet.frame[name]))
     columns["class"] = next(named, columns["class"])
     order = ("class", "confidence", "bbox") if columns["bbox"] else ("class", "confidence", *SIDES)
     rows = [
         (name, 1 if sure is None or sure == "" else sure, *(_corners(rest[0]) if columns["bbox"] else rest))
-        for name, sure, *rest in parsed.values(*(columns[role] or "" for role in order))
+        for name, sure, *rest in sheet.values(*(columns[role] or "" for role in order))
     ]
     shares = False  # of the image, if no corner is far above 1, as rounding may bring one
     with suppress(TypeError, ValueError, OverflowError):
@@ -172,7 +171,7 @@ def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: b
     def read(image: object, name: object, *raw: object) -> tuple:
         nonlocal cut
         image = normalise_image_id(PurePath(image).name if isinstance(image, str) else image)
-        height, width = (1, 1) if shares and relative else sizes.get(image) or parsed.sizes.get(image) or (0, 0)
+        height, width = (1, 1) if shares and relative else sizes.get(image) or sheet.sizes.get(image) or (0, 0)
         text = "" if name is None else str(name).strip()
         name = PEOPLE.get(text) or kept_name(text)
         if not name:
@@ -188,10 +187,10 @@ def boxes(parsed: Parsed, sizes: Mapping[str, tuple[int, int]] = {}, relative: b
         cut += inside != tuple(corners)
         return image, name, confidence, *inside
 
-    images = zip(parsed.columns[image_column], rows, strict=True)
-    kept, faults = _read_rows(parsed, ((image, *row) for image, row in images), read)
+    images = zip(sheet.frame[image_column], rows, strict=True)
+    kept, faults = _read_rows(sheet, ((image, *row) for image, row in images), read)
     notes = (f"boxes cut at the edge of their image: {cut:,}",) if cut else ()
-    return _table(parsed, kept, BOX_COLUMNS, faults, notes=notes)
+    return _table(sheet, kept, BOX_COLUMNS, faults, notes=notes)
 
 
 def _corners(box: object) -> tuple:
@@ -240,15 +239,15 @@ def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
 # outlines
 
 
-def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
+def segments(sheet: Sheet, wanted: Collection[str] | None = None) -> Table:
     """The outlines in a COCO instances file (SEGMENT_COLUMNS), of all images or of those wanted.
 
     Annotations without an outline, or with one that is broken or of another size than the image, are counted as
     problems. Raises CapbiasError for another file, or one without a usable outline.
     """
-    if parsed.format != "coco_instances" or "segmentation" not in parsed.columns:
+    if sheet.format != "COCO instances" or "segmentation" not in sheet.columns:
         raise CapbiasError(
-            f"{parsed.file} ({parsed.title}) holds no outlines.",
+            f"{sheet.title} ({sheet.title}) holds no outlines.",
             'Load COCO instances: JSON with "images", "annotations" (each with a segmentation) and "categories".',
         )
     others = 0
@@ -259,7 +258,7 @@ def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
         if wanted is not None and image not in wanted:
             others += 1
             return None
-        height, width = parsed.sizes.get(image, (0, 0))
+        height, width = sheet.sizes.get(image, (0, 0))
         outline, text = read_outline(given, height, width)
         if fault := outline_fault(outline, height, width):
             raise ValueError(fault)
@@ -272,9 +271,9 @@ def segments(parsed: Parsed, wanted: Collection[str] | None = None) -> Table:
         return image, _category(category, name), bool(crowd), height, width, *around, text
 
     names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
-    rows, faults = _read_rows(parsed, parsed.values(*names), read)
+    rows, faults = _read_rows(sheet, sheet.values(*names), read)
     left_out = f"{others:,} are of images that the collection does not have" if others else ""
-    return _table(parsed, rows, SEGMENT_COLUMNS, faults, left_out, others=others)
+    return _table(sheet, rows, SEGMENT_COLUMNS, faults, left_out, others=others)
 
 
 # outlines as COCO writes them: polygons, and masks as run lengths

@@ -8,56 +8,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from capbias_core.attributes import get_attribute, known_attributes
-from capbias_core.attributes.labels import label_columns
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import (
-    BOXES,
-    CAPTIONS,
-    KINDS,
-    LABELS,
-    OBJECTS,
-    REFERENCES,
-    SEGMENTS,
-    VECTORS,
-    kind_name,
-    kind_title,
-)
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, VECTORS, kind_title
 from capbias_core.load.checks import findings, refuse
+from capbias_core.load.columns import Wanted
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
-from capbias_core.load.report import ImportReport
+from capbias_core.load.read import Part
+from capbias_core.load.read import read as read_parts
 from capbias_core.prepare.align import DELTA
-from capbias_core.processes import temporary_folder
-from capbias_core.question import Question, source_file
+from capbias_core.question import Question
 from capbias_core.types import Attribute, Progress, silent
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.derived import as_derived, check_derived, derivable, derive, derive_from, keep_derived
-from capbias_core.workspace.ingest import (
-    WARNINGS,
-    File,
-    Part,
-    caption_sets,
-    describe,
-    expand,
-    name_conflicts,
-    preview,
-    read_part,
-    store,
-)
+from capbias_core.workspace.ingest import WARNINGS, item_name, name_conflicts, read_part, store
 from capbias_core.workspace.labels import (
     attribute_of,
-    column_labels,
     compared_lines,
     dropped_line,
     labels_for,
     mapped_attribute,
-    resolve_attribute,
     table_with,
     tables_with,
 )
@@ -96,55 +70,63 @@ class Files:
 def read_files(question: Question, tell: Tell, own_attributes: Path | None = None) -> Files:
     """Read the files of a question. tell: gets each line for the user. own_attributes: a folder of the user's TOML
     files. Raises CapbiasError for anything that cannot be read or does not belong together."""
-    with temporary_folder() as unpacked:
-        files: list[File] = []
-        for number, file in enumerate(question.files):
-            inside = [file.source] if file.kind else expand([file.source], unpacked / str(number), tell)
-            files += [replace(file, source=source) for source in inside]
-        parts = [part for part in preview(files) if part.kind != SEGMENTS]
-    if any(not file.kind for file in question.files):  # before any error: what each file is read as
-        kinds = [(part.file.title, kind_title(part.kind, "not read")) for part in parts if not part.reading.second]
-        tell("; ".join(map(": ".join, kinds)))
-    for part in parts:
-        if part.reading.error:
-            raise _misplaced(part, parts) or part.reading.error
-    warn([part.report for part in parts if part.report], tell)
-    captions = [part for part in parts if part.kind == CAPTIONS]
-    if not captions:
+    attribute = _defined(question, own_attributes)
+    wanted = Wanted(attribute.name if attribute else question.attribute, attribute)
+    result = read_parts(question.files, question.given, [wanted], values=question.values, needed=True)
+    parts = [part for part in result.parts if part.kind != SEGMENTS]
+    tell("; ".join(f"{title}: {' and '.join(kinds)}" for title, kinds in _kinds(parts).items()))
+    warn(parts, tell)
+    objects = [part for part in parts if part.kind == OBJECTS]
+    if len(objects) > 1:
+        titles = ", ".join(part.title for part in objects)
+        raise CapbiasError(f"Several files hold objects: {titles}.", "Name the file to use.", "objects")
+    references, labels = (next((part for part in parts if part.kind == kind), None) for kind in (REFERENCES, LABELS))
+    if references and references.beside:
+        tell(f"note: human captions are those in {references.title}")
+    if labels:
+        details = labels.mapping[0]
+        tell(f"labels: {details['attribute']['name']} from the column {details['column']} of {labels.title}")
+        for line in [*compared_lines(labels.frame, details, own_attributes), dropped_line(labels.frame, details)]:
+            tell(line)
+    elif question.values or question.given.attribute_column:
         raise CapbiasError(
-            f"No file holds captions of a model ({'; '.join(map(describe, parts))}).",
-            "Name the file of captions, and its columns if needed.",
-            "captions",
-            "image_id_column",
-            "caption_column",
+            f"Only a table of labels has columns and values to choose; labels of {wanted.name} are derived.",
+            "Name a table of labels, or leave the choice out.",
+            "labels",
+            "values",
+            "attribute_column",
         )
-    references, objects = _references(parts, tell), _one(parts, OBJECTS)
-    labels = _labels(question, parts, tell, own_attributes)
-    for part in (*captions, *((objects,) if objects else ())):
-        if part.report and labels and not part.images & labels.images:
-            here, there = (", ".join(sorted(images)[:2]) for images in (part.images, labels.images))
-            raise CapbiasError(
-                f"No image of {part.file.title} is in {labels.file.title} "
-                f"({part.reading.near or f'{here} here, {there} there'}).",
-                "Check that the files belong together, or name the column of image IDs.",
-                "image_id_column",
-            )
-    for part in captions:
-        if references and references.report and part.report and part.report.several > references.report.several == 0:
-            tell(
-                f"warning: {part.file.title} has several captions per image and {references.file.title} has one. "
-                "Are captions and references swapped?"
-            )
-    if twice := name_conflicts([part for part in (labels, references, objects, *captions) if part]):
+    captions = [part for part in parts if part.kind == CAPTIONS]
+    _check_swapped(captions, references, tell)
+    everything = [part for part in (labels, references, *objects, *captions) if part]
+    if twice := name_conflicts(everything):
         raise CapbiasError(f"Several files would be called {', '.join(twice)}.", "Give each another name.")
     people = None
     if (source := question.options.get("people")) is not None:
         path = typed_path(source) if isinstance(source, str | os.PathLike) else None
         kind = SEGMENTS if path and path.suffix.lower() == ".json" else BOXES
-        file = source_file(source, kind, "" if path and path.suffix else "people")
-        people = read_part(file.source, kind, file.name)
-        warn([people.report] if people.report else [], tell)
-    return Files(captions, references, objects, labels, people)
+        people = read_part(path or source, kind, "" if path and path.suffix else "people")
+        warn([people], tell)
+    return Files(captions, references, objects[0] if objects else None, labels, people)
+
+
+def _kinds(parts: Sequence[Part]) -> dict[str, list[str]]:
+    """File -> what it holds, each kind once."""
+    kinds: dict[str, dict[str, None]] = {}
+    for part in parts:
+        kinds.setdefault(part.title, {})[kind_title(part.kind)] = None
+    return {title: list(names) for title, names in kinds.items()}
+
+
+def _check_swapped(captions: Sequence[Part], references: Part | None, tell: Tell) -> None:
+    if references is None or (references.frame["caption_index"] > 0).any():
+        return
+    for part in captions:
+        if (part.frame["caption_index"] > 0).any():
+            tell(
+                f"warning: {part.title} has several captions per image and {references.title} has one. "
+                "Are captions and references swapped?"
+            )
 
 
 def read(
@@ -153,20 +135,19 @@ def read(
     """The data in the files of a question, and the question by their names. Nothing is stored. Raises as
     `read_files`."""
     files, sources = read_files(question, tell, own_attributes), InHand()
-    sets = {name: frame for part in files.captions for name, frame in caption_sets(part).items()}
+    sets = {item_name(part): part.frame for part in files.captions}
     human = _frame_of(files.references)
-    references = Captions(files.references.file.item_name, lambda: human, key=HUMAN_KEY) if files.references else None
+    references = Captions(item_name(files.references), lambda: human, key=HUMAN_KEY) if files.references else None
     if files.labels:
-        table, details = _frame_of(files.labels), files.labels.file.mapping[0]
+        table, details = _frame_of(files.labels), files.labels.mapping[0]
         attribute = mapped_attribute(details)
         labels = labels_for(table, attribute, details["column"], details["mapping"]).values
-        name = files.labels.file.item_name
+        name = item_name(files.labels)
     else:
         rule = derivable(question.attribute, own_attributes)
         assert references is not None and rule is not None
         derived = derive_from(references.frame, rule)
-        assert files.references
-        tell(derived.line(files.references.file.title))
+        tell(derived.line(files.references.title))
         check_derived(derived, references.name)
         attribute, table = as_derived(rule), derived.frame
         labels = labels_for(table, attribute, rule.name, {value: value for value in rule.values}).values
@@ -182,7 +163,7 @@ def read(
         options["photographs"] = suggested_name(folder.name)
         sources.add_photographs(folder, options["photographs"])
     if files.people:
-        options["people"] = files.people.file.item_name
+        options["people"] = item_name(files.people)
         sources.add_people(_frame_of(files.people), options["people"], files.people.kind)
     if question.weights:
         boxes, option = _detected(sources, question, tell, progress)
@@ -232,8 +213,7 @@ def resolve(
     progress: Progress = silent,
     own_attributes: Path | None = None,
 ) -> Question:
-    """The question with names of stored items: its files are stored, its names are looked up. Raises as
-    `read_files`."""
+    """The question with names of stored items: files are stored, names are looked up. Raises as `read_files`."""
     if not question.files:
         return _by_name(workspace, question, tell, own_attributes)
     files, collection = read_files(question, tell, own_attributes), question.collection
@@ -241,14 +221,14 @@ def resolve(
     items = store(workspace, collection, parts)
     names = {kind: [item.name for item in items if item.kind == kind] for kind in (CAPTIONS, REFERENCES, OBJECTS)}
     if files.labels:
-        attribute = files.labels.file.mapping[0]["attribute"]["name"]
+        attribute = files.labels.mapping[0]["attribute"]["name"]
         tables = (item for item in items if item.kind == LABELS and attribute in item.details["attributes"])
         table = next(tables).name
     else:
         rule = derivable(question.attribute, own_attributes)
         assert files.references is not None and rule is not None
         derived = derive(workspace, workspace.item(REFERENCES, names[REFERENCES][0], collection), rule)
-        tell(derived.line(files.references.file.title))
+        tell(derived.line(files.references.title))
         table, attribute = keep_derived(workspace, derived).name, rule.name
     options = dict(question.options)
     if folder := options.get("photographs"):
@@ -339,132 +319,20 @@ def _by_name(workspace: Workspace, question: Question, tell: Tell, own_attribute
 # files
 
 
-def _one(parts: Sequence[Part], kind: str) -> Part | None:
-    """The only part of a kind; None if there is none. Raises CapbiasError for several."""
-    among = [part for part in parts if part.kind == kind and not part.reading.second]
-    named = [part for part in among if part.file.kind] or among
-    if len(named) > 1:
-        files = ", ".join(part.file.title for part in among)
-        raise CapbiasError(
-            f"Several files hold {KINDS[kind].title}: {files}.", "Name the file to use.", kind_name(kind)
-        )
-    return named[0] if named else None
-
-
-def _references(parts: Sequence[Part], tell: Tell) -> Part | None:
-    """The human captions: a separate file, else those beside a model's captions."""
-    if alone := _one(parts, REFERENCES):
-        return alone
-    beside = sorted((part for part in parts if part.kind == REFERENCES), key=lambda part: not part.wanted)
-    if beside:
-        tell(f"note: human captions are those in {beside[0].file.title}")
-        return beside[0]
-    return None
-
-
-def _labels(question: Question, parts: Sequence[Part], tell: Tell, own_attributes: Path | None) -> Part | None:
-    """The table of labels with its mapping; None if labels are to be derived from the references."""
-    rule = derivable(question.attribute, own_attributes)
-    tables = [part for part in parts if part.kind == LABELS]
-    tables = [part for part in tables if part.file.kind] or tables
-    if not tables and rule:
-        if not any(part.kind == REFERENCES for part in parts):
-            raise CapbiasError(
-                f"There are no labels of {rule.name}, and no human captions to derive them from.",
-                "Name a table of labels (a file of captions with a column of labels is one, too), or human captions.",
-                "labels",
-                "references",
-            )
-        called = {name.casefold() for name in (rule.name, *rule.columns)}
-        for part in parts:
-            if columns := [name for name in part.reading.columns if name.strip().casefold() in called]:
-                raise CapbiasError(
-                    f"{part.file.title} has a column {columns[0]}, so labels of {rule.name} are not derived.",
-                    "Give the file as labels, too.",
-                    "labels",
-                )
-        if question.values or question.attribute_column:
-            raise CapbiasError(
-                f"Only a table of labels has columns and values to choose; labels of {rule.name} are derived.",
-                "Name a table of labels, or leave the choice out.",
-                "labels",
-                "values",
-                "attribute_column",
-            )
-        return None
-    if not tables:
-        raise CapbiasError("There are no labels.", "Name a table with one row per image.", "labels")
-    having = [
-        part for part in tables if part.frame is not None and _has_attribute(question, part.frame, own_attributes)
-    ]
-    if len(having) > 1:
-        files = ", ".join(part.file.title for part in having)
-        raise CapbiasError(
-            f"Several tables have labels of {question.attribute}: {files}.", "Name the table to use.", "labels"
-        )
-    table = having[0] if having else tables[0]
-    frame = table.frame
-    assert frame is not None
-    try:
-        attribute = _defined(question, own_attributes)
-        overrides = {attribute.name if attribute else question.attribute: question.mapping}
-        details = resolve_attribute(
-            frame, question.attribute, question.attribute_column, question.values, overrides, own_attributes
-        )
-    except CapbiasError:
-        if error := _misplaced(table, parts):
-            raise error from None
-        raise
-    table = replace(table, file=replace(table.file, mapping=(details,)))
-    tell(f"labels: {details['attribute']['name']} from the column {details['column']} of {table.file.title}")
-    for line in [*compared_lines(frame, details, own_attributes), dropped_line(frame, details)]:
-        tell(line)
-    if left_out := [part.file.title for part in tables if part.key != table.key]:
-        tell(f"not used: {', '.join(left_out)}, without a column for {question.attribute}")
-    return table
-
-
 def _defined(question: Question, own_attributes: Path | None) -> Attribute | None:
     """The attribute that the question names; None for a column of the labels."""
     defined = question.attribute in known_attributes(own_attributes) or question.attribute.endswith(".toml")
     return get_attribute(question.attribute, own_attributes) if defined else None
 
 
-def _has_attribute(question: Question, frame: pd.DataFrame, own_attributes: Path | None) -> bool:
-    """Whether a table has a column for the attribute, by its name or by its labels."""
-    attribute = None if question.attribute_column else _defined(question, own_attributes)
-    if attribute:
-        return bool(label_columns(attribute, column_labels(frame)))
-    columns = {name.strip().lower() for name in frame.columns if name != "image_id"}
-    return (question.attribute_column or question.attribute).strip().lower() in columns
-
-
-def _misplaced(part: Part, parts: Sequence[Part]) -> CapbiasError | None:
-    """The error for a file that holds something else than it was given as; None if its content does not tell."""
-    role, holds = part.file.kind, part.reading.guess
-    if not role or holds in ("", role) or {role, holds} in ({CAPTIONS, REFERENCES}, {OBJECTS, BOXES}):
-        return None
-    for other in parts:
-        if other is not part and other.file.kind == holds and other.reading.guess == role:
-            return CapbiasError(
-                f"{part.file.title} and {other.file.title} are swapped.",
-                "Swap them.",
-                kind_name(role),
-                kind_name(holds),
-            )
-    named = [kind_name(holds)] if KINDS[holds].joins else []
-    hint = f"Give it as {KINDS[holds].title}." if named else ""
-    return CapbiasError(f"{part.file.title} holds {KINDS[holds].title}, not {KINDS[role].title}.", hint, *named)
-
-
-def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
-    """Send each account, warning and note of reports once, with the files that it is about."""
+def warn(parts: Iterable[Part], tell: Tell) -> None:
+    """Send each account, warning and note of parts once, with the files that it is about."""
     files: dict[str, dict[str, None]] = {}
-    for report in reports:
-        account = ["; ".join(f"{label[0].lower()}{label[1:]}: {text}" for label, text in report.account)]
-        for name, texts in (("read", filter(None, account)), ("warning", report.warnings), ("note", report.notes)):
+    for part in parts:
+        account = ["; ".join(f"{label[0].lower()}{label[1:]}: {text}" for label, text in part.account)]
+        for name, texts in (("read", filter(None, account)), ("warning", part.told), ("note", part.notes)):
             for text in texts:
-                files.setdefault(f"{name}: {{}}: {text}", {})[report.file] = None
+                files.setdefault(f"{name}: {{}}: {text}", {})[part.title] = None
     for line, names in files.items():
         tell(line.replace("{}", ", ".join(names), 1))
 
@@ -475,7 +343,7 @@ def warn(reports: Iterable[ImportReport], tell: Tell) -> None:
 def _detected(sources: Any, question: Question, tell: Tell, progress: Progress) -> tuple[Detections, ModelReference]:
     """The boxes that a detector finds on the photographs, and the detector."""
     folder = question.options.get("photographs")
-    if any(file.kind == OBJECTS for file in question.files) or not folder:
+    if any(OBJECTS in file.kinds for file in question.files) or not folder:
         raise CapbiasError(
             "A detector finds objects on photographs if no objects are given.",
             "Give photographs, and either a detector or objects.",
@@ -500,8 +368,10 @@ def looked_at(
     tell: Tell,
     progress: Progress = silent,
 ) -> Detections:
-    """The boxes of photographs. sources: a workspace, or sources of data. option: what `weights_option` gave. Raises
-    CapbiasError if none can be read."""
+    """The boxes of photographs. sources: a workspace, or sources of data. option: what `weights_option` gave.
+
+    Raises CapbiasError if none can be read.
+    """
     boxes = boxes_of(sources.folder, files, resolve_model(sources, option), confidence, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")

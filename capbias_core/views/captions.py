@@ -37,14 +37,16 @@ COLUMNS += ("only_here", "words", "metric", "setting", "setting_name", "other")
 
 class CaptionsOptions(ViewOptions):
     beside: tuple[str, ...] = Described(
-        (), description="captioners and human captions beside it (default: people's and the others, six in all)"
+        default=(), description="captioners and human captions beside it (default: people's and the others, six in all)"
     )
-    top: int = Described(20, ge=1, description="images")
-    search: str = Described("", description="images with this text in a caption, or with this ID")
-    labelled: str = Described("", description="images with this label")
-    guess: str = Described("", description="images for which this value is guessed from the captioner that is read")
-    differ: bool = Described(False, description="images for which the guesses differ")
-    pictured: bool = Described(False, description="images with a photograph first")
+    top: int = Described(default=20, ge=1, description="images")
+    search: str = Described(default="", description="images with this text in a caption, or with this ID")
+    labelled: str = Described(default="", description="images with this label")
+    guess: str = Described(
+        default="", description="images for which this value is guessed from the captioner that is read"
+    )
+    differ: bool = Described(default=False, description="images for which the guesses differ")
+    pictured: bool = Described(default=False, description="images with a photograph first")
 
 
 USUAL = CaptionsOptions()
@@ -67,7 +69,7 @@ def disagreements(scores: Sequence[CaptionScores]) -> pd.DataFrame:
 
     Columns: image_id; labelled (the value); p0, p1, ... (per set the probability of the labelled value, the mean over
     the set's captions of the image); guess0, guess1, ... (of the first caption); disagreement (largest minus smallest
-    of p0.., 0 to 1).
+    of p0.., 0 to 1; nan of one set).
     """
     values = np.array(scores[0].attribute.values, dtype=object)
     columns: dict[str, pd.Series] = {}
@@ -80,7 +82,7 @@ def disagreements(scores: Sequence[CaptionScores]) -> pd.DataFrame:
         columns.setdefault("labelled", pd.Series(values[first["label"]], first.index))
     listed = pd.concat(columns, axis=1, join="inner").sort_index().rename_axis("image_id").reset_index()
     shares = listed[[f"p{index}" for index in range(len(scores))]]
-    return listed.assign(disagreement=shares.max(axis=1) - shares.min(axis=1))
+    return listed.assign(disagreement=shares.max(axis=1) - shares.min(axis=1) if len(scores) > 1 else np.nan)
 
 
 def listed_images(choice: Choice, options: CaptionsOptions = USUAL) -> tuple[list[str], Scored, pd.DataFrame]:
@@ -202,7 +204,8 @@ def caption_table(
 
 
 def report_captions(scored_sets: Iterable[tuple[CaptionScores, pd.DataFrame]]) -> pd.DataFrame:
-    """`report.captions`: `caption_table` of each captioner, called `model` as in its other tables. scored_sets: scores with the captions as read."""
+    """`report.captions`: `caption_table` of each captioner, called `model` as in the other tables of a report.
+    scored_sets: scores with the captions as read."""
     tables = [caption_table(scores, written) for scores, written in scored_sets]
     rows = pd.concat(tables, ignore_index=True).rename(columns={"captioner": "model"})
     return rows.sort_values(["model", "image_id", "caption_index"], kind="stable", ignore_index=True)

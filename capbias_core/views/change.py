@@ -43,10 +43,12 @@ Key = tuple[str, str, str]  # metric, direction, and label of the images or ''
 
 class ChangeOptions(ViewOptions):
     metric: tuple[str, ...] = Described(
-        (), description="metrics to test (default: LIC, error by label, gaps between groups, CIDEr; as measured)"
+        default=(),
+        description="metrics to test (default: LIC, error by label, gaps between groups, CIDEr; as measured)",
     )
     fail_if: str = Described(
-        "", description=f"{WORSE}: exit code 1 if a tested metric is significantly worse (default of --metric: LIC)"
+        default="",
+        description=f"{WORSE}: exit code 1 if a tested metric is significantly worse (default of --metric: LIC)",
     )
 
 
@@ -76,17 +78,10 @@ def change_rows(choice: Choice, options: ChangeOptions = USUAL) -> pd.DataFrame:
     first, second = pair_of(choice)
     both = choice.of_captioners(first, second)
     tested = chosen_metrics(options.metric) or usual_metrics(both, bool(options.fail_if))
-    measured, lines, seen = both.measured([*tested, "error"]), [], set()
+    measured, lines = both.measured([*tested, "error"]), []
     for name in tested:
-        found = False
-        for key, change, about in _of_metric(both, measured, name):
-            same = (METRICS[name].reads, METRICS[name].gap_of != "", *key[1:])
-            if same not in seen:  # one number has one line, by whichever name it was measured
-                lines.append((key, change, about))
-            seen.add(same)
-            found = True
-        if not found:
-            lines.append(((name, "", ""), None, {"reason": _lacking(both, name)}))
+        found = _of_metric(both, measured, name)
+        lines += found or [((name, "", ""), None, {"reason": _lacking(both, name)})]
     rose = next((change.worse > 0 for key, change, _ in _of_metric(both, measured, "error") if not key[2]), False)
     p_holm = corrected([change.p if change else 1.0 for _, change, _ in lines])
     usual = dict.fromkeys(("line", "captioner", "of", "metric", "direction", "group"), "")
@@ -114,7 +109,7 @@ def usual_metrics(both: Choice, gate: bool = False) -> list[str]:
     answering = "LIC" if both.settings[both.setting].references else "LIC_M"
     by_captioner = both.rows.groupby("captioner")["metric"].agg(set)
     measured = set.intersection(*by_captioner) if len(by_captioner) == len(both.captioners) else set()
-    others = ["error", *GAPS_OF_ERROR, *BY_LABEL, *(name for name in GAPS if name not in GAPS_OF_ERROR), COST]
+    others = ["error", *GAPS_OF_ERROR, *(name for name in GAPS if name not in GAPS_OF_ERROR), COST]
     return [answering, *([] if gate else [name for name in others if name in measured])]
 
 

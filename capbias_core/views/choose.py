@@ -19,7 +19,7 @@ from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
 from capbias_core.views.results import attribute_of_run, current_runs, ranking
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import is_derived
+from capbias_core.workspace.labels import is_derived, labels_of
 from capbias_core.workspace.spec import Setting
 from capbias_core.workspace.store import Item, RunRow, Workspace
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
@@ -206,6 +206,10 @@ class Choice:
         if rows.empty:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])
+
+    def labels(self) -> pd.Series:
+        """Value of the attribute by image ID, as the chosen setting reads it."""
+        return labels_of(self.workspace, self.defined, self.run().spec.labels)
 
     def measured(
         self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction"), sets: Sequence[str] = ()

@@ -31,8 +31,8 @@ CSS = """
 .cb-columns header {display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .6rem}
 .cb-columns header b {overflow-wrap: anywhere}
 .cb-columns .read {border-top-color: currentColor}
-.cb-people {margin: .2rem 0 0 1.1rem; padding: 0}
-.cb-people li {margin: 0; padding: 0; font-size: .88rem}
+.cb-people {border-left: 2px solid color-mix(in srgb, currentColor 25%, transparent); padding-left: .5rem;
+  margin: .3rem 0; font-size: .88rem; line-height: 1.4}
 """
 
 MOST_DRAWN = 1_000  # words of a caption; a longer one would send megabytes to the browser
@@ -121,10 +121,13 @@ def section(
     name: str, line: Line, largest: float = 0.0, alone: Collection[str] = (), kind: str = "", rest: Sequence[str] = ()
 ) -> str:
     """HTML of one captioner's column. kind: `read` for the captioner that is read. rest: its other captions."""
-    items = "".join(f"<li>{escape(text)}</li>" for text in rest)
-    below = f'<ul class="cb-people cb-note">{items}</ul>' if items else ""
     head = f"<header><b>{escape(name)}</b><span>{escape(guess_text(line))}</span></header>"
-    return f'<section class="{kind}">{head}{line_words(line, largest, alone)}{below}</section>'
+    return f'<section class="{kind}">{head}{line_words(line, largest, alone)}{others(rest)}</section>'
+
+
+def others(texts: Sequence[str]) -> str:
+    """HTML of further captions, as plain text."""
+    return "".join(f'<div class="cb-people">{escape(text)}</div>' for text in texts)
 
 
 def columns(sections: Sequence[str]) -> str:

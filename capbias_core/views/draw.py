@@ -84,8 +84,9 @@ def axis_title(chart: Forest, points: pd.DataFrame) -> str:
     if chart.diverging and (ends := points.attrs.get("ends")):
         return f"← {ends[0]} · {title} · {ends[1]} →"
     names = list(dict.fromkeys(points["metric"])) if "metric" in points else []
+    one = len(names) == 1 and names[0] in METRICS and "title" not in points.attrs
     title = title or ", ".join(names)
-    return f"{title} ({better_text(names[0])})" if len(names) == 1 and names[0] in METRICS else title
+    return f"{title} ({better_text(names[0])})" if one else title
 
 
 def ticks(low: float, high: float, most: int = TICKS) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -60,15 +60,14 @@ class MaskingOptions(ViewOptions):
 USUAL = MaskingOptions()
 
 
-def asked_metrics(names: Iterable[str]) -> list[tuple[str, str]]:
+def asked_metrics(names: Sequence[str]) -> list[tuple[str, str]]:
     """The metrics of SHOWN that some names stand for. Raises CapbiasError for a name that stands for none."""
-    keys: dict[tuple[str, str], None] = {}
-    for name in names or FIRST:
-        found = [key for key in SHOWN if key[0] in expand_metrics([name])]
-        if not found:
-            raise unknown_name("metric", name, [*AGAINST_CONDITION, *(key[0] for key in SHOWN)])
-        keys |= dict.fromkeys(found)
-    return [key for key in SHOWN if key in keys]
+    known = {key[0].lower(): (key,) for key in SHOWN}
+    known |= {group: [key for key in SHOWN if key[0] in expand_metrics([group])] for group in AGAINST_CONDITION}
+    if unknown := [name for name in names if name.lower() not in known]:
+        raise unknown_name("metric", unknown[0], [*AGAINST_CONDITION, *(key[0] for key in SHOWN)])
+    asked = [key for name in names or FIRST for key in known[name.lower()]]
+    return [key for key in SHOWN if key in asked]
 
 
 def masked_captioners(choice: Choice, chosen: Sequence[str] = ()) -> dict[str, dict[str, Item]]:

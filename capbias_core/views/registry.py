@@ -7,6 +7,7 @@ from capbias_core.views.change import BEFORE_AND_AFTER
 from capbias_core.views.directions import DIRECTIONS
 from capbias_core.views.encoders import ENCODERS
 from capbias_core.views.masking import MASKING
+from capbias_core.views.published import PUBLISHED
 from capbias_core.views.table import TABLE
 from capbias_core.views.view import View
 from capbias_core.views.where import WHERE
@@ -21,4 +22,5 @@ VIEWS: dict[str, View] = {
     "directions": DIRECTIONS,
     "encoders": ENCODERS,
     "masking": MASKING,
+    "published": PUBLISHED,
 }

@@ -19,13 +19,14 @@ from capbias_core.views.draw import FOREST_CSS, drawable, forest_html
 from capbias_core.views.palette import VARIABLES
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.scored import caption_scores, lines_of, scored
+from capbias_core.views.sentence import say
 from capbias_core.views.table import TABLE
 from capbias_core.views.view import Forest, Table, View
 from capbias_core.views.words import WORDS
 
 QUOTED = 6  # images whose captions are shown
 PEOPLE = 3  # captions by people of each
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent
 QUOTING = (WORDS.name, CAPTIONS.name)  # views whose lines are words or captions
 STYLES = f"{VARIABLES}\n.cb-note {{color: var(--soft); font-size: .88rem}}\n{FOREST_CSS}\n{coloured.CSS}"
 
@@ -78,13 +79,9 @@ def report_html(
         words=parts.get(WORDS.name),
         captions=list(_quoted(choice)) if quoting and of_answer.main["metric"] in ANSWERING else [],
         legend=coloured.legend(choice.defined),
-        limits=captioners.notes,
+        limits=[*captioners.notes, say("answer.limits")],
         others=[
-            {
-                "title": each.attribute,
-                "answer": answer(each).text,
-                "part": part_of(TABLE, each, TABLE.rows(each)),
-            }
+            {"title": each.attribute, "answer": answer(each).text, "part": part_of(TABLE, each, TABLE.rows(each))}
             for each in choices[1:]
         ],
         parts=list(parts.values()),

@@ -33,9 +33,10 @@ class Field:
     """A column for readers.
 
     name: of the column in the rows. label: its heading (default: the name). unit: follows the heading. digits: None for
-    a text; of a metric the metric's; BY_METRIC. low, high: columns of the ends of its interval. across: there is one
-    such column for each value of the view's `across`. signed: with a plus above 0. least: a number from 0 to
-    here is shown as `< 0.001`, such as a p.
+    a text; of a metric the metric's; BY_METRIC. places: a column with the digits of each row. low, high: columns of the
+    ends of its interval. across: there is one such column for each value of the view's `across`. signed: with a plus
+    above 0. least: a number from 0 to here is shown as `< 0.001`, such as a p. varying: shown only if its values
+    differ.
     """
 
     name: str
@@ -48,6 +49,8 @@ class Field:
     across: bool = False
     signed: bool = False
     least: float = 0.0
+    places: str = ""
+    varying: bool = False
 
     def text(self, row: Mapping[str, Any]) -> str:
         """The value in a row as text, '' for none. Numbers become text here and nowhere else."""
@@ -56,6 +59,8 @@ class Field:
             return ""
         if (digits := self.digits) is None:
             return str(value)
+        if self.places:
+            digits = int(row[self.places])
         if isinstance(value, int) or (digits == 0 and not self.low):
             return f"{value:,.0f}"
         if digits == BY_METRIC:
@@ -98,7 +103,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Scatter:
-    """A point for each captioner: its rows with the values x and y of the column `by` (default: `across` of the view)."""
+    """A point for each captioner: its rows with the values x and y of the column `by` (default: `across`)."""
 
     x: str
     y: str
@@ -121,7 +126,8 @@ class View:
     gate: whether rows pass, as FAILED, UNDECIDED or PASSED of change.py with a sentence; for the option `fail_if`.
     of_files: from options to the metrics by which its command scores files first; None if it reads no files.
     needs: from a choice and options to the runs that the rows read beside those of the setting; a command computes them
-    first, a page offers them. example: command lines.
+    first, a page offers them. optional: it has rows without a choice, too.
+    example: command lines.
     """
 
     name: str
@@ -137,11 +143,12 @@ class View:
     gate: Callable[[pd.DataFrame], tuple[str, str]] | None = None
     of_files: Callable[..., Sequence[str]] | None = None
     needs: Callable[..., list[RunSpec]] = lambda choice, options: []
+    optional: bool = False
     example: str = ""
 
-    def title(self, choice: Choice) -> str:
+    def title(self, choice: Choice | None) -> str:
         """What a table or file of it is called: the question and what it is about."""
-        return f"{self.question} {choice.title}"
+        return f"{self.question} {choice.title}" if choice else self.question
 
     def field_of(self, column: Field, value: str, row: Mapping[str, Any]) -> Field:
         """The field of a column across: digits and help are those of its metric. The heading of a number of another
@@ -167,6 +174,8 @@ class View:
         cells: dict[str, dict[str, Mapping[str, Any]]] = {}
         records = rows.to_dict("records")
         for column in self.columns:
+            if column.varying and rows[column.name].nunique() < 2:
+                continue
             for value in dict.fromkeys(rows[self.across]) if column.across and len(rows) else ("",):
                 among: dict[str, Mapping[str, Any]] = {}
                 for row in records:

@@ -61,21 +61,27 @@ MOST_NAMED, MOST_DRAWN = 3, 20  # slices in a sentence, lines of the chart
 
 class WhereOptions(ViewOptions):
     metric: str = Described(
-        "",
+        default="",
         description=f"LIC, error or refused: in slices of images (default: LIC, or LIC_M). {METRIC}: the values that "
         f"captions name beside objects, with people's. {' or '.join(BY_OBJECT)}, if measured: by object",
     )
-    objects: tuple[str, ...] = Described((), description="slices by these objects")
-    words: tuple[str, ...] = Described((), description="slices by words of human captions, | between alternatives")
-    column: tuple[str, ...] = Described((), description="slices by each value of these columns of stored tables")
-    search: tuple[str, ...] = Described((), description="slices by texts in the captioner's captions")
+    objects: tuple[str, ...] = Described(default=(), description="slices by these objects")
+    words: tuple[str, ...] = Described(
+        default=(), description="slices by words of human captions, | between alternatives"
+    )
+    column: tuple[str, ...] = Described(
+        default=(), description="slices by each value of these columns of stored tables"
+    )
+    search: tuple[str, ...] = Described(default=(), description="slices by texts in the captioner's captions")
     minimum: int = Described(
-        LEAST_IMAGES,
+        default=LEAST_IMAGES,
         ge=FEWEST_IMAGES,
         description=f"images that a slice needs for a number; with fewer than {LEAST_IMAGES} it is not tested",
     )
-    objects_from: str = Described("caption", description="caption or image: where objects beside values are named")
-    further: tuple[str, ...] = Described((), description="further words that count as objects beside values")
+    objects_from: str = Described(
+        default="caption", description="caption or image: where objects beside values are named"
+    )
+    further: tuple[str, ...] = Described(default=(), description="further words that count as objects beside values")
 
 
 USUAL = WhereOptions()
@@ -101,6 +107,10 @@ def where_rows(choice: Choice, options: WhereOptions = USUAL) -> pd.DataFrame:
         row["line"] = f"{row['captioner']}: {thing}" if several else thing
     rows = pd.DataFrame(found, columns=None if found else list(usual))
     order = {line: place for place, line in enumerate(dict.fromkeys(rows["line"]))}
+    if name == METRIC:
+        rows.attrs["title"] = say(
+            "where.axis", value=choice.defined.values[1] if len(choice.defined.values) == 2 else "it"
+        )
     return rows.assign(drawn=[order[line] < MOST_DRAWN for line in rows["line"]])
 
 
@@ -345,7 +355,7 @@ WHERE = View(
     question="Where does it amplify?",
     rows=where_rows,
     columns=(
-        Field("line", label="images with"),
+        Field("line", label="where"),
         Field("value", low="low", high="high", across=True),
         Field("p_holm", label="p (Holm)", digits=3, least=0.001, help="corrected over the tested lines of a captioner"),
         Field("verdict", label="significant"),

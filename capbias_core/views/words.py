@@ -52,10 +52,14 @@ COLUMNS += ("difference", *ENDS_OF_DIFFERENCE, "p", "verdict", "letters", "kind"
 
 
 class WordsOptions(ViewOptions):
-    top: int = Described(12, ge=1, description="words, equally many toward each value")
-    least: int = Described(10, ge=1, description="minimum captions with a word, of the captioner or of people")
-    function_words: bool = Described(False, description="list articles, prepositions, pronouns and the like too")
-    before: str = Described("", description="another captioner: words whose use changed from it to the one read")
+    top: int = Described(default=12, ge=1, description="words, equally many toward each value")
+    least: int = Described(default=10, ge=1, description="minimum captions with a word, of the captioner or of people")
+    function_words: bool = Described(
+        default=False, description="list articles, prepositions, pronouns and the like too"
+    )
+    before: str = Described(
+        default="", description="another captioner: words whose use changed from it to the one read"
+    )
 
 
 USUAL = WordsOptions()
@@ -233,6 +237,11 @@ def change_rows(choice: Choice, options: WordsOptions) -> pd.DataFrame:
         raise unknown_name("captioner", first, items)
     if first == second:
         raise CapbiasError(f"{first} is compared with itself.", "Name another captioner.")
+    if options.function_words or options.least != USUAL.least:
+        raise CapbiasError(
+            f"Words that changed are in at least {FEWEST} captions, and no function words.",
+            "Leave out the other options of words.",
+        )
     labels = labels_of(choice.workspace, attribute, choice.run().spec.labels)
     hashes = [items[first], items[second]]
     frames = [choice.workspace.frame(digest)["image_id"] for digest in hashes]

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import pandas as pd
 
-from capbias_core.attributes import known_attributes, plain_attribute, read_attribute
-from capbias_core.attributes.labels import (
-    MOST_LABELS,
-    columns_by_attribute,
-    is_about_labeller,
-    is_unknown,
-    label_columns,
-    suggest_mapping,
-    value_of_name,
-    values_among,
-)
+from capbias_core.attributes import known_attributes, read_attribute
+from capbias_core.attributes.labels import label_columns
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.parsed import cell_text
-from capbias_core.types import Attribute, counted
+from capbias_core.load.columns import Wanted
+from capbias_core.load.labels import SHOWN_LABELS, attribute_and_mapping, mapping_details
+from capbias_core.types import Attribute
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, Workspace, content_hash
 
 DERIVED = "derived"  # the key in the details of labels that were made from human captions
-SHOWN_LABELS = 10
-BLANK = "___"  # in a flag to paste, for what only the user knows
-ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
-Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: value, or None to drop it}
 
 
 @dataclass(frozen=True)
@@ -111,207 +98,25 @@ def reads(where: Mapping, attribute: str, table: Item) -> bool:
     return table_of([table], attribute, where) is not None
 
 
-# from columns of a table to an attribute
+# from a column of a table to an attribute
 
 
-def resolve_attribute(
-    frame: pd.DataFrame,
-    name: str,
-    column: str = "",
-    values: Sequence[str] = (),
-    overrides: Overrides | None = None,
-    folder: Path | None = None,
-) -> dict:
+def resolve_attribute(frame: pd.DataFrame, name: str, column: str = "", folder: Path | None = None) -> dict:
     """An attribute of a table and its mapping, as stored with the table (`mapping_details`).
 
-    name: an attribute (shipped or in the folder), a TOML file, or a column. column: of its labels, '' to detect it.
-    values: the labels to compare, if the attribute is a column. overrides: attribute -> {raw label: value or None}, in
-    place of what is suggested. folder: of attributes that users defined.
-
-    Raises CapbiasError if no column holds its labels. If one should by its name and no label in it is understood, the
-    message lists the labels, and the hint says how to map them.
+    name: an attribute (shipped or in the folder), a TOML file, or a column. column: of its labels, '' for a usual name.
+    Raises CapbiasError if no column holds its labels.
     """
-    counts = {item: frame[item].value_counts().to_dict() for item in frame.columns if item != "image_id"}
-    if column and column not in counts:
-        raise unknown_name("column", column, counts)
     known = known_attributes(folder)
     attribute = known[name] if name in known else read_attribute(typed_path(name)) if name.endswith(".toml") else None
-    if attribute is None:
-        column = column or name
-        if column not in counts:
-            raise unknown_name("attribute or column", name, {*known, *counts})
-        given = (raw if raw in counts[column] else cell_text(raw) for raw in values)
-        values = tuple(dict.fromkeys(given)) or values_among(counts[column])
-        if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
-            raise CapbiasError(
-                f"The column {column} has {counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}.",
-                "Choose labels." if len(values) > 1 else "Name another column, or more of its labels.",
-                "values",
-            )
-        attribute = plain_attribute(name, values)
-    elif values:
-        raise CapbiasError(
-            f"Only labels of a column can be chosen; {name} has fixed values.", "Leave the choice out.", "values"
-        )
-    else:
-        column = column or _only_column(attribute, frame)
-    chosen = dict((overrides or {}).get(attribute.name, {}))
-    chosen = {raw if raw in counts[column] else cell_text(raw): value for raw, value in chosen.items()}
-    for raw, value in chosen.items():
-        if value == BLANK:
-            raise CapbiasError(
-                f"The mapping {attribute.name}:{raw}={BLANK} has a blank.",
-                f"Write {' or '.join(attribute.values)} in its place, or leave it out to drop the label.",
-            )
-        if value is not None and value not in attribute.values:
-            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
-        if raw not in counts[column]:
-            raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in counts[column]))
-    mapping = suggest_mapping(attribute, counts[column]) | chosen
-    return mapping_details(attribute, column, mapping, counts[column])
-
-
-def _only_column(attribute: Attribute, frame: pd.DataFrame) -> str:
-    """The only column that may hold labels of an attribute. Raises CapbiasError if there is none, or if several may."""
-    columns = column_labels(frame)
-    if candidates := label_columns(attribute, columns):
-        if error := ambiguous(attribute, candidates, frame, "--attribute-column {}"):
-            raise error
-        return next(iter(candidates))
-    names = " or ".join(dict.fromkeys((*attribute.columns, attribute.name)))
-    none = f", and none holds labels such as {', '.join(attribute.values)}" if attribute.names_values else ""
-    derive = " To derive labels from human captions, leave the table out." if attribute.derived else ""
-    raise CapbiasError(
-        f"No column is called {names}{none}; the columns are {', '.join(columns)}.",
-        f"Name the column.{derive}",
-        "attribute_column",
-    )
-
-
-def ambiguous(
-    attribute: Attribute, candidates: Collection[str], frame: pd.DataFrame, flag: str, each: str = ""
-) -> CapbiasError | None:
-    """The question which of several columns holds an attribute, None if there is only one and it is about the image.
-    flag: of a command, with {} for the column. each: how to take all of them."""
-    if len(candidates) == 1 and not any(map(is_about_labeller, candidates)):
-        return None
-    shown = [f"{column}: {', '.join(_with_counts(frame[column].value_counts().to_dict()))}" for column in candidates]
-    what = "Several columns" if len(shown) > 1 else "A column that may be about the annotators"
-    flags = [flag.format(quote(column)) for column in candidates]
-    return CapbiasError(
-        f"{what} may hold labels of {attribute.name} ({'; '.join(shown)}).",
-        f"Choose with {' or '.join(flags)}{each if len(flags) > 1 else ''}.",
-        "attribute_column",
-    )
-
-
-def resolve_attributes(
-    frame: pd.DataFrame,
-    asked: Sequence[str] = (),
-    overrides: Overrides | None = None,
-    folder: Path | None = None,
-    each: bool = False,
-) -> list[dict]:
-    """The mappings of several attributes of a table, each `NAME` or `NAME=COLUMN`, by default those that its columns
-    hold. Columns in which no label is understood are left out beside others (see `unread_columns`). each: several
-    columns of one attribute are labels by several annotators.
-
-    Raises CapbiasError if there is none, if several columns may hold one attribute, or if overrides name another one.
-    """
-    pairs = [(item, "") if item in frame.columns else item.partition("=")[::2] for item in asked]
-    if not asked:
-        known, columns = known_attributes(folder), column_labels(frame)
-        by_attribute = columns_by_attribute(known.values(), columns)
-        for name, candidates in by_attribute.items():
-            flag, also = f"--attribute {name}={{}}", ", or with all of them for a table each"
-            if not each and (error := ambiguous(known[name], candidates, frame, flag, also)):
-                raise error
-        pairs = [(name, column) for name, candidates in by_attribute.items() for column in candidates]
-        mapped = [pair for pair in pairs if by_attribute[pair[0]][pair[1]] or pair[0] in (overrides or {})]
-        pairs = mapped or pairs
-        if not pairs:
-            raise CapbiasError(
-                f"No column holds labels of {' or '.join(known)}; the columns are {', '.join(columns)}.",
-                "Name an attribute, as NAME or NAME=COLUMN.",
-                "attribute",
-            )
-    resolved = [resolve_attribute(frame, name, column, (), overrides, folder) for name, column in pairs]
-    names = [details["attribute"]["name"] for details in resolved]
-    for name in set(overrides or ()) - set(names):
-        raise unknown_name("attribute in --map", name, names)
-    return resolved
-
-
-def unread_columns(frame: pd.DataFrame, resolved: Sequence[Mapping] = ()) -> list[CapbiasError]:
-    """Why columns with the name of a shipped attribute are no labels of it, beside those that were resolved."""
-    errors, taken = [], {details["column"] for details in resolved}
-    for name, candidates in columns_by_attribute(known_attributes().values(), column_labels(frame)).items():
-        for column in candidates.keys() - taken:
-            try:
-                resolve_attribute(frame, name, column)
-            except CapbiasError as error:
-                errors.append(error)
-    return errors
-
-
-def column_labels(frame: pd.DataFrame) -> dict[str, Sequence[str]]:
-    """Column -> its different labels."""
-    return {column: frame[column].unique().tolist() for column in frame.columns if column != "image_id"}
-
-
-def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
-    """The values of `--map`, for `resolve_attribute`; an empty value drops the label.
-
-    >>> mapping_overrides(["gender:0=Female", "gender:1=Male", "age:?="])
-    {'gender': {'0': 'Female', '1': 'Male'}, 'age': {'?': None}}
-    """
-    overrides: dict[str, dict[str, str | None]] = {}
-    for pair in pairs:
-        attribute, _, rest = pair.partition(":")
-        raw, equals, value = rest.rpartition("=")
-        if not (attribute and equals):
-            raise CapbiasError(
-                f"--map {pair} does not have the form ATTRIBUTE:LABEL=VALUE.", "An example is --map gender:f=Female."
-            )
-        overrides.setdefault(attribute, {})[raw] = value or None
-    return overrides
-
-
-def mapping_details(
-    attribute: Attribute, column: str, mapping: dict[str, str | None], counts: Mapping[str, int] | None = None
-) -> dict:
-    """What is stored with a table of labels for one mapped attribute. counts: raw label -> images, for the message of
-    the CapbiasError if the mapping leaves out a value."""
-    if len(attribute.values) < 2:
-        raise CapbiasError(
-            f"The column {column} has {counted(len(attribute.values), 'different label')}.",
-            "Choose another column: an attribute has two or more values.",
-        )
-    missing = [value for value in attribute.values if value not in mapping.values()]
-    if missing:
-        labels = ", ".join(_with_counts(counts) if counts else [raw or "(empty)" for raw in mapping])
-        unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
-        named = value_of_name(attribute, column)  # 1 in the column Male is Male; whether 0 is Female is not known
-        values = {raw: named if named and raw.casefold() in ONES else BLANK for raw in unread[:SHOWN_LABELS]}
-        flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in values.items())
-        hint = (
-            f"Fill in the blanks ({' or '.join(attribute.values)}): {flags}; in Python, mapping={values}; or choose on "
-            "the Data page."
-        )
-        if not 0 < len(unread) <= MOST_LABELS:  # such as ages in years
-            hint = f"Name another column, or add one with the labels {', '.join(attribute.values)}."
-        raise CapbiasError(
-            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {labels}.", hint
-        )
-    forms = {"forms": [list(row) for row in attribute.forms]} if attribute.forms else {}
-    return {"column": column, "mapping": mapping, "attribute": attribute.stored(), **forms}
-
-
-def _with_counts(counts: Mapping[str, int]) -> list[str]:
-    """`Female (90)`, the most frequent label first, cut if they are many."""
-    labels = sorted(counts, key=lambda raw: -counts[raw])
-    shown = [f"{raw or '(empty)'} ({counts[raw]:,})" for raw in labels[:SHOWN_LABELS]]
-    return shown + ["…"] * (len(labels) > SHOWN_LABELS)
+    wanted = Wanted(attribute.name if attribute else name, attribute)
+    usual = [each for each in frame.columns if each.strip().casefold() in wanted.names]
+    column = column or (usual[0] if usual else "")
+    if column not in frame or column == "image_id":
+        raise unknown_name("column", column or name, frame.columns.drop("image_id"))
+    counts = frame[column].value_counts().to_dict()
+    attribute, mapping = attribute_and_mapping(wanted, column, counts, {})
+    return mapping_details(attribute, column, mapping, counts)
 
 
 # lines about a mapping

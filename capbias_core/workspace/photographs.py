@@ -127,11 +127,12 @@ def made_from(workspace: Workspace, collection: str, option: PhotographsReferenc
 
 
 def writer_of(captions: Captions, option: str) -> ModelReference:
-    """The captioner that wrote a set. option: for the hint of the CapbiasError for a set from a file, whose captioner is
-    not known."""
+    """The captioner that wrote a set. option: that names it. Raises CapbiasError for a set from a file, whose captioner
+    is not known."""
     if MADE_BY not in captions.details:
         raise CapbiasError(
-            f"The captioner that wrote the captions {captions.name} is not known here.", f"Name it with --option {option}=FOLDER."
+            f"The captioner that wrote the captions {captions.name} is not known here.",
+            f"Name it with --option {option}=FOLDER.",
         )
     return captions.details[MADE_BY]["captioner"]
 

@@ -38,10 +38,16 @@ from capbias_core.workspace.store import Workspace, content_hash
 class _Named(Sources):
     """Sources that know the frames and models that a reference names."""
 
-    def model(self, reference: Mapping[str, Any]) -> ModelFiles:
+    def model_path(self, digest: str) -> str:
+        raise NotImplementedError
+
+    def keep_model_path(self, digest: str, path: str) -> None:
+        raise NotImplementedError
+
+    def model(self, reference: Any) -> ModelFiles:
         return resolve_model(self, reference)
 
-    def photographs(self, reference: Mapping[str, Any]) -> dict[str, Path]:
+    def photographs(self, reference: Any) -> dict[str, Path]:
         return photograph_files(self, reference)
 
 
@@ -97,8 +103,11 @@ class Stored(_Named):
 
     def __init__(self, workspace: Workspace, collection: str = ""):
         self.workspace, self.collection, self.folder = workspace, collection, workspace.folder
-        self.frame, self.remember = workspace.frame, workspace.derived
+        self.remember = workspace.derived
         self.model_path, self.keep_model_path = workspace.model_path, workspace.keep_model_path
+
+    def frame(self, key: str) -> pd.DataFrame:
+        return self.workspace.frame(key)
 
     def choose_photographs(self, name: str | PhotographsReference | None, captions: Captions) -> PhotographsReference:
         """As asked for, else those that the captions were made from, or are masked as the set's condition says."""

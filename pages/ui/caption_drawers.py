@@ -75,7 +75,7 @@ def what_if(page: Page, sets: Scored, line: Line) -> None:
 
 def _variants(page: Page, scores: CaptionScores, attackers: StoredAttackers, fold: int, original: str, edited: str):
     attribute, merge = scores.attribute, scores.run.spec.merge_masks
-    texts = [edited] if edited.strip() else []
+    texts, word, replacements = [edited] if edited.strip() else [], "", []
     if is_edit(edited):
         word, replacements = parse_edit(edited)
         applied = [apply_edit(original, word, replacement) for replacement in replacements]
@@ -96,9 +96,8 @@ def _variants(page: Page, scores: CaptionScores, attackers: StoredAttackers, fol
             note("No change: the attacker reads the same text, because attribute words are masked.")
         elif not is_edit(edited) and (unseen := attackers.unseen(rescored.tokens, attribute)):
             note(f"⚠ The classifier does not know {', '.join(unseen)}; only the removed words count.")
-    if is_edit(edited):
-        for replacement in replacements:
-            _everywhere(page, scores, attackers, word, replacement)
+    for replacement in replacements:
+        _everywhere(page, scores, attackers, word, replacement)
 
 
 def _rescored(name: str, scored: Rescored, before: Rescored, attribute: Attribute, text: str, largest: float) -> None:
@@ -179,7 +178,7 @@ def _attention(attention: dict[str, Attention]) -> None:
     head = 0
     if kind == WORDS:
         head = bar.number_input(f"Head of {heads}", 1, heads, first[1], key=f"head_{name}", width=120)
-    largest = 1.0 if head else float(np.max(class_token_weights(read, layer)[1]))
-    drawn = attention_map(read, layer, head, largest)
+    largest = 1.0 if head else float(np.max(class_token_weights(read, int(layer))[1]))
+    drawn = attention_map(read, int(layer), int(head), largest)
     st.plotly_chart(drawn, key="attention", config={"displayModeBar": False}, height=drawn.layout.height)
     note(say("captions.attention", largest=largest))

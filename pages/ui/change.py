@@ -15,7 +15,7 @@ def change_tab(page: Page) -> None:
     if page.choice is None or len(names := page.choice.options["captioner"]) < 2:
         nothing_measured(page, "This compares two captioners, such as a model and its debiased version. Score both.")
         return
-    row = st.container(horizontal=True)
+    row = st.container(key="controls_change", horizontal=True)
     before = controls.selectbox(row, "Before", names, key="before", default=page.choice.captioner, width=240)
     others = [name for name in names if name != before]
     after = controls.selectbox(row, "After", others, key="after", width=240)

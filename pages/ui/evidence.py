@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from html import escape
 
 import streamlit as st
 
 from capbias_core.types import counted
 from capbias_core.views.captions import photographed, to_read
-from capbias_core.views.coloured import CSS, guess_text, legend, line_words
+from capbias_core.views.coloured import CSS, guess_text, legend, line_words, others
 from capbias_core.views.scored import CaptionScores, Line, Scored, caption_scores, lines_of, runs_to_score, scored
 from capbias_core.views.sentence import say
 from capbias_core.workspace.photographs import picture_path
@@ -34,8 +33,8 @@ def panel(page: Page, word: str = "", images: Collection[str] | None = None, cap
     assert choice
     word = word.partition(" (")[0]
     if captioner and captioner != choice.captioner:
-        others = (name for name in choice.captioners if name != captioner)
-        page = replace(page, choice=replace(choice, captioners=(captioner, *others)))
+        names = (name for name in choice.captioners if name != captioner)
+        page = replace(page, choice=replace(choice, captioners=(captioner, *names)))
     sets = scored_sets(page)
     name = captioner or choice.captioner
     st.html(f"<style>{CSS}</style>")
@@ -61,8 +60,7 @@ def panel(page: Page, word: str = "", images: Collection[str] | None = None, cap
         label = scores.attribute.values[int(line.of_row["label"])]
         note(f"{say('captions.labelled', value=label)}; {guess_text(line)}.")
         if people := [each.written for each in _lines(page, sets, sets.human, image)] if sets.human else []:
-            items = "".join(f"<li>{escape(text)}</li>" for text in people[:SHOWN])
-            st.html(f'<div class="cb-note">{say("captions.people")}<ul class="cb-people">{items}</ul></div>')
+            st.html(f'<div class="cb-note">{say("captions.people")}</div>{others(people[:SHOWN])}')
     st.html(legend(scores.attribute))
     if sets.other:
         note(say("captions.other", other=sets.other, setting=choice.setting_name))

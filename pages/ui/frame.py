@@ -69,8 +69,9 @@ CSS = """<style>
 .block-container {max-width: 1500px}
 .st-key-pages {margin: -5.1rem 0 -.4rem; align-items: center;
   border-bottom: 1px solid color-mix(in srgb, currentColor 14%, transparent); padding-bottom: .35rem}
-/* Controls arrive without their labels at first; what is below them must not move. */
-:is(.st-key-bar, [class*="st-key-controls"]) {min-height: 4.25rem}
+/* Controls are lower or higher until their scripts arrive; what is below them must not move. */
+:is(.st-key-bar, [class*="st-key-controls"]), .st-key-bar > :not(.st-key-open_runs) {min-height: 4.25rem}
+.st-key-tab {height: 2rem}
 .st-key-pages .cb-name {font-size: 1.12rem; font-weight: 680; padding-right: .8rem}
 [data-testid="stMain"] h1 {font-size: 1.95rem !important; line-height: 1.2; padding: .2rem 0 .3rem !important}
 [data-testid="stMain"] h2 {font-size: 1.25rem !important; font-weight: 620 !important;

@@ -9,7 +9,6 @@ import streamlit as st
 
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS
-from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.types import CONDITIONS
 from capbias_core.views.choose import Choice
 from capbias_core.views.masking import MASKING, SHOWN, TITLES, WHAT, MaskingOptions, masked_captioners
@@ -51,16 +50,13 @@ def _experiment(page: Page, choice: Choice, captioners: dict[str, dict[str, Item
     choice = replace(choice, captioners=(original,))
     bar = st.container(horizontal=True, vertical_alignment="bottom", key="controls_masking")
     metric = controls.selectbox(bar, "Metric", [name for name, _ in SHOWN], key="metric", width=200)
-    first = choice.settings[choice.setting].seeds
-    seeds = controls.number(bar, "Seeds", 1, MOST_SEEDS, first, key="seeds", width=120, help="The papers use 10.")
     several = [item.name for item in page.items(CAPTIONS) if condition_of(item)[0] == captioner]
     chosen = (
         controls.multiselect(bar, "Sets", several, key="sets", placeholder="the newest of each condition", width=300)
         if len(several) > len(sets)
         else []
     )
-    asked = int(seeds) if controls.named("seeds") else 0
-    options = MaskingOptions(metric=(metric,), seeds=asked, sets=tuple(chosen))
+    options = MaskingOptions(metric=(metric,), sets=tuple(chosen))
     start_button(page, page.once(repr(("needs", options)), lambda: MASKING.needs(choice, options)), "Run", "masking")
     rows = page.once(repr(("masking", options)), lambda: MASKING.rows(choice, options))
     left, right = st.container(key="stacks_masking").columns([3, 2], gap="large")

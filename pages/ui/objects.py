@@ -38,7 +38,7 @@ def objects_tab(page: Page) -> None:
         nothing_measured(page, "Objects are counted beside the values that captions name, such as gender.")
         return
     choice = page.choice.of_captioners(page.choice.captioner)
-    row = st.container(horizontal=True)
+    row = st.container(key="controls_objects", horizontal=True)
     metrics = [name for name in metrics_of(choice) if name in TITLES]
     metric = controls.selectbox(row, "What", metrics, key="metric", format_func=TITLES.__getitem__, width=240)
     source, further = "caption", ""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -93,7 +94,7 @@ def strip(page: Page, sets: Mapping[str, Item], images: Sequence[str], condition
     line = st.container(horizontal=True, vertical_alignment="bottom", key="controls_image")
     listed = list(images[:LISTED])
     if len(conditions) > 2:
-        more = {"accept_new_options": True} if len(images) > LISTED else {}
+        more: dict[str, Any] = {"accept_new_options": True} if len(images) > LISTED else {}
         controls.selectbox(line, f"Image ({len(images):,} photographs)", listed, key="image", width=220, **more)
     else:
         controls.kept("image")
@@ -193,8 +194,8 @@ def _words(page: Page, image: str, said: Mapping[str, str]) -> tuple[dict[str, s
             start_button(page, runs_to_score(choice, [choice.captioner]), "Score captions", "score_captions")
         return {}, say("masking.not_scored")
     key = (page.folder, run.run_id)
-    scores = once(repr((*key, "scores")), lambda: caption_scores(page.workspace, run))
-    attackers = once(repr((*key, "attackers")), lambda: stored_attackers(page.workspace, run))
+    scores = once(repr((*key, "scores")), lambda: caption_scores(run))
+    attackers = once(repr((*key, "attackers")), lambda: stored_attackers(run))
     read = dict(zip(said, views.rescored(scores, attackers, image, list(said.values())), strict=True))
     largest = max(float(abs(scored.words).max(initial=0.0)) for scored in read.values())
     lines = {}

@@ -155,7 +155,7 @@ def _preview(page: Page, people: str, conditions: list[str], departures: Mapping
     pixels = pixels_of(files[image])
     thing = MaskRule("object", departures=departures).object_on(rows)
     hidden, reasons = views.hidden_of(rows, pixels.shape[:2], thing, fraction)
-    note(f"Preview on photograph {image}:")
+    note(f"Photograph {image}, masked:")
     with st.container(horizontal=True, key="preview_masks"):
         for condition in conditions:
             with st.container(width=CELL):
@@ -260,7 +260,7 @@ def _upload(page: Page) -> None:
             except CapbiasError as error:
                 st.session_state["upload_error"] = error
                 return
-            controls.choose("collection", item.collection)
+            controls.choose(collection=item.collection)
             text = f"{item.rows:,} photographs in the collection {item.collection}."
             if refused:
                 text += f" Left out: {'; '.join(refused.values())}."

@@ -29,7 +29,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
 }"""
 
 
-def sentence(view: View, choice: Choice, rows: pd.DataFrame) -> None:
+def sentence(view: View, choice: Choice | None, rows: pd.DataFrame) -> None:
     """What follows from a view's rows."""
     st.text(view.sentence(choice, rows))
 
@@ -130,15 +130,16 @@ def show(
     notes(view.notes(choice, rows))
 
 
-def downloads(view: View, choice: Choice, rows: pd.DataFrame) -> None:
+def downloads(view: View, choice: Choice | None, rows: pd.DataFrame) -> None:
     """A view's files, made when they are asked for."""
     box = st.popover("Download", icon=":material/download:", key=f"{view.name}_files", on_change="rerun")
     if not box.open:
         return
     endings = [ending for ending in DOWNLOADS if ending in ("csv", "json", "tex") or drawable(view, rows)]
     row = box.container(horizontal=True)
+    about = (choice.collection, choice.attribute) if choice else ()
     for ending in endings:
-        name = f"{view.name}_{choice.collection}_{choice.attribute}.{ending}".replace(" ", "_")
+        name = f"{'_'.join((view.name, *about))}.{ending}".replace(" ", "_")
         row.download_button(
             DOWNLOADS[ending],
             lambda ending=ending: content(view, choice, rows, ending),
@@ -146,3 +147,8 @@ def downloads(view: View, choice: Choice, rows: pd.DataFrame) -> None:
             on_click="ignore",
             key=f"{view.name}_{ending}",
         )
+
+
+def frame_table(frame: pd.DataFrame, container: Any = st, **more: Any) -> Any:
+    """A frame that belongs to no view, as a table. Returns what st.dataframe does."""
+    return container.dataframe(frame, hide_index=True, placeholder="", **more)

@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.load.files import ARCHIVES, is_dataset, unpacked
+from capbias_core.load.files import is_dataset, unpacked_parts
 from capbias_core.load.places import named
 from capbias_core.whole_files import HEX, private_file, private_folder
 from capbias_core.workspace.limited import within_limits
@@ -45,13 +45,13 @@ def held_from(folder: str, path: Path) -> list[Path]:
 
 
 def _unpacked(path: Path, folder: Path) -> list[Path]:
-    """The files of an archive, in the folder; any other file itself."""
-    if path.suffix.lower() not in ARCHIVES:
+    """The files of a .zip, in the folder; any other file itself, and a .zip that is one thing, which readers open."""
+    if path.suffix.lower() != ".zip":
         return [path]
     private_folder(folder)
-    files = within_limits(path.name, unpacked, path, folder)
+    files = within_limits(path.name, unpacked_parts, path, folder)
     # A child that was taken over must not make the server read other files.
-    return [file for file in files if file.resolve().is_relative_to(folder.resolve())]
+    return [file for file in files if file.resolve().is_relative_to(folder.resolve())] or [path]
 
 
 def _held(folder: str, sources: Mapping[str, Callable[[Path], list[Path]]]) -> list[Path]:

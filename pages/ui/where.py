@@ -27,7 +27,7 @@ def where_tab(page: Page) -> None:
     if page.choice is None:
         nothing_measured(page, "Slices of images are measured from a finished run of LIC.")
         return
-    row = st.container(horizontal=True)
+    row = st.container(key="controls_where", horizontal=True)
     names = page.choice.options["captioner"]
     captioner = controls.selectbox(row, "Captioner", names, key="captioner", default=page.choice.captioner, width=240)
     choice = page.choice.of_captioners(captioner)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from capbias_core.views.words import USUAL, WORDS, WordsOptions
 from pages.ui import controls
-from pages.ui.base import errors, note, notes
+from pages.ui.base import note, notes
 from pages.ui.captions import missing_scores
 from pages.ui.empty import nothing_measured
 from pages.ui.evidence import panel, scored_sets
@@ -52,8 +52,8 @@ def _options(page: Page) -> WordsOptions:
     others = [name for name in choice.options["captioner"] if name != choice.captioner]
     before = controls.selectbox(bar, "Compared with", [PEOPLE, *others], key="before", width=220)
     top = controls.number(bar, "Words", 2, MOST, USUAL.top, key="top", width=120)
+    if before != PEOPLE:
+        return WordsOptions(top=top, before=before)
     least = controls.number(bar, "Minimum captions", 1, None, USUAL.least, key="least", width=160)
     functional = controls.checkbox(bar, "Function words too", key="functional")
-    with errors():
-        return WordsOptions(top=top, least=least, function_words=functional, before="" if before == PEOPLE else before)
-    return USUAL
+    return WordsOptions(top=top, least=least, function_words=functional)

@@ -6,7 +6,8 @@ import pytest
 
 from capbias_core.attributes import FOLDER, get_attribute, known_attributes, plain_attribute, word_forms
 from capbias_core.errors import CapbiasError
-from capbias_core.workspace.labels import attribute_of, mapping_details
+from capbias_core.load.labels import mapping_details
+from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.store import Item
 
 # Hirota et al., CVPR 2022, appendix B, as printed (singular forms).

@@ -17,11 +17,12 @@ from capbias_core import cli
 from capbias_core.bundle.reproduce import Reproduction, compared, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
+from capbias_core.load.read import File
 from capbias_core.question import Question
 from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.types import Result
-from capbias_core.workspace.ingest import File, ingest
+from capbias_core.workspace.ingest import ingest
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
@@ -244,7 +245,7 @@ def test_data_whose_image_ids_were_joined_are_found_again(tmp_path):
         for own, value in labels.items()
     ]
     (tmp_path / "model.json").write_text(json.dumps(rows))
-    files = [File(tmp_path / "labels.csv", "labels"), File(tmp_path / "model.json", "captions")]
+    files = [File(tmp_path / "labels.csv", ("labels",)), File(tmp_path / "model.json", ("captions",))]
     workspace = Workspace(tmp_path / "home")
     ingest(workspace, "c", files)
     specs = plan(workspace, Question("c", ("model",), "labels", "gender", ("ratio",)))

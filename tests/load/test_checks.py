@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -93,13 +94,19 @@ def test_gaps_between_groups_and_words_that_are_not_masked():
     assert (copies.name, copies.count) == ("human captions", N)
 
 
-def test_half_that_are_several_in_one_are_refused():
-    model = captions()
-    model.loc[:70, "caption"] += " | a dog on a bench"
+def test_half_that_are_several_in_one_are_refused_of_people_and_asked_about_of_a_model():
+    human = captions()
+    human.loc[:70, "caption"] += " | a dog on a bench"
+    assert any(each.effect == REFUSE for each in findings(captions(), GENDER, LABELS, human))
+    assert all(each.effect == WARN for each in findings(human, GENDER, LABELS))
+
+
+def test_captions_in_another_language_name_no_value_of_a_shipped_attribute():
+    model = captions().assign(caption="een man zit aan een tafel met een laptop")
     assert findings(model, GENDER, LABELS)[0].effect == REFUSE
-    model = captions()
-    model.loc[:20, "caption"] += " | a dog on a bench"
-    assert all(each.effect == WARN for each in findings(model, GENDER, LABELS))
+    own = replace(GENDER, words={"Female": ("vrouw",), "Male": ("man",)})
+    assert all(each.name != "other languages" for each in findings(model, own, LABELS))
+    assert all(each.effect == WARN for each in findings(model, get_attribute("race"), LABELS))
 
 
 def test_words_on_people_are_in_the_list_or_reported():

@@ -1,11 +1,10 @@
-"""Files as a whole: what they are taken for, archives, files that are refused, and what a server may name."""
+"""Files as a whole: archives, files that are refused, and what a server may name."""
 
 import gzip
 import io
 import json
 import os
 import pickle
-import shutil
 import signal
 import socket
 import tracemalloc
@@ -20,68 +19,48 @@ import pytest
 import capbias_core as capbias
 from capbias_core.attributes import read_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import CAPTIONS
 from capbias_core.language.files import find_model, model_digest
-from capbias_core.load import files, places, tabular
-from capbias_core.load.account import captions
-from capbias_core.load.files import unpacked
-from capbias_core.load.lic_release import parse_pickle
-from capbias_core.load.parsed import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
+from capbias_core.load import containers, files, places
+from capbias_core.load.files import contents, unpacked_tree
+from capbias_core.load.formats import sheets_of
 from capbias_core.load.photographs import find_pictures, picture_files, read_photograph
-from capbias_core.load.read import CAPTIONS, LABELS, parse, readings
+from capbias_core.load.sheet import MOST_CHARACTERS, MOST_COLUMNS, MOST_ROWS
 from capbias_core.load.vectors import read_vectors
 from capbias_core.vision.detect import find_weights
+from capbias_core.workspace.ingest import read_part
 from capbias_core.workspace.models import model_option, named_file, resolve_model
 from capbias_core.workspace.store import Workspace
 from tests.load.test_formats import arrow
 
 RESULTS = [{"image_id": 1, "caption": "a man"}]
-SEVERAL = [{"image_id": 1, "caption": text} for text in ("a man", "a dog")]
-LISTED = [{"image_id": 1, "caption": "a man", "refs": ["a boy", "a man"]}]
-NUMBERED = [{"image_id": 1, "comment": text, "comment_number": place} for place, text in enumerate(["a man", "a dog"])]
-
-# What a file holds, or the arguments that answer what its content leaves open.
-KINDS = {
-    "human.json": (RESULTS, CAPTIONS),
-    "listed.json": (LISTED, CAPTIONS),
-    "strong-human-aligned.json": (SEVERAL, "captions=strong-human-aligned.json references=strong-human-aligned.json"),
-    "without_ids.json": ({"annotations": RESULTS}, "captions=without_ids.json references=without_ids.json"),
-    "numbered.json": (NUMBERED, "captions=numbered.json references=numbered.json"),
-    "comments.csv": ("image_id,gender,comment\n1,Male,\n2,Male,ok\n3,Female,\n4,Male,\n", LABELS),
-    "names.csv": ("picture of,gender\n1,Male\n2,Male\n", LABELS),
-    "both.csv": ("image_id,gender,objects\n1,Male,dog|cat\n2,Male,\n", LABELS),
-}
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_kinds_by_content(tmp_path, name):
-    content, expected = KINDS[name]
-    (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content))
-    (reading, *_) = readings(parse(tmp_path / name))
-    assert (reading.guess or " ".join(reading.error.arguments)) == expected
+def parse(path):
+    return sheets_of(path, path.name)
 
 
 # archives
 
 
-def test_the_files_of_a_zip_by_their_names_alone(tmp_path):
-    """Names that lead out of the folder stay in it; hidden files and those of macOS are left out."""
-    names = ("results/sat.json", "other/sat.json", "../../out.csv", "/abs.csv", "__MACOSX/sat.json", "a/.hidden")
+def test_the_files_of_a_zip_by_their_names(tmp_path):
+    """Nothing is written; hidden files and macOS's are left out. A tree on disk refuses a name that leads out."""
+    names = ("results/sat.json", "other/sat.json", "../../out.csv", "__MACOSX/sat.json", "a/.hidden")
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         for name in names:
             archive.writestr(name, name)
-    found = unpacked(tmp_path / "all.zip", tmp_path / "here")
-    assert [path.name for path in found] == ["sat.json", "sat.json", "out.csv", "abs.csv"]
-    assert len(set(found)) == 4 and all(tmp_path / "here" in path.parents for path in found)
-    assert [path.read_text() for path in found] == list(names[:4])
+    assert list(contents(tmp_path / "all.zip")) == list(names[:3]) and len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(CapbiasError, match="leads out of the archive"):
+        unpacked_tree(tmp_path / "all.zip", tmp_path / "here")
+    assert not (tmp_path / "here").exists()
 
 
-def test_archives_that_are_broken_empty_or_too_large_leave_nothing(tmp_path, monkeypatch):
+def test_archives_that_are_broken_empty_or_too_large_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MOST_BYTES", 1000)
-    monkeypatch.setattr(files, "MOST_TEXTS", 3)
-    monkeypatch.setattr(files, "MOST_FILES", 3)
+    monkeypatch.setattr(files, "MOST_TEXTS", 2)
+    monkeypatch.setattr(files, "MOST_FILES", 1)
     (tmp_path / "sat.json.gz").write_bytes(gzip.compress(b"[1]"))
-    (inside,) = unpacked(tmp_path / "sat.json.gz", tmp_path / "there")
-    assert (inside.name, inside.read_bytes()) == ("sat.json", b"[1]") and unpacked(inside, tmp_path / "x") == [inside]
+    assert contents(tmp_path / "sat.json.gz") == {"sat.json": b"[1]"}
     (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04 no")
     (tmp_path / "broken.gz").write_bytes(gzip.compress(b"x" * 100)[:-9])
     (tmp_path / "large.gz").write_bytes(gzip.compress(bytes(2000)))
@@ -95,46 +74,29 @@ def test_archives_that_are_broken_empty_or_too_large_leave_nothing(tmp_path, mon
                 archive.writestr(own, text)
     for name in ("broken.zip", "broken.gz", "large.gz", "empty.zip", "many.zip", "large.zip"):
         with pytest.raises(CapbiasError, match=name):
-            unpacked(tmp_path / name, tmp_path / "here")
-        assert not (tmp_path / "here").exists()
-
-
-TABLES = {
-    "named.txt": "image_id;caption\n1;a dog, running\n2;a cat",
-    "last.txt": "gender\timage name\nF\t1.jpg\nM\t2.jpg",
-    "token.txt": "1.jpg#0\ta dog runs\n1.jpg#1\ta cat sits",
-    "labels.txt": "1,Female\n2,Male",
-    "records.txt": '[{"caption": "a dog", "image_id": 1}]',
-    "many.txt": "a dog runs\n" * 60,
-}
-ONE_IMAGE = {
-    "11.txt": "A man, smiling, rides.\nTwo dogs, running, follow.",
-    "12.txt": "2 men, one with a hat",
-    "13.txt": '{"caption": "a man, a dog"}',
-    "14.txt": "[SEG] a man; a dog\nImage: a cat, a dog",
-    "15.txt": "1. A man, old\n2. A woman",
-    "16.txt": "0\t0.5\t0.5\t0.2\t0.2",
-}
+            contents(tmp_path / name)
 
 
 def test_texts_in_an_archive_are_tables_or_belong_to_an_image_by_their_content(tmp_path):
-    def inside(*contents):
+    tables = {
+        "named.txt": "image_id;caption\n1;a dog, running\n2;a cat",
+        "token.txt": "1.jpg#0\ta dog runs\n1.jpg#1\ta cat sits",
+        "records.txt": '[{"caption": "a dog", "image_id": 1}]',
+    }
+    texts = {
+        "11.txt": "A man, smiling, rides.\nTwo dogs, running, follow.",
+        "12.txt": "2 men, one with a hat",
+        "15.txt": "1. A man, old\n2. A woman",
+    }
+    for inside, expected in (
+        (tables, ["named", "token", "records"]),
+        (texts, ["a"]),
+        (texts | tables, ["a", "named", "token", "records"]),
+    ):
         with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-            for name, text in {name: text for each in contents for name, text in each.items()}.items():
+            for name, text in inside.items():
                 archive.writestr(name, text)
-        shutil.rmtree(tmp_path / "here", ignore_errors=True)
-        return unpacked(tmp_path / "a.zip", tmp_path / "here")
-
-    assert [path.name for path in inside(TABLES)] == list(TABLES)
-    assert [path.name for path in inside(ONE_IMAGE)] == ["a"]
-    both = inside(ONE_IMAGE, TABLES, {"refs.csv": "image_id,caption\n1,a dog"})
-    assert [path.name for path in both] == ["a", *TABLES, "refs.csv"]
-    assert {path.name for path in both[0].iterdir()} - {"refs.csv"} == set(ONE_IMAGE)
-    (tmp_path / "folder").mkdir()
-    for name, text in ({"1.txt": "a dog"} | TABLES).items():
-        (tmp_path / "folder" / name).write_text(text)
-    with pytest.raises(CapbiasError, match=r"folder holds tables \(labels.txt, last.txt, many.txt and 3 more\)"):
-        parse(tmp_path / "folder")
+        assert [sheet.name for sheet in parse(tmp_path / "a.zip")] == expected
 
 
 # files that are refused
@@ -151,7 +113,7 @@ def zipped(members):
 WHOLE_FILE = {
     "nothing": ("a.json", b"", "a.json is an empty file"),
     "a key twice": ("a.json", b'[{"image_id": 1, "caption": "a", "caption": "b"}]', "the key 'caption' occurs twice"),
-    "a key twice in each line": ("a.jsonl", b'{"image_id": 1, "image_id": 2}\n', "line 1: broken JSON (the key"),
+    "a key twice in each line": ("a.jsonl", b'{"image_id": 1, "image_id": 2}\n', "occurs twice in an object"),
     "cut JSON": ("a.json", b'[{"image_id": 1,\n "cap', "broken JSON (at line 2, column 2: Unterminated string"),
     "deep lists": ("a.json", b"[" * 100_000, "lists too deep"),
     "empty list": ("a.json", b"[]", "holds an empty list"),
@@ -162,38 +124,32 @@ WHOLE_FILE = {
         "not UTF-16 text: the byte at offset 44"),
     "a picture": ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\xff\xfe", "is a picture (PNG)"),
     "bytes": ("b.csv", b"\0\0\0\rIHDR\0\0\0\x01\xff\xfe", "binary data"),
-    "prose": ("a.txt", b"Captions were written by people.\nThey are short.\n", "text in no known format"),
-    "prose called JSON": ("a.json", b"It was written.", "no known format; it begins with 'It was written.'"),
-    "other columns": ("a.csv", b"file,sentences of people\n1,x\n", "a.csv has the columns file, sentences of people"),
+    "prose": ("a.txt", b"Captions were written by people.\nThey are short.\n", "text without a header"),
+    "prose called JSON": ("a.json", b"It was written.", "first line is 'It was written.'"),
+    "other columns": ("a.csv", b"file,sentences of people\n1,x\n", "table with the columns file, sentences of people"),
     "same columns": ("a.csv", b"image_id,caption,caption\n1,x,y\n",
         "two columns of the same name: image_id, caption, caption"),
     "header only": ("a.csv", b"image_id,caption\n", "a.csv has 0 rows and none that can be used"),
     "no good row": ("a.csv", b"image_id,caption\n\n,x\n", "the first problem is at line 3: the image id is empty)"),
-    "no good line": ("a.jsonl", b"{\n[]\n", "JSON Lines without a usable line (line 1: broken JSON at column"),
+    "no good line": ("a.jsonl", b"{\n[]\n", "a.jsonl holds broken JSON (at line"),
     "no Excel": ("a.xlsx", b"PK\x03\x04xl/" + b"x" * 50, "an Excel file that cannot be read"),
     "cut Parquet": ("a.parquet", b"PAR1" + b"x" * 50, "a Parquet file that is broken"),
     "cut pickle": ("a.pkl", pickle.dumps([{"a": "b"}])[:-3], "a pickle that is broken"),
-    "lmms-eval without an image": (
-        "s.jsonl",
-        b'{"doc_id": 0, "m": {"image_id": null, "pred": "x"}}\n{"doc_id": 1}\n',
-        "none that can be used (the first problem is at line 1: the image id is missing)",
-    ),
-    "imgToEval that is a list": ("d.json", b'{"imgToEval": [1]}', "no table is found"),
     "a list after an object": (
         "o.json",
         b'{"image_id": 1,\n"text": "a"}\n[1]',
-        "broken JSON (at line 3, column 1: Extra",
+        "an object and a list",
     ),
     "Karpathy's without images": ("k.json", b'{"images": [], "x": {"sentences": []}}', "no table is found"),
     "Arrow, cut": ("a.arrow", b"\xff\xff\xff\xff\x10", "a.arrow is a data set that is broken"),
     "a zip of several": (
         "z.zip",
         zipped({"a.csv": "image_id,b\n1,2", "b.csv": "image_id,c\n1,2"}),
-        "z.zip holds 2 files",
+        "holds no captions",
     ),
-    "a zip of none": ("z.zip", zipped({"a.md": "Hello there"}), "text in no known format"),
+    "a zip of none": ("z.zip", zipped({"a.md": "Hello there"}), "text without a header"),
     "a late byte that is not UTF-8": ("a.jsonl", b'{"image_id": 1}\n' * 50_000 + b"\xe9", "(line 50001)"),
-    "many columns": ("a.csv", b",".join(b"%d" % n for n in range(MOST_COLUMNS + 2)), f"{MOST_COLUMNS + 2:,} columns"),
+    "many columns": ("a.csv", b",".join(b"%d" % n for n in range(MOST_COLUMNS + 2)), "text without a header"),
 }  # fmt: skip
 
 
@@ -203,11 +159,11 @@ def test_whole_file_faults(tmp_path, case):
     path = tmp_path / name
     path.write_bytes(data)
     with pytest.raises(CapbiasError) as caught:
-        captions(parse(path))
+        read_part(path, CAPTIONS)
     assert message in caught.value.message and caught.value.hint
     assert str(tmp_path) not in str(caught.value)
     str(caught.value).encode()
-    for name, message in (("folder", "is a folder"), ("none.json", "does not exist")):
+    for name, message in (("folder", "holds no files"), ("none.json", "does not exist")):
         (tmp_path / "folder").mkdir(exist_ok=True)
         with pytest.raises(CapbiasError, match=message):
             parse(tmp_path / name)
@@ -230,19 +186,12 @@ def test_equal_rows_that_take_no_place_in_the_file(tmp_path):
         tracemalloc.stop()
 
 
-def test_a_file_called_json_that_holds_a_table_says_so(tmp_path):
-    (tmp_path / "a.json").write_text("image_id,caption\n1,a dog\n")
-    (tmp_path / "b.json").write_text(json.dumps(RESULTS))
-    assert captions(parse(tmp_path / "a.json")).notes == ("as CSV, since the file does not begin like JSON",)
-    assert captions(parse(tmp_path / "b.json")).notes == ()
-
-
 @pytest.mark.long
 def test_a_caption_as_long_as_a_book_is_left_out(tmp_path):
     rows = [{"image_id": 1, "caption": "a" * (MOST_CHARACTERS + 1)}, {"image_id": 2, "caption": "a dog"}]
     (tmp_path / "long.json").write_text(json.dumps(rows))
-    table = captions(parse(tmp_path / "long.json"))
-    assert list(table.frame["image_id"]) == ["2"] and f"{MOST_CHARACTERS + 1:,}" in table.problems[0].message
+    part = read_part(tmp_path / "long.json", CAPTIONS)
+    assert list(part.frame["image_id"]) == ["2"] and f"{MOST_CHARACTERS + 1:,}" in part.problems[0].message
 
 
 FAR = b'<row r="999999999999"><c r="A999999999999"><v>1</v></c></row>'
@@ -253,7 +202,7 @@ HUGE = b'<dimension ref="A1:XFD1048576"/>'
 @pytest.mark.long
 @pytest.mark.parametrize("rows", [FAR, WIDE], ids=["far", "wide"])
 def test_a_sheet_with_a_cell_far_away(tmp_path, monkeypatch, rows):
-    monkeypatch.setattr(tabular, "MOST_CELLS", 1_000_000)
+    monkeypatch.setattr(containers, "MOST_CELLS", 1_000_000)
     book = openpyxl.Workbook()
     book.active.append(["image_id", "caption"])
     book.save(tmp_path / "usual.xlsx")
@@ -266,7 +215,7 @@ def test_a_sheet_with_a_cell_far_away(tmp_path, monkeypatch, rows):
 
 
 def test_a_sheet_that_unpacks_to_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr(tabular, "MOST_SHEET_BYTES", 100)
+    monkeypatch.setattr(containers, "MOST_SHEET_BYTES", 100)
     openpyxl.Workbook().save(tmp_path / "a.xlsx")
     with pytest.raises(CapbiasError, match="unpacks to"):
         parse(tmp_path / "a.xlsx")
@@ -366,9 +315,9 @@ def impatient():
 OPENING = {
     "captions.json": parse,
     "captions.csv": lambda path: capbias.score(path, labels=[{"image_id": 1, "gender": "Male"}], attribute="gender"),
-    "packed.zip": lambda path: unpacked(path, path.parent / "out"),
-    "packed.json.gz": lambda path: unpacked(path, path.parent / "out"),
-    "release.pkl": parse_pickle,
+    "packed.zip": parse,
+    "packed.json.gz": parse,
+    "release.pkl": parse,
     "1.jpg": read_photograph,
     "2.png": lambda path: find_pictures(path.parent),
     "own.toml": read_attribute,

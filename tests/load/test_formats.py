@@ -16,25 +16,32 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load.account import captions
-from capbias_core.load.files import unpacked
-from capbias_core.load.labels import labels
-from capbias_core.load.read import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, parse, parse_table, readers, readings
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.load.columns import Wanted
+from capbias_core.load.formats import FORMATS, SHAPES, sheets_of
+from capbias_core.load.questions import Ask
+from capbias_core.load.read import File, Given
+from capbias_core.load.read import read as read_files
 from capbias_core.load.tables import boxes
 
+WANTED = [Wanted(name, get_attribute(name), False) for name in ("gender", "race")]
 
-def rows(table):
-    return list(table.frame.drop(columns="caption_index", errors="ignore").itertuples(index=False, name=None))
+
+def rows(frame):
+    return list(frame.drop(columns="caption_index", errors="ignore").itertuples(index=False, name=None))
+
+
+def first(source, kinds=(), **given):
+    """The first part of a source."""
+    return read_files([File(source, kinds)], Given(**given), WANTED).parts[0]
 
 
 def read(path):
     """Format, kind and rows of a file."""
-    parsed = parse(path)
-    reading = readings(parsed)[0]
-    if reading.error:
-        raise reading.error
-    return parsed.format, reading.guess, rows(reading.table)
+    part = first(path)
+    return part.format, part.kind, rows(part.frame)
 
 
 RECORDS = [
@@ -131,7 +138,12 @@ STUDIO = [
 UPLOADED = [(f"/data/upload/3/{image}.jpg", label) for image, label in GENDERS]
 KARPATHY = {
     "images": [
-        {"cocoid": 7, "filename": "COCO_7.jpg", "split": "test", "sentences": [{"raw": "a dog"}] * 2},
+        {
+            "cocoid": 7,
+            "filename": "COCO_val2014_000000000007.jpg",
+            "split": "test",
+            "sentences": [{"raw": "a dog"}] * 2,
+        },
         {"filename": "1000092795.jpg", "imgid": 0, "split": "train", "sentences": [{"raw": "a man"}, {"raw": "two"}]},
     ]
 }
@@ -146,131 +158,135 @@ BOX = {"image_id": 1, "category_id": 18, "bbox": [0, 0, 2, 2]}
 # Name of the file -> content, format, kind, rows.
 FILES = {
     # one set of captions in every container
-    "a.json": (json.dumps(RECORDS), "coco_results", CAPTIONS, PAIRS),
-    "a.jsonl": (in_lines(RECORDS), "jsonl", CAPTIONS, PAIRS),
-    "a.csv": (FRAME.to_csv(index=False), "csv", CAPTIONS, PAIRS),
-    "a.tsv": (FRAME.to_csv(index=False, sep="\t"), "tsv", CAPTIONS, PAIRS),
-    "bars.csv": (FRAME.to_csv(index=False, sep="|"), "csv", CAPTIONS, PAIRS),
-    "a.parquet": (to_bytes(FRAME.to_parquet), "parquet", CAPTIONS, PAIRS),
-    "a.arrow": (arrow(pa.Table.from_pandas(FRAME)), "datasets", CAPTIONS, PAIRS),
-    "a.xlsx": (to_bytes(lambda target: FRAME.to_excel(target, index=False)), "xlsx", CAPTIONS, PAIRS),
-    **{f"{own}.pkl": (pickle.dumps(RECORDS, own), "lic_release", CAPTIONS, PAIRS) for own in range(6)},
-    "a.json.gz": (gzip.compress(json.dumps(RECORDS).encode()), "coco_results", CAPTIONS, PAIRS),
+    "a.json": (json.dumps(RECORDS), "results of COCO", CAPTIONS, PAIRS),
+    "a.jsonl": (in_lines(RECORDS), "results of COCO", CAPTIONS, PAIRS),
+    "a.csv": (FRAME.to_csv(index=False), "results of COCO", CAPTIONS, PAIRS),
+    "a.tsv": (FRAME.to_csv(index=False, sep="\t"), "results of COCO", CAPTIONS, PAIRS),
+    "bars.csv": (FRAME.to_csv(index=False, sep="|"), "results of COCO", CAPTIONS, PAIRS),
+    "a.parquet": (to_bytes(FRAME.to_parquet), "results of COCO", CAPTIONS, PAIRS),
+    "a.arrow": (arrow(pa.Table.from_pandas(FRAME)), "results of COCO", CAPTIONS, PAIRS),
+    "a.xlsx": (to_bytes(lambda target: FRAME.to_excel(target, index=False)), "results of COCO", CAPTIONS, PAIRS),
+    **{f"{own}.pkl": (pickle.dumps(RECORDS, own), "results of COCO", CAPTIONS, PAIRS) for own in range(6)},
+    "a.json.gz": (gzip.compress(json.dumps(RECORDS).encode()), "results of COCO", CAPTIONS, PAIRS),
     # tables of pandas and of Weights & Biases as JSON
-    "split.json": (FRAME.to_json(orient="split"), "json_rows", CAPTIONS, PAIRS),
-    "index.json": (FRAME.to_json(orient="index"), "json_by_image", CAPTIONS, PAIRS),
-    "part.json": (FRAME[1:].to_json(orient="index"), "json_by_image", CAPTIONS, PAIRS[1:]),
-    "columns.json": (FRAME.to_json(orient="columns"), "json_columns", CAPTIONS, PAIRS),
-    "list.json": (json.dumps(FRAME.to_dict(orient="list")), "json_columns", CAPTIONS, PAIRS),
-    "table.json": (FRAME.to_json(orient="table"), "json_within", CAPTIONS, PAIRS),
-    "images.json": (FRAME.set_index("image_id").to_json(orient="split"), "json_rows", CAPTIONS, PAIRS),
-    "values.json": (json.dumps([["1.jpg", "a dog on grass"], ["2.jpg", "a cat"]]), "json_rows", CAPTIONS,
-        [("1", "a dog on grass"), ("2", "a cat")]),
-    "header.json": (json.dumps([["image_id", "caption"], [1, "a dog"], [2, "a cat"]]), "json_rows", CAPTIONS, TWO),
+    "split.json": (FRAME.to_json(orient="split"), "results of COCO", CAPTIONS, PAIRS),
+    "index.json": (FRAME.to_json(orient="index"), "results of COCO", CAPTIONS, PAIRS),
+    "part.json": (FRAME[1:].to_json(orient="index"), "an object by image", CAPTIONS, PAIRS[1:]),
+    "columns.json": (FRAME.to_json(orient="columns"), "results of COCO", CAPTIONS, PAIRS),
+    "list.json": (json.dumps(FRAME.to_dict(orient="list")), "results of COCO", CAPTIONS, PAIRS),
+    "table.json": (FRAME.to_json(orient="table"), "results of COCO", CAPTIONS, PAIRS),
+    "images.json": (FRAME.set_index("image_id").to_json(orient="split"), "results of COCO", CAPTIONS, PAIRS),
+    "header.json": (json.dumps([["image_id", "caption"], [1, "a dog"], [2, "a cat"]]), "results of COCO", CAPTIONS,
+        TWO),
     "wandb.table.json": (json.dumps({"columns": ["image", "caption"],
         "data": [[{"_type": "image-file", "path": "media/1.jpg"}, "a dog"], [{"path": "media/2.jpg"}, "a cat"]]}),
-        "json_rows", CAPTIONS, [("media/1.jpg", "a dog"), ("media/2.jpg", "a cat")]),
+        "table of pandas (split) or Weights & Biases", CAPTIONS, [("media/1.jpg", "a dog"), ("media/2.jpg", "a cat")]),
     # by image, and under a key
-    "by_id.json": (json.dumps({"1": "a dog", "2.jpg": ["a cat"]}), "json_by_image", CAPTIONS, TWO),
-    "records_by_id.json": (json.dumps({"1": {"text": "a dog", "n": 1}, "2": {"text": "a cat"}}), "json_by_image",
+    "by_id.json": (json.dumps({"1": "a dog", "2.jpg": ["a cat"]}), "several texts by image", CAPTIONS, TWO),
+    "records_by_id.json": (json.dumps({"1": {"text": "a dog", "n": 1}, "2": {"text": "a cat"}}), "an object by image",
         CAPTIONS, TWO),
-    "no_digits.json": (json.dumps({"kitchen.png": "a dog", "hall.png": "a cat"}), "json_by_image", CAPTIONS,
+    "no_digits.json": (json.dumps({"kitchen.png": "a dog", "hall.png": "a cat"}), "captions by image", CAPTIONS,
         [("kitchen.png", "a dog"), ("hall.png", "a cat")]),
-    "eval.json": (json.dumps({"CIDEr": 1, "imgToEval": {"1": {"image_id": 1, "caption": "a dog"}}}), "json_by_image",
+    "eval.json": (json.dumps({"CIDEr": 1, "imgToEval": {"1": {"image_id": 1, "caption": "a dog"}}}), "results of COCO",
         CAPTIONS, TWO[:1]),
     "within.json": (json.dumps({"model": "sat", "files": [{"a": 1}] * 3,
-        "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, "text": "a cat"}]}), "json_within", CAPTIONS,
+        "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, "text": "a cat"}]}), "records", CAPTIONS,
         TWO),
-    "within_by_id.json": (json.dumps({"model": "sat", "result": {"1": "a dog", "2": "a cat"}}), "json_by_image",
+    "within_by_id.json": (json.dumps({"model": "sat", "result": {"1": "a dog", "2": "a cat"}}), "captions by image",
         CAPTIONS, TWO),
-    "one.txt": ('{"image_id": 1, "caption": "a dog"}', "jsonl", CAPTIONS, TWO[:1]),
-    "objects.json": ("\n".join(json.dumps(own, indent=1) for own in RECORDS), "json_objects", CAPTIONS, PAIRS),
-    "llava.jsonl": (in_lines([{"question_id": 1, "prompt": "?", "text": "a dog", "model_id": "m"}]), "jsonl", CAPTIONS,
+    "one.txt": ('{"image_id": 1, "caption": "a dog"}', "results of COCO", CAPTIONS, TWO[:1]),
+    "objects.json": ("\n".join(json.dumps(own, indent=1) for own in RECORDS), "results of COCO", CAPTIONS, PAIRS),
+    "llava.jsonl": (in_lines([{"question_id": 1, "prompt": "?", "text": "a dog", "model_id": "m"}]), "records",
+        CAPTIONS,
         TWO[:1]),
-    "named.json": ('[{"id": 9, "File Name": "000000000785.jpg", "Prediction": "a man"}]', "json_records", CAPTIONS,
+    "named.json": ('[{"id": 9, "File Name": "000000000785.jpg", "Prediction": "a man"}]', "records", CAPTIONS,
         [("785", "a man")]),
     # human captions
-    "captions.json": (json.dumps(coco({"id": 1, "image_id": 1, "caption": "a dog"})), "coco_captions", REFERENCES,
+    "captions.json": (json.dumps(coco({"id": 1, "image_id": 1, "caption": "a dog"})), "COCO captions", REFERENCES,
         TWO[:1]),
-    "dataset_coco.json": (json.dumps(KARPATHY), "karpathy", REFERENCES, OF_KARPATHY),
-    "TextCaps.json": (json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}), "json_within", REFERENCES,
+    "dataset_coco.json": (json.dumps(KARPATHY), "Karpathy's data set", REFERENCES, OF_KARPATHY),
+    "TextCaps.json": (json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}), "human captions of TextCaps",
+        REFERENCES,
         [("6dd", "a dog"), ("6dd", "dogs")]),
-    "results.csv": ('image_name| comment_number| comment\n1.jpg| 0| A "big" dog .\n1.jpg| 1| dogs .\n', "csv",
+    "results.csv": ('image_name| comment_number| comment\n1.jpg| 0| A "big" dog .\n1.jpg| 1| dogs .\n',
+        "human captions of Flickr30k",
         REFERENCES, [("1", 'A "big" dog .'), ("1", "dogs .")]),
-    "results.token": ('1.jpg#0\tTwo "young" guys look on .\n1.jpg#1\tMen in hats.\n', "headerless", REFERENCES,
+    "results.token": ('1.jpg#0\tTwo "young" guys look on .\n1.jpg#1\tMen in hats.\n', "tokens of Flickr30k", REFERENCES,
         [("1", 'Two "young" guys look on .'), ("1", "Men in hats.")]),
     # harnesses and services
-    "results.txt": ("1.jpg#0\tA dog on grass.\n2.jpg#0\tMen in hats.\n", "headerless", CAPTIONS,
+    "results.txt": ("1.jpg#0\tA dog on grass.\n2.jpg#0\tMen in hats.\n", "tokens of Flickr30k", CAPTIONS,
         [("1", "A dog on grass."), ("2", "Men in hats.")]),
-    "mine.csv": ('COCO_val2014_000000000136.jpg,"a man, seated"\n785,a woman on skis\n', "headerless", CAPTIONS,
-        [("136", "a man, seated"), ("785", "a woman on skis")]),
-    "pica.tsv": ('1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a cat"}]\n', "oscar_tsv", CAPTIONS, TWO),
-    "logged.jsonl": (in_lines([LOGGED]), "lmms_eval", CAPTIONS, TWO[:1]),
-    "chair.jsonl": (in_lines([CHAIR]), "lmms_eval", CAPTIONS, [("1", "a dog on grass")]),
-    "resps.json": (json.dumps([CHAIR | {"filtered_resps": None, "resps": [["a cat"]]}]), "lmms_eval", CAPTIONS,
+    "pica.tsv": ('1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a cat"}]\n',
+        "predictions of Oscar and VinVL", CAPTIONS, TWO),
+    "logged.jsonl": (in_lines([LOGGED]), "samples of lmms-eval", CAPTIONS, TWO[:1]),
+    "chair.jsonl": (in_lines([CHAIR]), "samples of lmms-eval", CAPTIONS, [("1", "a dog on grass")]),
+    "resps.json": (json.dumps([CHAIR | {"filtered_resps": None, "resps": [["a cat"]]}]), "samples of lmms-eval",
+        CAPTIONS,
         [("1", "a cat")]),
-    "vlmevalkit.tsv": ("index\tanswer\tprediction\n0\t['a dog']\ta cat\n", "vlmevalkit", CAPTIONS,
+    "vlmevalkit.tsv": ("index\tanswer\tprediction\n0\t['a dog']\ta cat\n", "predictions of VLMEvalKit", CAPTIONS,
         [("row 0", "a cat")]),
-    "openai.jsonl": (in_lines([OPENAI]), "batch", CAPTIONS, TWO[:1]),
-    "responses.jsonl": (in_lines([RESPONSES]), "batch", CAPTIONS, TWO[:1]),
-    "anthropic.jsonl": (in_lines([ANTHROPIC]), "batch", CAPTIONS, TWO[:1]),
-    "gemini.jsonl": (in_lines([GEMINI]), "batch", CAPTIONS, TWO[:1]),
-    "vertex.jsonl": (in_lines([VERTEX]), "batch", CAPTIONS, [("gs://b/1.jpg", "a dog")]),
-    "bedrock.jsonl": (in_lines([BEDROCK]), "batch", CAPTIONS, TWO[:1]),
-    "batch.parquet": (to_bytes(pd.DataFrame([OPENAI]).to_parquet), "batch", CAPTIONS, TWO[:1]),
-    "share.json": (json.dumps([{"id": "x", "image": "1.jpg", "conversations": TURNS}]), "conversations", CAPTIONS,
+    "openai.jsonl": (in_lines([OPENAI]), "batch output of OpenAI", CAPTIONS, TWO[:1]),
+    "responses.jsonl": (in_lines([RESPONSES]), "batch output of OpenAI", CAPTIONS, TWO[:1]),
+    "anthropic.jsonl": (in_lines([ANTHROPIC]), "batch output of Anthropic", CAPTIONS, TWO[:1]),
+    "gemini.jsonl": (in_lines([GEMINI]), "batch output of Gemini", CAPTIONS, TWO[:1]),
+    "vertex.jsonl": (in_lines([VERTEX]), "batch output of Vertex AI", CAPTIONS, [("gs://b/1.jpg", "a dog")]),
+    "bedrock.jsonl": (in_lines([BEDROCK]), "batch output of Bedrock", CAPTIONS, TWO[:1]),
+    "batch.parquet": (to_bytes(pd.DataFrame([OPENAI]).to_parquet), "batch output of OpenAI", CAPTIONS, TWO[:1]),
+    "share.json": (json.dumps([{"id": "x", "image": "1.jpg", "conversations": TURNS}]), "conversations (LLaVA)",
+        CAPTIONS,
         TWO[:1]),
-    "chat.jsonl": (in_lines([{"messages": CHAT}]), "conversations", CAPTIONS, [("val/2.jpg", "a cat")]),
+    "chat.jsonl": (in_lines([{"messages": CHAT}]), "conversations (chat)", CAPTIONS, [("val/2.jpg", "a cat")]),
     "folder.zip": ({"c/01Ab.png.txt": "a dog.\n\nIt runs.\n", "c/02.txt": "a cat", "c/README.txt": "read me"},
-        "text_files", CAPTIONS, [("01Ab.png", "a dog.\n\nIt runs."), ("2", "a cat")]),
+        "results of COCO", CAPTIONS, [("01Ab.png", "a dog.\n\nIt runs."), ("2", "a cat")]),
     # labels
-    "labels.csv": ("image_id,gender\n1,Female\n2,Male\n", "csv", LABELS, GENDERS[:2]),
-    "semicolons.csv": ("image_id;gender\n1;Female\n2;Male\n", "csv", LABELS, GENDERS[:2]),
-    "race.csv": ("image_id,race\n785,light skin\n136,dark skin\n", "csv", LABELS,
+    "labels.csv": ("image_id,gender\n1,Female\n2,Male\n", "table", LABELS, GENDERS[:2]),
+    "semicolons.csv": ("image_id;gender\n1;Female\n2;Male\n", "table", LABELS, GENDERS[:2]),
+    "race.csv": ("image_id,race\n785,light skin\n136,dark skin\n", "table", LABELS,
         [("785", "light skin"), ("136", "dark skin")]),
-    "flat.json": (json.dumps(dict(GENDERS)), "json_by_image", LABELS, GENDERS),
-    "numbers.json": (json.dumps({"1": 0, "2": 1}), "json_by_image", LABELS, [("1", "0"), ("2", "1")]),
-    "nested.json": (json.dumps({image: {"gender": label} for image, label in GENDERS}), "json_by_image", LABELS,
+    "flat.json": (json.dumps(dict(GENDERS)), "labels by image", LABELS, GENDERS),
+    "nested.json": (json.dumps({image: {"gender": label} for image, label in GENDERS}), "an object by image", LABELS,
         GENDERS),
-    "column.json": (json.dumps({"gender": dict(GENDERS)}), "json_columns", LABELS, GENDERS),
-    "attributes.json": (json.dumps([{"image_id": i, "attributes": {"gender": g}} for i, g in GENDERS]), "json_records",
+    "column.json": (json.dumps({"gender": dict(GENDERS)}), "columns by row", LABELS, GENDERS),
+    "attributes.json": (json.dumps([{"image_id": i, "attributes": {"gender": g}} for i, g in GENDERS]), "records",
         LABELS, GENDERS),
-    "by_label.json": (json.dumps({"Female": ["1.jpg", 3], "Male": [2, 4]}), "json_by_label", LABELS,
+    "by_label.json": (json.dumps({"Female": ["1.jpg", 3], "Male": [2, 4]}), "images by label", LABELS,
         [GENDERS[0], GENDERS[2], GENDERS[1], GENDERS[3]]),
-    "pairs.json": (json.dumps(GENDERS), "json_rows", LABELS, GENDERS),
-    "under_a_key.json": (json.dumps({"labels": [{"image_id": i, "gender": g} for i, g in GENDERS]}), "json_within",
+    "under_a_key.json": (json.dumps({"labels": [{"image_id": i, "gender": g} for i, g in GENDERS]}), "records",
         LABELS, GENDERS),
-    "label_studio.json": (json.dumps(STUDIO), "label_studio", LABELS, UPLOADED),
+    "label_studio.json": (json.dumps(STUDIO), "tasks of Label Studio", LABELS,
+        [(*row, "w", "False") for row in UPLOADED]),
     "label_studio_min.json": (json.dumps([{"image": f"/data/upload/3/0a1b2c3d-{i}.jpg",
-        "gender": {"choices": [g]}} for i, g in GENDERS]), "json_records", LABELS, UPLOADED),
+        "gender": {"choices": [g]}} for i, g in GENDERS]), "choices of Label Studio", LABELS, UPLOADED),
     # objects and boxes
     "instances.json": (json.dumps(coco(BOX, {"image_id": 1, "category_id": "1"}, categories=CATEGORIES)),
-        "coco_instances", OBJECTS, [("1", "dog|person"), ("2", "")]),
+        "COCO instances", OBJECTS, [("1", "dog|person"), ("2", "")]),
     "panoptic.json": (json.dumps(coco({"image_id": 1, "segments_info": [{"category_id": 1}, {"category_id": 18}]},
-        categories=CATEGORIES)), "coco_instances", OBJECTS, [("1", "dog|person"), ("2", "")]),
-    "objects.csv": ("image_id,objects\n1,dog|Cat\n2,\n", "csv", OBJECTS, [("1", "cat|dog"), ("2", "")]),
-    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\nval/1.jpg,dog,0.9,0,0,5,5\n", "csv", BOXES, [("1", "dog:0.9")]),
-    "bbox.csv": ('image_id,category,bbox\n1,dog,"[0, 0, 2, 2]"\n', "csv", BOXES, [("1", "dog:1")]),
-    "pandas.csv": ("image,xmin,ymin,xmax,ymax,confidence,class,name\n1.jpg,0,0,5,5,0.5,16,dog\n", "csv", BOXES,
+        categories=CATEGORIES)), "COCO instances", OBJECTS, [("1", "dog|person"), ("2", "")]),
+    "objects.csv": ("image_id,objects\n1,dog|Cat\n2,\n", "table", OBJECTS, [("1", "cat|dog"), ("2", "")]),
+    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\nval/1.jpg,dog,0.9,0,0,5,5\n", "table", OBJECTS,
+        [("1", "dog:0.9")]),
+    "bbox.csv": ('image_id,category,bbox\n1,dog,"[0, 0, 2, 2]"\n', "table", OBJECTS, [("1", "dog:1")]),
+    "pandas.csv": ("image,xmin,ymin,xmax,ymax,confidence,class,name\n1.jpg,0,0,5,5,0.5,16,dog\n", "table", OBJECTS,
         [("1", "dog:0.5")]),
     "oid.csv": (
         "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded\n6d,x,/m/03bt1vf,1,0.1,0.2,0.3,0.4,0\n",
-        "csv",
-        BOXES,
+        "boxes of Open Images",
+        OBJECTS,
         [("6d", "woman:1")],
     ),
-    "detections.json": (json.dumps([BOX | {"score": 0.5}]), "json_records", BOXES, [("1", "dog:0.5")]),
+    "detections.json": (json.dumps([BOX | {"score": 0.5}]), "boxes of a detector", OBJECTS, [("1", "dog:0.5")]),
     "17.json": (json.dumps([{"name": "dog", "class": 16, "confidence": 0.5,
-        "box": {"x1": 0, "y1": 0, "x2": 2, "y2": 2}}]), "json_records", BOXES, [("17", "dog:0.5")]),
-    "17.txt": ("0 0.5 0.5 0.2 0.3\n27 0.1 0.2 0.05 0.05 0.25\n", "yolo", BOXES, [("17", "person:1|tie:0.25")]),
+        "box": {"x1": 0, "y1": 0, "x2": 2, "y2": 2}}]), "boxes of a detector", OBJECTS, [("17", "dog:0.5")]),
+    "17.txt": ("0 0.5 0.5 0.2 0.3\n27 0.1 0.2 0.05 0.05 0.25\n", "boxes of YOLO", OBJECTS,
+        [("17", "person:1|tie:0.25")]),
     "yolo.zip": ({"labels/1.txt": "0 0.5 0.5 0.2 0.3", "labels/2.txt": "1 0.5 0.5 0.2 0.3", "classes.txt": "dog\ncat"},
-        "yolo", BOXES, [("1", "dog:1"), ("2", "cat:1")]),
+        "boxes of YOLO", OBJECTS, [("1", "dog:1"), ("2", "cat:1")]),
     # MIAP has boxes, and labels of the people in them
     "miap.csv": (
         "ImageID,LabelName,Confidence,XMin,XMax,YMin,YMax,GenderPresentation\n6d,/m/01g317,1,0,1,0,1,Feminine\n",
-        "csv",
+        "people in boxes (Open Images MIAP)",
         LABELS,
-        [("6d", "/m/01g317", "1", "0", "1", "0", "1", "Feminine")],
+        [("6d", "Feminine", "/m/01g317", "1", "0", "1", "0", "1")],
     ),
 }  # fmt: skip
 
@@ -303,123 +319,123 @@ def test_content_decides_whatever_the_ending_and_the_encoding(tmp_path):
             assert list(read(written(tmp_path, name, content.encode(encoding)))) == expected
 
 
-def test_every_reader_is_in_the_table():
-    formats = {own[1] for own in FILES.values()}
-    of_json = formats - set(readers())
-    assert set(readers()) - {"json", "text_files"} <= formats and "coco_results" in of_json
+def test_every_row_of_the_tables_is_tried(tmp_path):
+    """A format or shape is only kept with a file that shows it; two rows of data/formats and the cases are not here."""
+    tried = {read(written(tmp_path, name, content))[0] for name, (content, *_) in FILES.items()}
+    known = {row.name for row in (*FORMATS, *SHAPES)}
+    assert known - tried <= OF_CASES
+
+
+OF_CASES = {
+    "choices of Prodigy", "labels of doccano by user", "labels of doccano", "batch results of MTurk", "table of Polars",
+    "samples of Inspect", "log of Inspect", "records of Argilla", "people in boxes (FACET)", "lists of equal length",
+    "rows by image", "candidates by image", "table of pandas (schema)", "evaluation of coco-caption",
+}  # fmt: skip
 
 
 def test_tables_of_python_are_read_as_their_json():
     frame = FRAME.set_index("image_id")
-    by_image = {np.int64(785): "A woman on skis."}
-    lists = pd.DataFrame({"image_id": [1], "captions": [np.array(["a dog", "dogs"])]})
-    expected = {785: PAIRS, 1: [("1", "a dog"), ("1", "dogs")]}
-    for table in (frame, FRAME.to_dict("records"), FRAME.to_dict("list"), tuple(FRAME.to_dict("records"))):
-        assert rows(captions(parse_table(table, "the captions"))) == expected[785]
-    assert rows(captions(parse_table(by_image, "the captions"))) == PAIRS[:1]
-    assert rows(captions(parse_table(lists, "the captions"))) == expected[1]
-    missing = parse_table(pd.DataFrame({"image_id": [1, 2], "gender": ["Male", np.nan]}), "the labels")
-    assert rows(labels(missing)) == [("1", "Male"), ("2", "")]
+    lists = pd.DataFrame({"image_id": [1], "captions": [np.array(["a dog here", "two dogs"])]})
+    texts = pd.Series(FRAME["caption"].tolist(), index=FRAME["image_id"])
+    coco = {row["image_id"]: [{"caption": row["caption"]}] for row in RECORDS}
+    tables = (
+        frame,
+        FRAME.to_dict("records"),
+        FRAME.to_dict("list"),
+        tuple(FRAME.to_dict("records")),
+        texts.rename("caption"),
+        coco,
+    )
+    for table in tables:
+        assert rows(first(table, (CAPTIONS,)).frame) == PAIRS
+    assert rows(first({np.int64(785): "A woman on skis.", 1: "a dog in it"}, (CAPTIONS,)).frame)[:1] == PAIRS[:1]
+    assert rows(first(lists, (CAPTIONS,), sets="samples").frame) == [("1", "a dog here"), ("1", "two dogs")]
+    missing = first(pd.DataFrame({"image_id": [1, 2], "gender": ["Male", np.nan]}), (LABELS,))
+    assert rows(missing.frame) == [("1", "Male"), ("2", "")]
 
 
 def test_a_column_that_is_named_is_taken(tmp_path):
     content, *_ = FILES["TextCaps.json"]
-    parsed = parse(written(tmp_path, "a.json", content))
-    for human in (False, True):
-        assert rows(captions(parsed, {"caption": "reference_strs"}, human=human))[0] == ("6dd", "a bike")
-    for orient in ("split", "columns"):  # rows that are only numbered have no image IDs
-        numbered = FRAME.drop(columns="image_id").assign(n=1).to_json(orient=orient)
-        with pytest.raises(CapbiasError, match="caption, n"):
-            captions(parse(written(tmp_path, "a.json", numbered)))
-    parsed = parse(written(tmp_path, "a.csv", "pic,words,caption\n785,a man,not this\n"))
-    assert rows(captions(parsed, {"image_id": "pic", "caption": "words"})) == [("785", "a man")]
-    assert rows(captions(parsed, {"image_id": "pic"})) == [("785", "not this")]
+    path = written(tmp_path, "a.json", content)
+    assert rows(first(path, (REFERENCES,), caption_column=("reference_strs",)).frame)[0] == ("6dd", "a bike")
+    path = written(tmp_path, "a.csv", "pic,words,caption\n785,a man,not this\n")
+    named = {"image_id_column": ("pic",), "caption_column": ("words",)}
+    assert rows(first(path, **named).frame) == [("785", "a man")]
+    assert rows(first(path, image_id_column=("a.csv:pic",), caption_column=("caption",)).frame) == [("785", "not this")]
+    for idle in ({"sets": "samples"}, {"rows": ("pic=785", "nothing=1")}, {"captioner_column": ("who",)}):
+        with pytest.raises(CapbiasError, match="no effect|No file has the column"):
+            first(path, **named | idle)
 
 
 def test_failed_requests_of_a_batch_are_counted(tmp_path):
     failed = [
         {"custom_id": "2", "response": None, "error": {"code": "server_error", "message": "timeout"}},
         {"custom_id": "3", "response": {"status_code": 429, "body": {"error": {"message": "too fast"}}}},
-        {"custom_id": "4", "response": {"body": {"choices": [{"message": {"content": None, "refusal": "I can't."}}]}}},
     ]
-    table = captions(parse(written(tmp_path, "b.jsonl", in_lines([OPENAI, *failed]))))
-    assert rows(table) == [("1", "a dog"), ("4", "I can't.")]
-    assert (table.rows, table.problem_count) == (4, 2)
-    assert [own.message for own in table.problems] == ["the request failed (timeout)", "the request failed (too fast)"]
-    assert "2 requests of 4 failed" in table.notes
+    part = first(written(tmp_path, "b.jsonl", in_lines([OPENAI, *failed])))
+    assert rows(part.frame) == [("1", "a dog")]
+    assert (part.rows, part.problem_count) == (3, 2)
+    assert [each.message for each in part.problems] == ["the request failed (timeout)", "the request failed (too fast)"]
+    assert "2 requests of 3 failed" in part.notes
 
 
 def test_a_malformed_row_is_counted(tmp_path):
-    table = captions(parse(written(tmp_path, "r.csv", "image_name| n| comment\n1.jpg| 0| a dog\n2.jpg| 4   a cat\n")))
-    assert (rows(table), table.rows, table.problem_count, table.problems[0].line) == ([("1", "a dog")], 2, 1, 3)
-    lines = "1.jpg\ta man on skis\n2.jpg\ta dog on a bed\n3.jpg\ta cat on a mat\nfour\n5.jpg\t\n"
-    table = captions(parse(written(tmp_path, "a.tsv", lines)))
-    assert (len(table.frame), table.problem_count, table.empty, table.problems[0].line) == (3, 1, 1, 4)
+    good = "".join(f"{number}.jpg| 0| a dog\n" for number in range(9))
+    part = first(written(tmp_path, "r.csv", f"image_name| n| comment\n{good}2.jpg| 4   a cat\n"))
+    assert (len(part.frame), part.rows, part.problem_count, part.problems[0].line) == (9, 10, 1, 11)
+    with pytest.raises(CapbiasError, match="is no table: 5 of 7 rows are broken"):
+        read(written(tmp_path, "r.csv", "image_id,caption\n1,a dog\n2,a cat\n" + "3,a cat, a dog\n" * 5))
 
 
 def test_a_box_is_cut_at_the_edge_of_its_image(tmp_path):
     path = written(
         tmp_path, "a.csv", "image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,-3.5,2,640.4,480\n1.jpg,tie,1,5,2,5,9\n"
     )
-    table = boxes(parse(path), {"1": (480, 640)})
-    assert rows(table) == [("1", "dog", 0.9, 0, 2, 640, 480)]
-    assert "encloses nothing" in table.problems[0].message and table.notes == (
-        "boxes cut at the edge of their image: 1",
-    )
-    assert rows(boxes(parse(path))) == [("1", "dog", 0.9, 0, 2, 640.4, 480)], "its size is not known"
-    shares = parse(written(tmp_path, "1.txt", FILES["17.txt"][0]))
-    assert rows(boxes(shares, {"1": (100, 200)}))[0] == pytest.approx(("1", "person", 1, 80, 35, 120, 65))
-    instances = parse(written(tmp_path, "i.json", json.dumps(coco(BOX, categories=CATEGORIES))))
-    assert rows(boxes(instances)) == [("1", "dog", 1, 0, 0, 2, 2)]
+    (sheet,) = sheets_of(path, "a.csv")
+    table = boxes(sheet, {"1": (480, 640)})
+    assert rows(table.frame) == [("1", "dog", 0.9, 0, 2, 640, 480)]
+    assert "encloses nothing" in table.problems[0].message
+    assert rows(boxes(sheet).frame) == [("1", "dog", 0.9, 0, 2, 640.4, 480)], "its size is not known"
+    (shares,) = sheets_of(written(tmp_path, "1.txt", FILES["17.txt"][0]), "")
+    assert rows(boxes(shares, {"1": (100, 200)}).frame)[0] == pytest.approx(("1", "person", 1, 80, 35, 120, 65))
 
 
 def test_prompts_are_kept_apart(tmp_path):
-    """Captions of several prompts are samples or sets, as the user says; one prompt alone is nothing to tell apart."""
-    text = "image_id,prompt,caption\n1,Say it.,a dog\n1,Describe it.,a dog\n1,Say it.,a dog\n2,Say it.,a cat\n"
-    parsed = parse(written(tmp_path, "a.csv", text))
-    with pytest.raises(CapbiasError) as asked:
-        captions(parsed)
-    assert asked.value.arguments == ("sets=samples", "sets=prompt")
-    table = captions(parsed, {"sets": "samples"})
-    assert table.prompts == ("Say it.", "Describe it.", "Say it.", "Say it.")
-    assert table.notes == ("2 prompts: Say it. (3); Describe it. (1)",)
-    assert rows(table) == [("1", "a dog"), ("1", "a dog"), ("1", "a dog"), ("2", "a cat")]
-    assert captions(parse(written(tmp_path, "a.csv", text.replace("Describe", "Say")))).prompts == ()
+    """Captions of several prompts are samples or sets, as the user says."""
+    text = "image_id,prompt,caption\n1,Say it.,a dog\n1,Describe it.,a dog runs\n"
+    text += "2,Say it.,a cat\n2,Describe it.,a cat sits\n"
+    path = written(tmp_path, "a.csv", text)
+    with pytest.raises(Ask) as asked:
+        first(path)
+    options = [option.answer for option in asked.value.questions[0].options]
+    assert {"sets": ("prompt",)} in options and {"sets": ("samples",)} in options
+    assert len(first(path, sets="samples").frame) == 4
+    by_prompt = read_files([File(path)], Given(sets="prompt")).parts
+    assert [(part.name, len(part.frame)) for part in by_prompt] == [("a prompt 1", 2), ("a prompt 2", 2)]
 
 
 # what real harnesses left
 
 
-def lines_of(text):
-    return [json.loads(line) for line in text.splitlines()]
-
-
-# File -> format, and its captions by plain Python.
+# File -> its captions by plain Python.
 REAL = {
-    "20260806_102223_samples_coco2014_cap_val.jsonl": (
-        "lmms_eval",
-        lambda text: [(row["coco_CIDEr"]["image_id"], row["coco_CIDEr"]["pred"]) for row in lines_of(text)],
-    ),
-    "coco_eval.json": (
-        "json_by_image",
-        lambda text: [(image, row["caption"]) for image, row in json.loads(text)["imgToEval"].items()],
-    ),
-    "listcap.json": ("coco_results", lambda text: [(row["image_id"], row["caption"][0]) for row in json.loads(text)]),
-    "pope_llava.json": (
-        "json_objects",
-        lambda text: [
-            (row["image_id"], row["text"]) for row in json.loads("[" + re.sub(r"\}\s*\{", "},{", text) + "]")
-        ],
-    ),
+    "20260806_102223_samples_coco2014_cap_val.jsonl": lambda text: [
+        (row["coco_CIDEr"]["image_id"], row["coco_CIDEr"]["pred"]) for row in map(json.loads, text.splitlines())
+    ],
+    "coco_eval.json": lambda text: [(image, row["caption"]) for image, row in json.loads(text)["imgToEval"].items()],
+    "listcap.json": lambda text: [(row["image_id"], row["caption"][0]) for row in json.loads(text)],
+    "dict.json": lambda text: list(json.loads(text).items()),
+    "pope_llava.json": lambda text: [
+        (row["image_id"], row["text"]) for row in json.loads("[" + re.sub(r"\}\s*\{", "},{", text) + "]")
+    ],
 }
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_files_of_harnesses(formats, name):
-    reader, raw = REAL[name]
-    expected = [(str(image), text) for image, text in raw((formats / name).read_text(encoding="utf-8"))]
+    expected = [(str(image), text) for image, text in REAL[name]((formats / name).read_text(encoding="utf-8"))]
     assert len(expected) == (2000 if name == "pope_llava.json" else 40)
-    assert read(formats / name) == (reader, CAPTIONS, expected)
+    assert read(formats / name)[1:] == (CAPTIONS, expected)
 
 
 # data sets saved to disk
@@ -440,9 +456,9 @@ def test_pictures_are_known_by_their_path_and_bytes_are_left_out(tmp_path):
     saved(tmp_path / "set", PICTURED, shards=2)
     pyarrow.parquet.write_table(PICTURED, tmp_path / "set.parquet")
     for path in (tmp_path / "set", tmp_path / "set.parquet"):
-        table = captions(parse(path), human=True)
-        assert rows(table) == OF_PICTURES
-        assert table.notes[-1] == "left out, since they hold bytes: thumbnail"
+        part = first(path, (REFERENCES,))
+        assert rows(part.frame) == OF_PICTURES
+        assert "left out, since they hold bytes: thumbnail" in part.notes
 
 
 @pytest.mark.parametrize("inner", ["set/", ""])
@@ -453,21 +469,21 @@ def test_splits_in_a_zip_stay_one_data_set(tmp_path, inner):
     with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
         for path in (tmp_path / "set").rglob("*.*"):
             archive.write(path, inner + path.relative_to(tmp_path / "set").as_posix())
-        archive.writestr("beside.csv", "image_id,gender\n7,Male\n")
-    found = unpacked(tmp_path / "set.zip", tmp_path / "unpacked")
-    assert [own.name for own in found] == (["set", "beside.csv"] if inner else ["set"])
-    table = captions(parse(found[0]), human=True)
-    assert rows(table) == OF_PICTURES and table.notes[0] == "rows of every split: train 1 row, val 1 row"
+        if inner:
+            archive.writestr("beside.csv", "image_id,gender\n7,Male\n")
+    sheets = sheets_of(tmp_path / "set.zip", "set.zip")
+    assert len(sheets) == (2 if inner else 1) and len(sheets[0].frame) == 2
+    assert sheets[0].notes[0] == "rows of every split: train 1 row, val 1 row"
 
 
 @pytest.mark.long
 def test_results_and_release_hold_the_same_captions(coco_bias):
     path = coco_bias / "results" / "sat.json"
-    raw, known = json.loads(path.read_text()), captions(parse(path))
-    assert len(raw) == 15762 and rows(known) == [(str(row["image_id"]), row["caption"]) for row in raw]
+    raw, known = json.loads(path.read_text()), rows(first(path).frame)
+    assert len(raw) == 15762 and known == [(str(row["image_id"]), row["caption"]) for row in raw]
     pickled = "lic_release/Show-Attend-Tell/gender_val_sat_cap_mw_entries.pkl"
-    release = dict(rows(captions(parse(coco_bias / pickled))))
+    release = dict(rows(first(coco_bias / pickled, (CAPTIONS,)).frame))
     assert len(release) > 10000
-    assert {image: text.strip() for image, text in rows(known) if image in release} == {
+    assert {image: text.strip() for image, text in known if image in release} == {
         image: text.strip() for image, text in release.items()
     }

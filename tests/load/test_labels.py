@@ -1,191 +1,150 @@
-"""Labels of several rows per image, of annotators, and of tables with other columns; each value counted by hand."""
+"""Labels: which column, which rows of an image, and what they mean. All counts by hand."""
 
 import json
-from collections import Counter
 
-import pyarrow as pa
-import pyarrow.parquet
+import pandas as pd
 import pytest
 
-from capbias_core.attributes.labels import MIXED
+from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load.labels import labels
-from capbias_core.load.read import parse
-from tests.conftest import SHARED
-from tests.load.test_formats import arrow
+from capbias_core.kinds import LABELS
+from capbias_core.load.columns import Wanted
+from capbias_core.load.labels import mapping_overrides
+from capbias_core.load.read import Ask, File, Given, read
 
-FEMININE = "Predominantly Feminine"
-
-
-@pytest.fixture
-def read(tmp_path):
-    """The table of labels in a CSV file with this text."""
-
-    def from_text(text: str, several: str = ""):
-        (tmp_path / "labels.csv").write_text(text)
-        return labels(parse(tmp_path / "labels.csv"), several=several)
-
-    return from_text
+GENDER = Wanted("gender", get_attribute("gender"))
+N = 40
+CAPTIONS = [
+    {"image_id": number, "caption": f"a {('woman', 'man')[number % 2]} rides a bicycle {number}"} for number in range(N)
+]
 
 
-PEOPLE = """\
-ImageID,XMin,GenderPresentation,AgePresentation
-a,0.1,Predominantly Feminine,Young
-a,0.2,Predominantly Masculine,Young
-b,0.3,Predominantly Feminine,Older
-b,0.4,Unknown,
-c,0.5,Predominantly Masculine,Unknown
-c,0.6,masculine,Middle
-d,0.7,Unknown,Young"""
-# Image b and c have people of one known gender; only the people on a contradict each other.
-BY_IMAGE = {"a": MIXED, "b": "Predominantly Feminine", "c": "Predominantly Masculine", "d": "Unknown"}
-
-ANSWERS = """\
-HITId,Title,WorkerId,AssignmentStatus,Input.image_url,Answer.gender,Answer.skin
-H1,Label people,W1,Approved,https://b.org/val/1.jpg,Female,
-H1,Label people,W2,Approved,https://b.org/val/1.jpg,Male,3|4
-H1,Label people,W3,Approved,https://b.org/val/1.jpg,female,3|4
-H2,Label people,W1,Approved,https://b.org/val/2.jpg,Female,
-H2,Label people,W2,Approved,https://b.org/val/2.jpg,Male,
-H2,Label people,W3,Approved,https://b.org/val/2.jpg,Can't tell,5
-H3,Label people,W1,Approved,https://b.org/val/3.jpg,Male,
-H3,Label people,W2,Approved,https://b.org/val/3.jpg,Can't tell,
-H3,Label people,W4,Rejected,https://b.org/val/3.jpg,Can't tell,1
-H3,Label people,W3,Approved,https://b.org/val/3.jpg,Can't tell,"""
-ONE, TWO, THREE = (f"https://b.org/val/{number}.jpg" for number in (1, 2, 3))
-
-
-@pytest.mark.parametrize(
-    ("text", "several", "column", "expected"),
-    [
-        (PEOPLE, "", "GenderPresentation", BY_IMAGE),
-        (PEOPLE, "both", "AgePresentation", {"a": "Young", "b": "Older", "c": "Middle", "d": "Young"}),
-        (PEOPLE, "majority", "GenderPresentation", BY_IMAGE | {"b": MIXED}),
-        (PEOPLE, "first", "GenderPresentation", BY_IMAGE | {"a": "Predominantly Feminine"}),
-        (PEOPLE, "each", "GenderPresentation 2", dict(zip("abcd", [*"MUm", ""], strict=True))),
-        (ANSWERS, "", "Answer.gender", {ONE: "Female", TWO: MIXED, THREE: "Can't tell"}),
-        (ANSWERS, "", "Answer.skin", {ONE: "3|4", TWO: "5", THREE: ""}),
-        (ANSWERS, "both", "Answer.gender", {ONE: MIXED, TWO: MIXED, THREE: "Male"}),
-        (ANSWERS, "each", "Answer.gender W2", {ONE: "Male", TWO: "Male", THREE: "Can't tell"}),
-    ],
-)
-def test_the_label_of_several_rows(read, text, several, column, expected):
-    table = read(text, several)
-    short = {"M": "Predominantly Masculine", "U": "Unknown", "m": "masculine"}
-    assert dict(zip(table.frame["image_id"], table.frame[column], strict=True)) == {
-        image: short.get(label, label) for image, label in expected.items()
-    }
-    assert table.problem_count == 0, "agreement and disagreement are no problems"
-
-
-def test_a_table_with_one_row_per_image_and_columns_that_are_no_labels(read):
-    people = [(image, copy) for image in range(60) for copy in (1, 2)]
-    rows = [f"{i},{'Female' if i < 9 else 'Male'},job {(i + copy) % 30},{i}.{copy}" for i, copy in people]
-    table = read("\n".join(["image_id,sex,job,time", *rows]))
-    assert list(table.frame.columns) == ["image_id", "sex", "job"] and table.problem_count == 0
-    assert len(table.notes) == 1  # time and job are not said to be labels that contradict each other
-    unused = "job (differs between rows of an image), time (differs between rows of an image)"
-    assert [text for _, text in table.account] == ["image_id", "sex", unused, "2 (60 images)"]
-    assert Counter(table.frame["sex"]) == {"Female": 9, "Male": 51} and set(table.frame["job"]) == {MIXED}
-    assert list(read(ANSWERS).frame.columns)[-2:] == ["Answer.gender", "Answer.skin"]
-    table = read("image_id,gender,annotator,objects\n1,Female,A,cat|dog\n2,,B,\n2,,B,\n000003,M,A,x")
-    assert table.frame.values.tolist() == [["1", "Female", "A", "cat|dog"], ["2", "", "B", ""], ["3", "M", "A", "x"]]
-    assert (table.rows, table.duplicates, table.notes) == (4, 1, ())
-
-
-def test_the_column_of_image_ids_and_files_without_one_or_a_usable_row(read):
-    for header in ("HITId,*Input.image_url,Answer.image", "*IDX,gender", "id,*Image URL", "*url,gender"):
-        (name,) = (name[1:] for name in header.split(",") if name.startswith("*"))
-        assert dict(read(header.replace("*", "") + "\n1,2,3"[: 2 * len(header.split(","))]).account)["Image ID"] == name
-    with pytest.raises(CapbiasError) as refused:
-        read("who,gender\nx,Female")
-    assert "who, gender" in refused.value.message and refused.value.arguments == ("image_id_column",)
-    with pytest.raises(CapbiasError) as empty:
-        read("image_id,gender\n,Female")
-    assert "line 2" in empty.value.message
-
-
-@pytest.mark.parametrize(
-    ("file", "column", "counts"),
-    [
-        # 57 + 10 images with women and men; 13 and 6 with a man or a woman and somebody unknown
-        ("18_miap/miap_boxes_val.csv", "GenderPresentation", {MIXED: 67, "Predominantly Masculine": 72, FEMININE: 61}),
-        # by annotators: 51 FFF, 17 FF?, 17 FFM; 69, 21, 15 of M; 4 images ?? and one; 6 of all three
-        (
-            "23_mturk/Batch_4711_batch_results.csv",
-            "Answer.gender",
-            {"Female": 85, "Male": 105, "Can't tell": 4, MIXED: 6},
-        ),
-        ("22_visogender/OO_table.tsv", "Occupation_perceived_gender", {"masculine": 99, "feminine": 81, "neutral": 20}),
-    ],
-)
-def test_labels_of_public_formats(file, column, counts):
-    path = SHARED / "cases" / file
-    if not path.is_file():
-        pytest.skip(f"the cases are not here ({path})")
-    table = labels(parse(path))
-    assert Counter(table.frame[column]) == counts and table.problem_count == 0
-
-
-NAMES = {"info": {"features": {"sex": {"_type": "ClassLabel", "names": ["male", "female"]}}}}
-IDS, SEXES = ["1", "2", "3"], ["female", "male", ""]
-
-
-def nested_names():
-    feature = {"_type": "ClassLabel", "names": ["male", "female"]}
-    features = {"who": [{"sex": feature}], "one": {"sex": feature}, "all": {"_type": "Sequence", "feature": feature}}
-    return {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
-
-
-# Columns beside the image IDs, metadata of the schema, the column of labels and its labels.
-PARQUET = {
-    "class": ({"sex": [1, 0, -1]}, {b"huggingface": json.dumps(NAMES).encode()}, "sex", SEXES),
-    "category": ({"sex": pa.array(SEXES).dictionary_encode()}, {}, "sex", SEXES),
-    "struct": ({"who": [{"sex": "female", "face": {"box": [1.0]}}, {"sex": "male"}, None]}, {}, "sex", SEXES),
-    "deep": ({"about": [{"who": {"sex": sex, "bbox": [1, 2]}} for sex in SEXES]}, {}, "sex", SEXES),
-    "two structs": ({"a": [{"sex": sex} for sex in SEXES], "b": [{"sex": "x"}] * 3}, {}, "b.sex", ["x"] * 3),
-    "annotator": ({"annotator": [{"sex": sex} for sex in SEXES]}, {}, "annotator.sex", SEXES),
-    "map": ({"who": pa.array([[("sex", "female")], [("sex", "male")], []], pa.map_(pa.string(), pa.string()))}, {},
-            "sex", SEXES),
-    "list": ({"who": [[{"sex": "female"}, {"sex": "female"}], [{"sex": "male"}], []]}, {}, "sex", SEXES),
-    "people": ({"who": [[{"sex": "female"}, {"sex": "male"}], [{"sex": "male"}], None]}, {},
-               "sex", [MIXED, "male", ""]),
-    "classes in lists": ({"who": [[{"sex": 1}, {"sex": 1}], [{"sex": 0}], []]}, nested_names(), "sex", SEXES),
-    "classes in structs": ({"one": [{"sex": 1}, {"sex": 0}, {"sex": None}]}, nested_names(), "sex", SEXES),
-    "lists of classes": ({"all": [[1, 1], [0], []]}, nested_names(), "all", ["female|female", "male", ""]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", PARQUET)
-@pytest.mark.parametrize("ending", ["parquet", "arrow", "json"])
-def test_labels_in_nested_columns_and_by_names_of_classes(tmp_path, case, ending):
-    columns, metadata, column, expected = PARQUET[case]
-    table = pa.table({"image_id": IDS, **columns}).replace_schema_metadata(metadata)
-    path = tmp_path / f"labels.{ending}"
-    if ending == "parquet":
-        pyarrow.parquet.write_table(table, path)
-    elif ending == "arrow":
-        path.write_bytes(arrow(table))
-    else:
-        if metadata:
-            pytest.skip("JSON has no metadata")
-        path.write_text(json.dumps(table.to_pylist(maps_as_pydicts="strict")))
-    frame = labels(parse(path)).frame
-    assert frame[column].tolist() == expected
-
-
-def test_a_number_without_the_name_of_its_class_is_refused_and_a_folder_has_its_names_beside_it(tmp_path):
-    table = pa.table({"image_id": IDS, "sex": [1, 0, 2]})
-    pyarrow.parquet.write_table(
-        table.replace_schema_metadata({b"huggingface": json.dumps(NAMES).encode()}), tmp_path / "a.parquet"
+def rows(times: int = 1, **columns) -> pd.DataFrame:
+    """So many rows per image. columns: what makes a cell of the numbers of image and row."""
+    places = [(image, row) for image in range(N) for row in range(times)]
+    return pd.DataFrame(
+        [{"image_id": image, **{name: of(image, row) for name, of in columns.items()}} for image, row in places]
     )
-    with pytest.raises(CapbiasError, match="class 2 has no name"):
-        parse(tmp_path / "a.parquet")
-    pyarrow.parquet.write_table(pa.table({"image_id": IDS, "sex": [b"female"] * 3}), tmp_path / "bytes.parquet")
-    with pytest.raises(CapbiasError, match="hold bytes: sex"):
-        labels(parse(tmp_path / "bytes.parquet"))
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "data.arrow").write_bytes(arrow(table.slice(0, 2)))
-    (tmp_path / "set" / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
-    (tmp_path / "set" / "dataset_info.json").write_text(json.dumps(NAMES["info"]))
-    assert labels(parse(tmp_path / "set")).frame["sex"].tolist() == ["female", "male"]
+
+
+def labels(frame, wanted=GENDER, **given):
+    """Counts of each value, and the notes."""
+    files = [File(CAPTIONS, (), "model"), File(frame, (LABELS,), "labels")]
+    (part,) = read(files, Given(**given), [wanted], needed=True).of(LABELS)
+    (details, *_) = part.mapping
+    return part.frame[details["column"]].map(details["mapping"]).value_counts().to_dict(), part.notes
+
+
+def asked(frame, **given) -> list[dict]:
+    with pytest.raises(Ask) as question:
+        labels(frame, **given)
+    answer = question.value.answer
+    labels(frame, **given | answer | ({"several": answer["several"][0]} if "several" in answer else {}))
+    return [option.answer for option in question.value.questions[0].options]
+
+
+HALVES = {"Female": 20, "Male": 20}
+
+
+@pytest.mark.parametrize(
+    ("column", "first", "second"),
+    [
+        ("gender", "feminine", "masculine"),
+        ("Answer.gender", "W", "M"),
+        ("sex", "weiblich", "männlich"),
+        ("bb_gender", "['0. She/her/hers']", "['1. He/him/his']"),
+    ],
+)
+def test_usual_names_and_spellings(column, first, second):
+    assert labels(rows(**{column: lambda image, _: (first, second)[image % 2]}))[0] == HALVES
+
+
+def test_another_name_is_asked_about_with_a_column_that_works():
+    frame = rows(person=lambda image, _: "FM"[image % 2], other=lambda image, _: "FM"[image % 3 == 0])
+    assert asked(frame)[0] == {"attribute_column": ("person",)}
+    assert asked(rows(Male=lambda image, _: (-1, 1)[image % 2])) == [
+        {"attribute_column": ("Male",), "map": ("gender:1=Male", "gender:-1=Female")}
+    ]
+    frame = rows(is_female=lambda image, _: 1 - image % 2, is_male=lambda image, _: image % 2)
+    assert asked(frame)[0] == {"attribute_column": ("Female=is_female", "Male=is_male")}
+    assert labels(frame, attribute_column=("Female=is_female", "Male=is_male"))[0] == HALVES
+
+
+def test_codes_are_asked_about_with_what_captions_say():
+    options = asked(rows(gender=lambda image, _: image % 2))
+    assert options[0] == {"map": ("gender:0=Female", "gender:1=Male")}
+    assert labels(rows(gender=lambda image, _: image % 2), map=options[0]["map"])[0] == HALVES
+    silent = rows(gender=lambda image, _: image // 4 % 2)
+    with pytest.raises(CapbiasError, match="gender:0=___"):  # nothing says which is which
+        labels(silent)
+
+
+THREE = {"gender": lambda image, row: "FM"[image % 2 if row or image % 4 else 1]}  # the first rows of ten women differ
+RATED = THREE | {"who": lambda _, row: "abc"[row]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "first"),
+    [
+        (RATED, {"several": ("majority",)}),
+        (THREE | {"version": lambda _, row: f"v{row}"}, {"rows": ("version=v2",)}),
+        (THREE, {"several": ("both",)}),
+    ],
+)
+def test_rows_that_differ_are_asked_about(columns, first):
+    assert asked(rows(3, **columns))[0] == first
+
+
+def test_rules_for_rows_that_differ():
+    frame = rows(3, **RATED)
+    assert labels(frame, several="majority")[0] == HALVES
+    assert labels(frame, several="both")[0] == {"Female": 10, "Male": 20}
+    assert labels(frame, several="first")[0] == {"Female": 10, "Male": 30}
+    assert labels(frame, rows=("who=b",))[0] == HALVES
+    with pytest.raises(Ask, match="each annotator has a column"):
+        labels(frame, several="each")
+    assert labels(frame, several="each", attribute_column=("gender c",))[0] == HALVES
+    with pytest.raises(CapbiasError, match="no effect"):  # a rule without rows that it could concern
+        labels(rows(gender=lambda image, _: "FM"[image % 2]), several="majority")
+
+
+def test_a_column_of_states_is_asked_about():
+    frame = rows(
+        2, gender=lambda image, row: "FM"[image % 2 if row else 0], state=lambda _, row: ("rejected", "ok")[row]
+    )
+    assert asked(frame)[0] == {"rows": ("state=ok",)}
+    assert labels(frame, rows=("state=ok",))[0] == HALVES
+
+
+def test_formats_leave_out_what_was_rejected(tmp_path):
+    lines = [
+        {"image": f"{image}.jpg", "_task_hash": 1, "accept": ["FM"[image % 2 if row else 0]],
+         "answer": ("reject", "accept")[row]}
+        for image in range(N)
+        for row in range(2)
+    ]  # fmt: skip
+    (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (part,) = read([File(CAPTIONS), File(tmp_path / "labels.jsonl")], wanted=[GENDER], needed=True).of(LABELS)
+    assert part.frame["accept"].value_counts().to_dict() == {"F": 20, "M": 20}
+    assert part.notes[0].startswith("40 of 80 answers left out: answer is reject 40")
+
+
+def test_several_tables_are_one():
+    frame = rows(gender=lambda image, _: "FM"[image % 2])
+    files = [File(CAPTIONS, (), "model"), File(frame[:25], (LABELS,), "a"), File(frame[25:], (LABELS,), "b")]
+    (part,) = read(files, wanted=[GENDER], needed=True).of(LABELS)
+    assert len(part.frame) == N
+    other = rows(gender=lambda image, _: "FM"[image % 3 == 0])
+    with pytest.raises(Ask, match="rows of labels that differ"):
+        read([File(CAPTIONS), File(frame, (LABELS,), "a"), File(other, (LABELS,), "b")], wanted=[GENDER], needed=True)
+
+
+def test_wrong_mappings_are_refused():
+    frame = rows(gender=lambda image, _: image % 2)
+    for pairs in (("gender:0=Woman",), ("gender:7=Female",), ("gender:0=___", "gender:1=Male")):
+        with pytest.raises(CapbiasError):
+            labels(frame, map=pairs)
+    with pytest.raises(CapbiasError):
+        mapping_overrides(["gender"])
+    with pytest.raises(CapbiasError, match="10 different|to compare"):
+        labels(rows(sky=lambda image, _: image), Wanted("sky", None))

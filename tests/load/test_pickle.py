@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import CAPTIONS
 from capbias_core.load import lic_release
-from capbias_core.load.account import captions
-from capbias_core.load.read import parse
+from capbias_core.load.formats import sheets_of
+from capbias_core.workspace.ingest import read_part
 
 ROW = {"img_id": 785, "pred": "a man", "bb_gender": "Male"}
 
@@ -32,7 +33,7 @@ def refused(path, data) -> str:
     """What the error says of a pickle."""
     path.write_bytes(data)
     with pytest.raises(CapbiasError) as error:
-        parse(path)
+        sheets_of(path, path.name)
     return error.value.message
 
 
@@ -112,4 +113,4 @@ def test_shared_lists_and_text_do_not_unfold_into_the_memory(tmp_path, monkeypat
 def test_text_of_python_2(tmp_path):
     path = tmp_path / "a.pkl"
     path.write_bytes(b"(lp1\n(dp2\nS'img_id'\np3\nI785\nsS'pred'\np4\nS'a man'\np5\nsa.")
-    assert captions(parse(path)).frame.values.tolist() == [["785", 0, "a man"]]
+    assert read_part(path, CAPTIONS).frame.values.tolist() == [["785", 0, "a man"]]

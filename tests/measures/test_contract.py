@@ -16,6 +16,7 @@ from capbias_core.aggregate import Needs, by_name
 from capbias_core.api import score
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.load.labels import mapping_details
 from capbias_core.measures.base import Group, Measure
 from capbias_core.measures.caption_quality import SCORERS
 from capbias_core.measures.options import Option, Options
@@ -30,7 +31,7 @@ from capbias_core.types import RESULT_COLUMNS
 from capbias_core.worker import execute
 from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.ingest import DEMO, keep_attributes, load_demo
-from capbias_core.workspace.labels import mapping_details, resolve_attribute
+from capbias_core.workspace.labels import resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 # As little training as there can be, of measures that have such choices, and no program of Java.

@@ -117,19 +117,11 @@ def stored(workspace: Workspace) -> dict[str, str]:
     [
         (("first.csv", "labels.csv"), {}, "", (MODEL, LABELS), {"first": "captions", "labels": "labels"}),
         (
-            ("first.csv", "several.csv", "strange.csv", "labels.csv"),
-            {"several.csv": {"Type": HUMAN, "Name": "people"}, "strange.csv": {"Save": False}},
+            ("first.csv", "labels.csv"),
+            {"first.csv": {"Name": "mine"}},
             "",
-            (MODEL, HUMAN, MODEL, LABELS),
-            {"first": "captions", "people": "references", "labels": "labels"},
-        ),
-        (("first.csv", "labels.csv"), {"labels.csv": {"Type": MODEL}}, "", (MODEL, MODEL), {"first": "captions"}),
-        (
-            ("several.csv",),
-            {"several.csv": {"Type": MODEL}},
-            "each",
-            (MODEL,),
-            {"several 1": "captions", "several 2": "captions"},
+            (MODEL, LABELS),
+            {"mine": "captions", "labels": "labels"},
         ),
     ],
 )
@@ -148,24 +140,11 @@ def test_save_stores_what_the_table_says(dropped, table, workspace, names, chang
     assert not list((workspace.folder / "uploads").iterdir())
 
 
-def test_each_captioner_shows_how_many_of_its_images_count(dropped, table):
-    """By itself, not the union over files; a table that covers more than the captions is no reason for a warning."""
-    table.changes = {"human captions.csv": {"Type": HUMAN}}
-    page = dropped("few.csv", "first.csv", "human captions.csv", "labels.csv")
-    used = images_used(page).set_index("captioner")
-    columns = ["images", "labelled", "with human captions", "after balancing"]
-    assert used.loc["first", columns].tolist() == [60] * 4 and used.loc["few", columns].tolist() == [10] * 4
-    assert used.loc["few", "of these"] == "Female 5, Male 5"
-    assert "few (gender)" in " ".join(box.value for box in page.warning), "10 of each value are needed"
-    assert not page.info
-
-
 @pytest.mark.parametrize(
     ("names", "named"),
     [
         (("first.csv", "one.csv"), "one.csv"),  # labels of one value
         (("first.csv", "elsewhere/first.csv"), "first"),
-        (("strange.csv", "labels.csv"), "strange.csv"),
     ],
 )
 def test_what_blocks_save_is_named(dropped, workspace, names, named):
@@ -174,57 +153,6 @@ def test_what_blocks_save_is_named(dropped, workspace, names, named):
     if page.checkbox:  # the user may know better
         assert not save(run(page.checkbox[0].check())).disabled
     assert not stored(workspace)
-
-
-def test_captions_that_may_be_samples_or_human_are_asked_about(dropped, table, workspace):
-    """Their type is not preselected, and Save waits for it; the answer can be changed."""
-    page = dropped("first.csv", "several.csv", "labels.csv")
-    assert table.rows["Type"].isna().tolist() == [False, True, False]
-    assert save(page).disabled and "several.csv" in " ".join(box.value for box in page.warning)
-    for answer, kind in (("human captions", HUMAN), ("samples of a model", MODEL), ("human captions", HUMAN)):
-        page = select(page, plain("The captions of several.csv are"), answer)
-        assert table.rows.loc["several.csv", "Type"] == kind and not save(page).disabled
-    run(save(page).click())
-    assert stored(workspace) == {"first": "captions", "several": "references", "labels": "labels"}
-
-
-def test_two_halves_of_a_captioner_are_asked_about(dropped, workspace):
-    """Files without an image in common: nothing is preselected, and the answer makes one captioner or two."""
-    page = dropped("nic_part1.csv", "nic_part2.csv", "first.csv", "labels.csv")
-    question = plain("nic_part1.csv and nic_part2.csv have no image in common. They are")
-    assert save(page).disabled
-    page = select(page, question, "captions of different captioners")
-    assert not save(page).disabled and set(images_used(page)["captioner"]) == {"nic_part1", "nic_part2", "first"}
-    page = select(page, question, "parts of one captioner's captions")
-    assert set(images_used(page)["captioner"]) == {"nic", "first"}
-    page = run(save(page).click())
-    assert {item.name: item.images for item in workspace.items("captions")} == {"nic": 60, "first": 60}
-    assert "Not saved" not in page.success[0].value
-
-
-def test_each_captioner_of_a_file_keeps_its_name(dropped, table, workspace):
-    page = dropped("two.csv", "labels.csv")
-    for column in ("blip", "git"):
-        assert save(page).disabled
-        (box,) = [box for box in page.selectbox if box.label.startswith(f"Column {column}")]
-        page = run(box.select("captions of a model"))
-    assert table.rows.loc["two.csv", "Check"] == "Captioners: blip, git."
-    run(save(page).click())
-    assert {item.name: item.details["captioner"] for item in workspace.items("captions")} == {
-        "blip": "blip",
-        "git": "git",
-    }
-
-
-def test_new_labels_are_compared_with_captions_that_are_saved(dropped):
-    page = dropped("first.csv", "human captions.csv", "labels.csv")
-    if save(page).disabled:
-        page = select(page, "The captions of human captions.csv are", "human captions")
-    run(save(page).click())
-    page = dropped("swapped.csv")
-    assert any(box.value.startswith("first: ") for box in page.warning) and not save(page).disabled
-    page = run(save(page).click())
-    assert page.success and "Scoring now" not in page.success[0].value, "no run was started"
 
 
 def test_a_set_is_replaced_only_if_the_user_says_so(dropped, workspace):
@@ -236,54 +164,6 @@ def test_a_set_is_replaced_only_if_the_user_says_so(dropped, workspace):
     run(save(run(page.checkbox[0].check())).click())
     (item,) = workspace.items("captions")
     assert set(workspace.frame(item.hash)["caption"]) == {"a dog and a cat"}
-
-
-def test_unknown_columns_and_codes_are_chosen(dropped, table, workspace):
-    page = dropped("odd.csv")
-    assert table.rows["Rows"].isna().all()
-    boxes = [box for box in page.selectbox if box.label.startswith("Column ")]
-    assert [box.value for box in boxes] == [None, None] and save(page).disabled
-    for name, answer in (("uttered", "captions of a model"), ("place", "not used")):
-        (box,) = [box for box in page.selectbox if box.label.startswith(f"Column {name}")]
-        page = run(box.select(answer))
-    page = select(page, "Column of image IDs", "number")
-    assert table.rows.loc["odd.csv", ["Type", "Rows"]].tolist() == [MODEL, 10]
-    run(save(page).click())
-    (item,) = workspace.items("captions")
-    assert workspace.frame(item.hash)["caption"][0] == "a woman plays 0"
-    page = dropped("first.csv", "codes.csv")
-    assert save(page).disabled and "codes.csv" in " ".join(box.value for box in page.warning)
-    if not any(box.label.startswith("0 (") for box in page.selectbox):
-        page = select(page, "Column gender is", "gender")
-    for code, value in (("0", "Female"), ("1", "Male")):
-        page = select(page, f"{code} (30 images)", value)
-    run(save(page).click())
-    details = workspace.item("labels", "codes", "my captions").details["attributes"]
-    assert details["gender"]["mapping"] == {"0": "Female", "1": "Male"}
-
-
-def test_the_column_of_an_attribute_is_asked_if_several_may_hold_it(dropped, table, workspace):
-    page = dropped("first.csv", "pair.csv")
-    assert "gender" in table.rows.loc["pair.csv", "Check"]
-    boxes = [box.value for box in page.selectbox if box.label.startswith("Column ") and box.label.endswith(" is")]
-    assert boxes == [None, None] and save(page).disabled
-    page = select(page, "Column gender is", "gender")
-    assert save(page).disabled, "the other column may hold it too"
-    page = select(page, plain("Column predicted_gender is"), "not a protected attribute")
-    run(save(page).click())
-    details = workspace.item("labels", "pair", "my captions").details["attributes"]
-    assert details["gender"]["column"] == "gender" and len(details) == 1
-
-
-def test_human_captions_in_a_file_of_a_model_are_a_row_and_a_set(dropped, table, formats, workspace):
-    """They name the images of a file without IDs, too."""
-    (samples,) = formats.glob("*_samples_*.jsonl")
-    page = dropped(formats / "LLaVA_COCO_VAL.tsv", samples)
-    assert list(table.rows.index) == ["LLaVA_COCO_VAL.tsv", samples.name, f"{samples.name} (second part)"]
-    run(save(page).click())
-    rows = {(item.kind, item.name): item.rows for item in workspace.items()}
-    assert rows["references", samples.stem] == 200
-    assert rows["captions", samples.stem] == rows["captions", "LLaVA_COCO_VAL"] == 40
 
 
 def test_only_the_item_that_was_named_is_deleted(workspace):
@@ -412,3 +292,23 @@ def test_word_vectors_are_uploaded_and_the_file_is_not_kept(workspace):
     assert not Path(item.details["path"]).exists() and not list((workspace.folder / "uploads").iterdir())
     page.file_uploader(key="vectors_upload_1").set_value(("labels.csv", b"image_id,gender\n1,Male\n", "text/csv")).run()
     assert "is not a vector file" in " ".join(errors(run(page.button(key="vectors").click())))
+
+
+def test_what_is_open_is_asked_once_and_the_answer_reads_on(dropped, workspace):
+    """Nothing is preselected beside several options, and nothing can be saved before the answer."""
+    page = dropped("first.csv", "several.csv", "labels.csv")
+    assert not [button for button in page.button if button.label == "Save" and button.key != "save_weights"]
+    (box,) = [box for box in page.selectbox if box.label == "Answer"]
+    (button,) = [button for button in page.button if button.label == "Read with these answers"]
+    assert box.value is None and button.disabled and "captions by people" in box.options
+    page = run(box.select("captions by people"))
+    (button,) = [button for button in page.button if button.label == "Read with these answers"]
+    page = run(button.click())
+    run(save(page).click())
+    assert stored(workspace) == {"first": "captions", "several": "references", "labels": "attributes"}
+
+
+def test_files_of_other_images_are_refused_with_a_box_for_the_type_of_each(dropped):
+    page = dropped("strange.csv", "labels.csv")
+    assert any("is surely in" in each.proto.body for each in page.get("html"))
+    assert {"Type of strange.csv", "Type of labels.csv"} <= {box.label.replace("\\", "") for box in page.selectbox}

@@ -10,10 +10,8 @@ import pytest
 from capbias_core import cli
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load.account import captions
-from capbias_core.load.labels import labels as read_labels
-from capbias_core.load.read import parse
 from capbias_core.prepare import derive_labels, with_rule
+from capbias_core.workspace.ingest import read_frame
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -55,7 +53,7 @@ def test_rules_by_hand():
 def test_real_captions_counted_by_a_regular_expression(coco_bias):
     """And labels of age, by what METRICS says of them."""
     gender, path, at_least = get_attribute("gender"), coco_bias / "annotations" / "captions_subset.json", 2
-    human = captions(parse(path), human=True).frame
+    human = read_frame(path, "references")
     found = derive_labels(human, with_rule(gender, at_least))
     named = {value: re.compile(rf"\b({'|'.join(words)})\b") for value, words in gender.words.items()}
     counts: dict[str, dict[str, int]] = {}
@@ -66,7 +64,7 @@ def test_real_captions_counted_by_a_regular_expression(coco_bias):
     for image, label in zip(found["image_id"], found["gender"], strict=True):
         (high, value), (low, _) = sorted(((count, value) for value, count in counts[image].items()), reverse=True)
         assert label == (value if high >= at_least and not low else ""), counts[image]
-    table = read_labels(parse(coco_bias / "annotations" / "attributes.csv")).frame.set_index("image_id")
+    table = read_frame(coco_bias / "annotations" / "attributes.csv", "attributes").set_index("image_id")
     labels = derive_labels(human, get_attribute("age"))
     assert labels["age"].value_counts().to_dict() == {"young": 1297, "old": 1759, "": 584}
     people = labels[labels["image_id"].map(table["gender"]).isin(["Male", "Female"])]

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from capbias_core.load.account import captions
-from capbias_core.load.read import parse
 from capbias_core.prepare.refusals import TRIGGER, is_refusal, refusals
+from capbias_core.workspace.ingest import read_frame
 
 REFUSALS = """
 I'm sorry, but I can't help with identifying people in images.
@@ -113,6 +112,6 @@ def test_refusals_and_captions_that_sound_like_one(monkeypatch):
 def test_no_caption_of_published_captioners_or_people_is_a_refusal(coco_bias):
     files = [*(coco_bias / "results").glob("*.json"), *(coco_bias / "results_more").glob("*.json")]
     files.append(coco_bias / "annotations" / "captions_subset.json")
-    assert {file.name: int(refusals(captions(parse(file)).frame["caption"]).sum()) for file in files} == {
+    assert {file.name: int(refusals(read_frame(file, "captions")["caption"]).sum()) for file in files} == {
         file.name: 0 for file in files
     }

@@ -12,17 +12,17 @@ import pytest
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.load.labels import mapping_details
 from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
 from capbias_core.question import Question
 from capbias_core.runs.plan import WORDS_COMPARED, plan
 from capbias_core.runs.run import add_later_metrics, run_one
-from capbias_core.views import captions as caption_views
 from capbias_core.views import results
-from capbias_core.views.word_comparison import top_words, words_of_set
+from capbias_core.views.scored import caption_scores, stored_attackers
+from capbias_core.views.words import top_words, words_of_set
 from capbias_core.worker import execute
-from capbias_core.workspace.labels import mapping_details
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 from tests import sentences
@@ -539,9 +539,9 @@ def test_words_and_scores_of_each_caption_are_read_back(workspace):
     request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
     runs = finished_runs(workspace, replace(request, words=True))
     (row,) = [run for run in runs if run.spec.measure == "caption_scores"]
-    scores = caption_views.caption_scores(workspace, row)
+    scores = caption_scores(row)
     assert len(scores.table) == 120 * 2 and len(scores.words) == scores.offsets[-1]
-    attackers = [caption_views.stored_attackers(workspace, row, index) for index in (0, 1)]
+    attackers = [stored_attackers(row, index) for index in (0, 1)]
     for place, own in enumerate(scores.table.itertuples()):
         words = scores.words_of(place)
         assert len(words) == len(own.masked.split())

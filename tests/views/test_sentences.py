@@ -7,18 +7,14 @@ from capbias_core.aggregate import Pair, Ranking
 from capbias_core.aggregate.comparison import ABOVE, BELOW, OPEN, sensitivity
 from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import get_attribute, plain_attribute
-from capbias_core.load.published import published_results
 from capbias_core.types import A_TO_T, T_TO_A
 from capbias_core.views import sentence
 from capbias_core.views.answer import cross_table, overview
-from capbias_core.views.claims import CLAIMS, summary, verdicts
-from capbias_core.views.conditions import condition_answer
 from capbias_core.views.directions import basis, directions, directions_answer, directions_table
 from capbias_core.views.encoders import devices_note, encoder_note, encoders_answer, encoders_warning, seeds_note
-from capbias_core.views.published import beside_measured, beside_sentence, beside_table
 from capbias_core.views.tables import pair_table
 from tests import sentences
-from tests.views.rows import frame, masked, pair, row
+from tests.views.rows import frame, pair, row
 
 GENDER = get_attribute("gender")
 
@@ -136,28 +132,6 @@ def test_pairs_of_captioners():
     sentences.check("pairs", sentence.told_apart(ranking))
 
 
-NAN = float("nan")
-MASKED = {
-    "all is less": masked(original=(45, 1), person=(40, 1), both=(35, 1)),
-    "at chance": masked(original=(45, 1), segment=(25.5, 1)),
-    "below chance": masked(original=(45, 1), segment=(22, 1)),
-    "other images": masked(original=(45, 1), object=(43, 1), n=600),
-    "without the original": masked(original=(45, 1), person=(40, 1)).iloc[1:],
-    "beside human captions": pd.concat(
-        [masked(original=(45, 1), both=(35, 1)), masked("LIC", original=(4.7, 1.3), both=(-0.6, 0.3))]
-    ),
-    "two seeds": pd.concat(
-        [masked(original=(45, 1), both=(35, 1)), masked("LIC", original=(4.7, 1.3), both=(-0.6, 0.3))]
-    ).assign(seeds=2),
-    "no interval": masked(original=(60, NAN), both=(55, NAN)),
-}
-
-
-@pytest.mark.parametrize("name", MASKED)
-def test_what_masking_does(name):
-    sentences.check(f"masking: {name}", told(condition_answer(MASKED[name], "m", "gender")))
-
-
 HIGH, LOW, OPEN_ = (10, 5, 15), (-10, -15, -5), (1, -5, 7)
 FIVE = [
     *pair("one", HIGH, HIGH),
@@ -209,18 +183,3 @@ def test_what_depends_on_the_encoder():
     sentences.check("encoders: one", told(encoders_answer({"LIC": one})))
     sentences.check("encoders: none", told(encoders_answer({})))
     sentences.check("encoders: weak", told(encoders_answer({"LIC": one}, weak=["rnn"])))
-
-
-@pytest.mark.long
-def test_printed_values_and_claims():
-    published = published_results()
-    tables = {(paper, table): rows for (paper, table), rows in published.groupby(["paper", "table"])}
-    own = frame(row("LIC_M", 44.0, 43.0, 45.0, model="sat", encoder="lstm_bi"))
-    for paper, table, rows in (("lic", "2", own), ("lic", "2", own.assign(encoder="ngram")), ("dbac", "5a", frame())):
-        found = beside_measured(tables[paper, table], rows)
-        name = f"published: {paper} {table}, {rows['encoder'].iloc[0] if len(rows) else 'nothing'} measured"
-        sentences.check(name, "\n".join(beside_sentence(found, "Table")))
-        assert len(beside_table(found)) == len(found)
-    lic = frame(row("LIC", 1.5, 1.0, 2.0, model="nic", encoder="lstm_bi"))
-    for claim in CLAIMS:
-        sentences.check(f"claim: {claim.title}", summary(verdicts(claim, published, lic)))
