@@ -51,11 +51,8 @@ def metrics(name: Annotated[str | None, Parameter(help="describe this one")] = N
 def _options(measure: Measure) -> Iterator[str]:
     """The options of a measure that have no flag, as a paragraph."""
     if known := options_of([measure]):
-        defaults = measure.options()
-        lines = [
-            f"  {name}: {option_help(options.about()[name], getattr(defaults, name))}"
-            for name, options in known.items()
-        ]
+        about, defaults = measure.options.about(), measure.options()
+        lines = [f"  {name}: {option_help(about[name], getattr(defaults, name))}" for name in known]
         yield "\n".join(["options, as --option NAME=VALUE or an argument in Python", *lines])
 
 

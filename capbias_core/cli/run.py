@@ -25,7 +25,7 @@ from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.run import Stopped
 from capbias_core.types import counted
 from capbias_core.views.answer import ONE
-from capbias_core.views.sentence import cost_text, left_text, named_notes, run_text
+from capbias_core.views.sentence import cost_text, left_text, named_notes, number, run_text
 from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
@@ -250,7 +250,7 @@ def load_demo(
     truth = json.loads((DEMO_FOLDER / "truth.json").read_text(encoding="utf-8"))["truth"]
     lines = [
         {"captioner": row["model"], "verdict": row["verdict"], "LIC": ONE.text(row)}
-        | {"true LIC": round(truth[row["model"]]["LIC"], 2)}
+        | {"true LIC": number(truth[row["model"]]["LIC"], 2)}
         for row in frame.rename(columns={"ci_low": "low", "ci_high": "high"})
         .sort_values("value", ascending=False)
         .to_dict("records")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import pandas as pd
@@ -25,7 +26,7 @@ from capbias_core.views.view import Forest, Table, View
 from capbias_core.views.words import WORDS
 
 QUOTED = 6  # images whose captions are shown
-PEOPLE = 3  # captions by people of each
+PEOPLE = 2  # captions by people of each
 TEMPLATES = Path(__file__).parent
 QUOTING = (WORDS.name, CAPTIONS.name)  # views whose lines are words or captions
 STYLES = f"{VARIABLES}\n.cb-note {{color: var(--soft); font-size: .88rem}}\n{FOREST_CSS}\n{coloured.CSS}"
@@ -110,25 +111,21 @@ def _parts(choice: Choice, quoting: bool) -> Iterator[Part]:
                 yield part_of(view, choice, rows)
 
 
-def _quoted(choice: Choice) -> Iterator[tuple[str, str, str]]:
-    """Image, label and HTML of the captioner's caption beside people's, for a few images: of scored captions those on
-    which the guesses differ most. The label is '' where captions are not scored."""
+def _quoted(choice: Choice) -> Iterator[dict[str, Any]]:
+    """Some images: the captioner's caption, with its words coloured if it is scored, and people's. Of scored captions
+    they are those on which the guesses from the captioner's and people's captions differ most."""
     sets = scored(choice)
     beside: tuple[str, ...] = (sets.human,) if sets.human else ()
-    names = (choice.captioner, *beside)
-    written: dict[str, pd.DataFrame] = {name: choice.workspace.frame(sets.sets[name].hash) for name in names}
+    written, *human = (choice.workspace.frame(sets.sets[name].hash) for name in (choice.captioner, *beside))
+    people = human[0].groupby("image_id")["caption"].agg(list).to_dict() if human else {}
     rows = caption_rows(choice, CaptionsOptions(beside=beside, top=QUOTED))
     labels = rows.drop_duplicates("image_id").set_index("image_id")["labelled"].to_dict()
     if not labels:
-        of_people = set(written[names[-1]]["image_id"])
-        shared = dict.fromkeys(image for image in written[names[0]]["image_id"] if image in of_people)
+        shared = dict.fromkeys(image for image in written["image_id"] if image in people or not people)
         labels = dict.fromkeys(list(shared)[:QUOTED], "")
-    scores = {name: caption_scores(sets.runs[name]) if name in sets.runs else None for name in names}
+    run = sets.runs.get(choice.captioner)
+    scores = caption_scores(run) if run else None
     for image, label in labels.items():
-        sections = []
-        for name in names:
-            first, *rest = lines_of(name, scores[name], written[name], image)
-            texts = [line.written for line in rest[: PEOPLE - 1]]
-            kind = "read" if name == choice.captioner else ""
-            sections.append(coloured.section(name, first, kind=kind, rest=texts))
-        yield image, label, coloured.columns(sections)
+        line = lines_of(choice.captioner, scores, written, image)[0]
+        texts = {"guess": coloured.guess_text(line), "people": people.get(image, [])[:PEOPLE]}
+        yield {"image": image, "label": label, "words": coloured.line_words(line), **texts}
