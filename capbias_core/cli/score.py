@@ -46,7 +46,7 @@ from capbias_core.runs.inputs import read
 from capbias_core.types import counted
 from capbias_core.views import tables
 from capbias_core.views.results import lettered
-from capbias_core.views.sentence import cost_text, decimals, told_apart
+from capbias_core.views.sentence import cost_text, decimals, significance_note
 from capbias_core.views.tables import score_tables
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import RunSpec
@@ -208,7 +208,7 @@ def _show(report: Report, asked: Sequence[str]) -> None:
     if hidden:
         show(f"Hidden columns: {', '.join(sorted(hidden))} (name them with --metric, or --format csv).")
     if report.ranking:
-        show(told_apart(report.ranking))
+        show(significance_note(report.ranking))
         if report.ranking.pairs:
             digits = decimals(report.ranked_by[0], METRICS[report.ranked_by[0]].scale)
             show(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
