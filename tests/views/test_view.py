@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.runs.demo import SCORED
 from capbias_core.views.answer import answer, cross, error_card, lic_card
 from capbias_core.views.choose import choose, measured_rows
 from capbias_core.views.draw import drawable, forest_html
