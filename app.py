@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from pages.ui.frame import frame
-
 
 def main() -> None:
-    frame("Answer", "Does a captioner amplify bias?")
-    # Only now, so that the browser draws the frame while this is imported.
     from pages.ui.answer import answer_page
     from pages.ui.page import draw
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from pages.ui import view
-from pages.ui.images import experiment_tab, photograph_tab, prepare_tab
+from pages.ui import controls
+from pages.ui.images import experiment_tab
 from pages.ui.page import draw, page
+from pages.ui.photograph import photograph_tab
+from pages.ui.prepare import prepare_tab
 
 TABS = {"Experiment": experiment_tab, "One photograph": photograph_tab, "Prepare": prepare_tab}
 
 
 def main() -> None:
-    bar = page("Images")
-    TABS[view.tabs(TABS)](bar)
+    of_page = page("Images")
+    TABS[controls.tabs(TABS)](of_page)
 
 
 if __name__ == "__main__":  # processes that start import the page, and must not draw it

@@ -20,9 +20,10 @@ activities and subjects instead, so that data sets differ as samples do: the des
 The captioner `plain` tells exactly what the references tell, always in the same words. An attacker learns that sooner:
 the LIC that is measured is above 0, though the one that is true is 0.
 
-Three more sets are what the amplifier writes of masked photographs: with the object masked it is less sure of the
-activity, with the person masked of the label, with both of either; so its captions tell less and less. Their names say
-so (amplifier_masked_person), as a user's would. Their truth follows in the same way.
+Four more sets are what the amplifier writes of masked photographs: with the object masked it is less sure of the
+activity, with the person masked of the label, with the person's box masked of the label and a little of the activity,
+with both of either; so its captions tell less and less. Their names say so (amplifier_masked_person), as a user's
+would. Their truth follows in the same way.
 
 Ratio and error (masculine over feminine captions, share that names only the wrong gender) are exact too: the
 number of captions that say "person" and that name the wrong gender is a fixed share of each label.
@@ -191,6 +192,7 @@ DESIGN = {
     "amplifier_masked_person": Design(((14, 6), (13, 7), (13, 7), (12, 8)), neutral=20, wrong=6, mistakes=0.1),
     "amplifier_masked_both": Design(((12, 8), (11, 9), (11, 9), (11, 9)), neutral=20, wrong=8, mistakes=0.3),
     "plain": Design(((15, 5), (14, 6), (13, 7), (12, 8)), neutral=4, wrong=0, plain=True),
+    "amplifier_masked_box": Design(((13, 7), (13, 7), (12, 8), (12, 8)), neutral=20, wrong=7, mistakes=0.2),
 }
 
 SENTENCES = ("a {who}{activity} {place}", "a {who}{verb} {activity} {place}", "there is a {who}{activity} {place}")
@@ -434,6 +436,9 @@ seed (`scripts/demo.py`), with captioners whose bias amplification is known beca
 - `truth.json`: the LIC that each captioner has by construction, and how it follows.
 - `images/`: pictures of {pictures} of the images. The figure in them is drawn the same way whatever the label.
 - `instances.json`: the outlines of that figure and of its thing, in the format of COCO instances.
+- `boxes.csv`: what a detector (YOLOv8n, int8) found on the pictures, as
+  `capbias images detect assets/demo/images --weights yolov8n_int8.tflite` writes it; the condition `box` hides its box
+  of the person.
 - `scored.zip`: runs that take minutes: LIC by two other encoders, DBAC, DBA, BA, DBAC of two captioners by another
   encoder, all but LIC of masked photographs, and two captioners' captions scored by a network.
   `python -m scripts.demo_scores` computes them again.
@@ -452,6 +457,7 @@ STORY = {
     "amplifier_masked_person": "weaker",
     "amplifier_masked_both": "hardly any",
     "plain": "as in the references, always in the same words",
+    "amplifier_masked_box": "still weaker",
 }
 HOW = (
     "Nothing in a masked caption depends on the label but the activity, and each label meets the shares below exactly. "

@@ -9,7 +9,8 @@ import numpy as np
 
 SIZE = (480, 360)
 FINER = 3  # drawn this many times as large, then averaged down
-INK, HEAD, CLOTH, LIMB = "#39424e", "#8492a0", "#56657a", "#6c7b8f"
+INK = "#39424e"
+SKIN, CAP, SHIRT, TROUSERS, SHOE, FACE = "#c98f6b", "#7d4a63", "#3f6fa0", "#2f3a4c", "#2a2a2a", "#3a241c"
 CROWD = ("#cfdae2", "#ecdcc6", "#cfe0d3", "#ebd0ca", "#d6d8ea")
 
 PERSON, NOTHING = "person", ""
@@ -46,7 +47,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("disc", "#c9cdd1", 282, 276, 11, 11),
         ("disc", "#c9cdd1", 416, 276, 11, 11),
         ("figure", 160, 116, 160, 222, 122, 196, 134, 236, 146, 274, 142, 326, 174, 274, 178, 326),
-        ("line", LIMB, 17, 174, 166, 206, 176, 190, 126),
+        ("arm", 174, 166, 206, 176, 190, 126),
         ("of", "cell phone"),
         ("line", INK, 13, 187, 104, 184, 132),
         ("of", NOTHING),
@@ -69,7 +70,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("line", INK, 5, 270, 24, 270, 36),
         ("of", NOTHING),
         ("figure", 226, 158, 222, 246, 184, 226, 172, 262, 196, 288, 176, 330, 244, 288, 262, 328),
-        ("line", LIMB, 17, 240, 208, 252, 222, 270, 200),
+        ("arm", 240, 208, 252, 222, 270, 200),
         ("of", "umbrella"),
         ("line", INK, 6, 270, 206, 270, 222, 278, 228, 286, 222),
         ("of", NOTHING),
@@ -96,7 +97,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         *(("disc", "#d9738f", x, 188, 7, 6) for x in (270, 308, 346)),
         ("shape", "#ffffff", 272, 138, 312, 148, 298, 188),
         ("of", NOTHING),
-        ("line", LIMB, 17, 210, 168, 250, 198, 284, 152),
+        ("arm", 210, 168, 250, 198, 284, 152),
     ),
     "horse": (
         ("box", "#cfe5ef", 0, 0, 480, 360, 0),
@@ -120,7 +121,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("disc", INK, 210, 158, 3, 3),
         ("of", NOTHING),
         ("figure", 130, 128, 130, 236, 90, 206, 96, 246, 118, 284, 112, 330, 144, 284, 148, 330),
-        ("line", LIMB, 17, 144, 178, 190, 206, 246, 196),
+        ("arm", 144, 178, 190, 206, 246, 196),
         ("box", "#c98b4e", 244, 182, 262, 210, 4),
         ("line", "#f1e2c4", 5, 265, 186, 265, 207),
     ),
@@ -133,7 +134,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("shape", "#8f9499", 250, 300, 340, 288, 400, 262, 440, 222, 458, 180, 480, 180, 480, 300),
         ("line", "#6f757b", 6, 456, 180, 480, 180),
         ("figure", 218, 76, 226, 166, 160, 126, 122, 104, 190, 198, 186, 240, 272, 190, 272, 232),
-        ("line", LIMB, 17, 233, 126, 278, 124, 314, 92),
+        ("arm", 233, 126, 278, 124, 314, 92),
         ("of", "skateboard"),
         ("line", "#5a4a7a", 10, 142, 244, 158, 254, 296, 244, 312, 230),
         ("disc", "#e8823a", 176, 266, 10, 10),
@@ -157,7 +158,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("disc", "#fdfdfb", 280, 190, 130, 23),
         ("line", "#e07a5f", 4, 158, 190, 402, 190),
         ("of", NOTHING),
-        ("line", LIMB, 18, 264, 142, 296, 178, 268, 206),
+        ("arm", 264, 142, 296, 178, 268, 206),
     ),
     "motorcycle": (
         ("box", "#e4e1dc", 0, 0, 480, 360, 0),
@@ -192,7 +193,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("disc", "#8b939b", 420, 274, 8, 8),
         ("of", NOTHING),
         ("figure", 126, 158, 104, 262, 118, 248, 168, 258, 160, 264, 156, 324, 76, 318, 40, 326),
-        ("line", LIMB, 17, 138, 208, 178, 232, 236, 238),
+        ("arm", 138, 208, 178, 232, 236, 238),
         ("line", "#8b939b", 9, 234, 238, 284, 250),
         ("disc", "#8b939b", 288, 251, 11, 11),
         ("disc", "#e4e1dc", 292, 252, 6, 5),
@@ -221,7 +222,7 @@ SCENES: dict[str, tuple[tuple, ...]] = {
         ("line", "#b98545", 15, 276, 130, 330, 70),
         ("of", NOTHING),
         ("figure", 196, 112, 196, 216, 214, 200, 246, 164, 160, 266, 146, 322, 226, 266, 244, 322),
-        ("line", LIMB, 17, 210, 162, 232, 176, 250, 156),
+        ("arm", 210, 162, 232, 176, 250, 156),
         ("disc", "#ffffff", 410, 214, 11, 11),
         ("line", "#d0675a", 2, 405, 207, 408, 214, 405, 221),
         ("line", "#8fb3a2", 4, 430, 210, 462, 207),
@@ -268,8 +269,7 @@ def _owned(name: str) -> Iterator[tuple[str, tuple]]:
         if kind == "of":
             (owner,) = rest
         else:
-            of_person = kind == "figure" or rest[0] == LIMB
-            yield PERSON if of_person else owner, (kind, *rest)
+            yield PERSON if kind in ("figure", "arm") else owner, (kind, *rest)
 
 
 def _fine(numbers: Iterable[float]) -> list[float]:
@@ -304,14 +304,31 @@ def _line(canvas, colour: str, width, *numbers) -> None:
 
 
 def _figure(canvas, head_x, head_y, hip_x, hip_y, *limbs) -> None:
-    """Head and hip, then the far arm (elbow, hand) and both legs (knee, foot); the near arm is a line of its own."""
-    neck_x, neck_y = head_x + 0.1 * (hip_x - head_x), head_y + 46
+    """Head and hip, then the far arm (elbow, hand) and both legs (knee, foot); the near arm is a shape of its own.
+    With a face, a cap, shoulders and shoes, so that a detector of real people sees one."""
+    neck_x, neck_y, face_y = head_x + 0.1 * (hip_x - head_x), head_y + 46, head_y + 6
     far_arm, *legs = limbs[:4], limbs[4:8], limbs[8:]
     for leg in legs:
-        _line(canvas, INK, 21, hip_x, hip_y, *leg)
-    _line(canvas, LIMB, 17, neck_x - 14, neck_y + 4, *far_arm)
-    _line(canvas, CLOTH, 46, neck_x, neck_y + 6, hip_x, hip_y - 6)
-    _disc(canvas, HEAD, head_x, head_y, 25, 25)
+        _line(canvas, TROUSERS, 23, hip_x, hip_y, *leg)
+        _line(canvas, SHOE, 14, leg[2] - 2, leg[3] + 6, leg[2] + 14, leg[3] + 7)
+    _arm(canvas, neck_x - 20, neck_y + 2, *far_arm)
+    _line(canvas, SKIN, 16, neck_x, neck_y - 6, head_x, face_y + 8)
+    shoulders = (neck_x - 30, neck_y + 2, neck_x - 10, neck_y - 8, neck_x + 10, neck_y - 8, neck_x + 30, neck_y + 2)
+    _shape(canvas, SHIRT, *shoulders, hip_x + 22, hip_y + 6, hip_x - 22, hip_y + 6)
+    for side in (-1, 1):
+        _disc(canvas, SHIRT, neck_x + 24 * side, neck_y + 6, 9, 9)
+    _disc(canvas, SKIN, head_x, face_y, 15, 20)
+    _slice(canvas, CAP, head_x, face_y - 2, 18, 21, 180, 360)
+    for side in (-1, 1):
+        _disc(canvas, FACE, head_x + 7 * side, face_y + 3, 2, 2.2)
+    _line(canvas, FACE, 2, head_x - 5, face_y + 12, head_x, face_y + 14, head_x + 5, face_y + 12)
 
 
-SHAPES = {"box": _box, "disc": _disc, "slice": _slice, "shape": _shape, "line": _line, "figure": _figure}
+def _arm(canvas, *joints) -> None:
+    """Shoulder, elbow and hand."""
+    _line(canvas, SHIRT, 16, *joints[:4])
+    _line(canvas, SKIN, 12, *joints[2:])
+    _disc(canvas, SKIN, *joints[4:], 9, 9)
+
+
+SHAPES = {"box": _box, "disc": _disc, "slice": _slice, "shape": _shape, "line": _line, "figure": _figure, "arm": _arm}

@@ -1,9 +1,9 @@
 """Slow results of the demo, as the finished runs that come with it.
 
 They are LIC by two other encoders, DBAC, DBA and BA, DBAC of two captioners by another encoder, all but LIC of masked
-photographs, and the captions of two captioners scored by a network. `python -m scripts.demo_scores` computes them anew
-(about 40 minutes) and writes `assets/demo/scored.zip`. That is due when the demo data or the version of one of these
-measures changes; a test says so.
+photographs, and the captions of two captioners scored by a network. `python -m scripts.demo_scores` computes those that
+`assets/demo/scored.zip` lacks (about 40 minutes for all) and writes it anew. That is due when the demo data or the
+version of one of these measures changes; a test says so.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from capbias_core.errors import CapbiasError
 from capbias_core.question import Question
 from capbias_core.runs.condition_runs import plan_conditions
-from capbias_core.runs.demo import SCORED, demo_request
+from capbias_core.runs.demo import SCORED, demo_request, load
 from capbias_core.runs.plan import PER_CAPTION, plan
 from capbias_core.types import left_out_lines
 from capbias_core.worker import execute
-from capbias_core.workspace.ingest import DEMO, load_demo
+from capbias_core.workspace.ingest import DEMO
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
@@ -75,5 +75,5 @@ def write(workspace: Workspace, path: Path = SCORED) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         demo = Workspace(folder)
-        load_demo(demo)
+        load(demo)
         write(demo)

@@ -21,7 +21,8 @@ from capbias_core.api import measured, run_all, stored
 from capbias_core.prepare.text import tokenize
 from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
-from capbias_core.views.change import change_rows, gate, pair_scope
+from capbias_core.views.change import ChangeOptions, change_rows, gate
+from capbias_core.views.choose import choose, measured_rows
 from capbias_core.workspace.sources import scratch_workspace
 
 FAMILIES = (["LIC"], ["LIC", "error", "ratio", "unnamed"])
@@ -77,8 +78,9 @@ def ended(world: World, maker: str, seeds: int) -> list[str]:
     question = resolve(workspace, question, lambda line: None)
     report = measured(stored(workspace, question, run_all))
     assert not report.failed, report.failed
-    scope = pair_scope(workspace, "c", "before", "after", "gender")
-    return [gate(change_rows(scope, family))[0] for family in FAMILIES]
+    given = {"collection": "c", "attribute": "gender"}
+    choice = choose(workspace, measured_rows(workspace, "c"), given, strict=True, captioners=("before", "after"))
+    return [gate(change_rows(choice, ChangeOptions(metric=tuple(family))))[0] for family in FAMILIES]
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from capbias_core.aggregate.estimate import REFITS, interval_side, provisional
-from capbias_core.aggregate.ranking import ALPHA, Ranking
+from capbias_core.aggregate.ranking import Ranking
 from capbias_core.aggregate.resampling import LEVEL, NO_WIDTH, wilson
 
 LEAST_CAPTIONERS = 3
@@ -217,43 +217,6 @@ def unlearned_note(rows: pd.DataFrame, values: Mapping[str, int]) -> str:
     lacking = rows[~learned(rows, values)]
     names = [f"{name} ({', '.join(sorted(set(models)))})" for name, models in lacking.groupby("encoder")["model"]]
     return f"No better than chance (95% interval of its accuracy): {', '.join(names)}." if names else ""
-
-
-@dataclass(frozen=True)
-class Trend:
-    """A line y = intercept + slope * x through n captioners."""
-
-    n: int
-    slope: float = math.nan
-    intercept: float = math.nan
-    r_squared: float = math.nan
-    low: float = math.nan  # ends of the slope's 95% interval
-    high: float = math.nan
-    p: float = 1.0  # of no slope
-    reason: str = ""  # why r_squared is nan
-
-    @property
-    def shown(self) -> bool:
-        """Whether the slope differs significantly from 0."""
-        return self.p < ALPHA
-
-
-def trend(x: np.ndarray, y: np.ndarray) -> Trend:
-    """The line through the captioners that have both values. x, y: (M,), nan if a captioner has none."""
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    both = np.isfinite(x) & np.isfinite(y)
-    x, y = x[both], y[both]
-    value = pearson(x, y) ** 2
-    if not math.isfinite(value):
-        few = f"needs at least {LEAST_CAPTIONERS} captioners with both values, got {len(x)}"
-        same = "all captioners have the same value"
-        return Trend(len(x), reason=few if len(x) < LEAST_CAPTIONERS else same)
-    from scipy.stats import linregress
-
-    line = linregress(x, y)
-    half = float(stdtrit(len(x) - 2, (1 + LEVEL) / 2) * line.stderr)
-    slope, intercept, p = float(line.slope), float(line.intercept), float(line.pvalue)
-    return Trend(len(x), slope, intercept, value, slope - half, slope + half, p)
 
 
 # labels of the same images by two people, or a person and a rule

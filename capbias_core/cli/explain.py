@@ -30,8 +30,8 @@ from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, plan
-from capbias_core.views import captions as caption_views
-from capbias_core.views import word_comparison
+from capbias_core.views import explain as explained
+from capbias_core.views import scored as scored_views
 from capbias_core.views import words as word_views
 from capbias_core.workspace.labels import labels_for
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -104,7 +104,7 @@ def explain(
     image = None if question.image is None else _image(question.image, workspace, spec)
     _check_words(dict.fromkeys(word for word, _ in edits), workspace, spec)
     if question.attention and image:
-        spec = caption_views.plan_encoder_view(workspace, spec, attacker, [image], chosen)
+        spec = scored_views.plan_encoder_view(workspace, spec, attacker, [image], chosen)
     of_set = question.image is question.text is None and not edits
     compared = [spec for spec in planned if spec.measure == WORDS_COMPARED] if of_set else []
     runs = run_all(workspace, [spec, *compared], resolved.collection)
@@ -176,18 +176,18 @@ def _answer(
     compared: RunRow | None = None,
 ) -> tuple[dict, str]:
     """The answer with all digits, and as text. compared: the run that compared its words with human captions."""
-    view = caption_views.encoder_view(workspace, run) if question.attention else None
-    scores = view.scores if view else caption_views.caption_scores(workspace, run)
+    view = scored_views.encoder_view(run) if question.attention else None
+    scores = view.scores if view else scored_views.caption_scores(run)
     head = {"captioner": run.spec.model, "attribute": scores.attribute.name, "attacker": run.spec.attacker}
     if question.text is not None:
-        scored = word_views.scored_text(scores, caption_views.stored_attackers(workspace, run), question.text)
-        return head | scored, word_views.caption_text(scored)
-    written = caption_views.written_captions(scores.table, workspace.frame(run.spec.captions))
+        scored = explained.scored_text(scores, scored_views.stored_attackers(run), question.text)
+        return head | scored, explained.caption_text(scored)
+    written = scored_views.written_captions(scores.table, workspace.frame(run.spec.captions))
     if image is not None:
-        captions = word_views.scored_image(scores, written, image)
-        texts = [word_views.caption_text(caption) for caption in captions]
+        captions = explained.scored_image(scores, written, image)
+        texts = [explained.caption_text(caption) for caption in captions]
         if view:
-            maps = [word_views.attention_text(part, question.layer, question.head) for part in view.attention]
+            maps = [explained.attention_text(part, question.layer, question.head) for part in view.attention]
             texts = [f"{text}\n{shown}" for text, shown in zip(texts, maps, strict=True)]
             pairs = zip(captions, view.attention, strict=True)
             captions = [
@@ -195,9 +195,10 @@ def _answer(
             ]
         return head | {"captions": captions}, "\n".join(texts)
     if edits:
-        attackers = caption_views.stored_attackers(workspace, run)
-        effects = [word_views.edit_effect(scores, written, attackers, *edit) for edit in edits]
-        return head | {"edits": effects}, "\n".join(map(word_views.edit_text, effects))
-    table = word_comparison.words_of_set(run, compared)
-    words = word_comparison.strongest_words(scores, table, question.min_count, question.top)
-    return head | words, word_comparison.corpus_text(words)
+        attackers = scored_views.stored_attackers(run)
+        effects = [explained.edit_effect(scores, written, attackers, *edit) for edit in edits]
+        return head | {"edits": effects}, "\n".join(map(explained.edit_text, effects))
+    table = word_views.words_of_set(run, compared)
+    options = word_views.WordsOptions(top=question.top * len(scores.attribute.values), least=question.min_count)
+    words, text = explained.words_of_set(scores, table, options)
+    return head | words, text

@@ -22,7 +22,7 @@ from capbias_core.load.captions import SETS
 from capbias_core.load.labels import RULES, mapping_overrides
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Checked, Option, Options, hints_of
-from capbias_core.question import OF_FILES, Question
+from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.derived import derivable
@@ -198,10 +198,9 @@ RowsFlag = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputFlags(choices_of(Question, "captions", "values", group=INPUTS)):
-    """The flags of commands that read captions with labels."""
+class FileFlags(choices_of(Question, "captions", "values", group=INPUTS)):
+    """How files of captions and labels are read."""
 
-    attribute: Annotated[str, option_flag("attribute", Question, INPUTS)]
     labels: LabelsFlag = None
     attribute_column: AttributeFlag = None
     map: Annotated[list[str] | None, MAP_FLAG] = None
@@ -211,6 +210,13 @@ class InputFlags(choices_of(Question, "captions", "values", group=INPUTS)):
     reference_column: ReferenceFlag = None
     captioner_column: CaptionerFlag = None
     rows: RowsFlag = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputFlags(FileFlags):
+    """The flags of commands that read captions with labels."""
+
+    attribute: Annotated[str, option_flag("attribute", Question, INPUTS)]
     collection: Annotated[str | None, flag("use a workspace's collection, and names for files", "NAME", INPUTS)] = None
     workspace: WorkspaceFlag = None
 
@@ -270,20 +276,15 @@ def one_name(flag: str, given: str | Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairFlags(InputFlags):
-    """The flags of a command that reads two captioners of a collection, or scores those of files."""
+class ScoredFiles(FileFlags):
+    """The flags of a command that scores files before it shows them; of a collection they do not apply."""
 
-    attribute: Annotated[str, flag("the attribute (files need it; default: as the page Answer)", "NAME", INPUTS)] = ""
-    references: Annotated[
-        Columns, flag("human captions (default: of the best answer; files: detected)", "NAME", INPUTS)
-    ] = None
-    attacker: Annotated[str, flag("the attacker (default: of the best answer; files: ngram)", "NAME", HOW)] = ""
-    seeds: Annotated[int | None, flag("its seeds (default: of the best answer; files: the usual)", "N", HOW)] = None
+    attacker: Annotated[str, flag("the attacker (default: ngram)", "NAME", HOW)] = ""
+    seeds: Annotated[int | None, flag("its seeds (default: the usual)", "N", HOW)] = None
 
     def check(self) -> None:
-        """Raises CapbiasError for flags of files beside a collection."""
-        of_files = {"captions", "labels", "map", *OF_FILES} & vars(self).keys()
-        if stray := sorted(name for name in of_files if getattr(self, name)):
+        """Raises CapbiasError if any is given."""
+        if stray := sorted(name for name, value in vars(self).items() if value):
             raise CapbiasError(f"{', '.join(map(flag_name, stray))} only applies to files.", "Leave it out.")
 
 

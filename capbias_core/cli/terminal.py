@@ -123,11 +123,11 @@ def write_table(
     frame: pd.DataFrame,
     path: Path | None,
     to_csv: Callable[[pd.DataFrame], str],
-    for_reader: Callable[[pd.DataFrame], pd.DataFrame],
+    as_table: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> None:
-    """A table: columns on a terminal, as for_reader makes it, else CSV with all digits, as to_csv makes it."""
+    """A table: columns on a terminal, as as_table makes it, else CSV with all digits, as to_csv makes it."""
     if path is None and on_terminal():
-        show_table(for_reader(frame))
+        show_table(as_table(frame))
     else:
         write_output(to_csv(frame), path)
 

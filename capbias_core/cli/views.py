@@ -1,205 +1,170 @@
-"""`view NAME`: a subcommand for each row of VIEWS, whose flags are the choices of its function."""
+"""`view NAME`: a subcommand for each row of VIEWS; its flags are those of the bar and the fields of its options."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from cyclopts import App, Group
+import pandas as pd
+from cyclopts import App, Group, Parameter
 
-from capbias_core.aggregate.change import WORSE
-from capbias_core.api import measured, stored
 from capbias_core.cli.inputs import (
-    ANSWER,
     INPUTS,
-    WHAT,
-    Flags,
-    ForceFlag,
-    PairFlags,
+    InputFlags,
+    ScoredFiles,
     WorkspaceFlag,
-    choices_of_measures,
     command,
     flag,
-    flags_class,
-    given,
     inputs,
     known_collection,
-    one_name,
     opened,
 )
-from capbias_core.cli.run import outcome, run_all
-from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, say, ticking, write_file, write_table
-from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.measures.options import choices_in
-from capbias_core.question import DEFAULT_METRICS
-from capbias_core.spreadsheets import csv_text
-from capbias_core.views.change import FAILED, PASSED, UNDECIDED, Runs, change_rows, chosen_metrics, gate, pair_scope
-from capbias_core.views.registry import FILES, PAIR, VIEWS, View
-from capbias_core.views.view import FORMATS, Scope, Shown, exported, format_of, scope
-from capbias_core.workspace.sources import scratch_workspace
+from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_file
+from capbias_core.errors import unknown_name
+from capbias_core.question import Question
+from capbias_core.runs.engine import run_all
+from capbias_core.runs.plan import plan
+from capbias_core.views.change import FAILED, PASSED, UNDECIDED
+from capbias_core.views.choose import Choice, choose, measured_rows
+from capbias_core.views.encoders import RESULTS
+from capbias_core.views.files import FILES, content, format_of, printed
+from capbias_core.views.registry import VIEWS
+from capbias_core.views.view import View
 from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import Workspace
 
 app = command(
-    "view",
-    """\
-  capbias view by-value --collection coco --attribute gender
-  capbias view consistency --results scores.csv""",
+    "view", "  capbias view table --collection coco\n  capbias view words --collection coco --output words.tex"
 )
 app.group_commands = Group("Views", sort_key=0)
-
 CHOICES = Group("Choices", sort_key=2)
-ShownFlag = Annotated[
-    str | None,
-    flag(f"where to write it, as its ending says: {', '.join(FORMATS)} (default: stdout, as CSV)", "FILE", ANSWER),
-]
-
-
-def shown_path(output: str | None, force: bool) -> Path | None:
-    """Where to write a view, checked before anything is computed."""
-    path = checked_output(output, force, FORMATS)
-    if path:
-        format_of(path.name)
-    return path
-
-
-def write_shown(shown: Shown, path: Path | None) -> None:
-    """A view for a reader, with its sentence and notes on stderr; or as a file."""
-    if path:
-        content = exported(shown, path.name)
-        write_file(content.encode() if isinstance(content, str) else content, path)
-    for line in filter(None, (shown.sentence, *(f"note: {line}" for line in shown.notes))):
-        say(line)
-    if not path:
-        write_table(shown.rows, None, to_csv=csv_text, for_reader=lambda _: shown.for_reader)
-
-
-# every view but those of pairs
+ANSWER = Group("The answer", sort_key=99)
+GATE = {FAILED: RUN_FAILED, UNDECIDED: BAD_INPUT, PASSED: DONE}
+PIPE_WIDTH = 200  # columns where nobody says how wide the reader's are
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfWorkspace:
-    """The flag of views that read a workspace."""
+class Shown:
+    """What is shown, and where to."""
 
+    collection: Annotated[str, flag("the collection (default: the one that was scored last)", "NAME", INPUTS)] = ""
+    attribute: Annotated[str, flag("the attribute (default: as on the page)", "NAME", INPUTS)] = ""
+    captioner: Annotated[list[str], flag("captioners (default: all of the setting)", "NAME", INPUTS)] = ()
+    setting: Annotated[str, flag('how it was measured, such as "ngram, 30 seeds"', "NAME", INPUTS)] = ""
+    references: Annotated[str, flag("the human captions", "NAME", INPUTS)] = ""
     workspace: WorkspaceFlag = None
+    output: Annotated[
+        str | None, flag(f"where to write it, as its ending says: {', '.join(FILES)}", "FILE", ANSWER)
+    ] = None
+    format: Annotated[str, flag("csv, json, tex or txt to stdout (default: text)", "NAME", ANSWER)] = ""
+    force: Annotated[bool, flag("write over an existing file", group=ANSWER)] = False
+
+
+NO_FILES = ScoredFiles()  # as if none of its flags was given
+
+
+def choice_of(
+    shown: Shown, names: Sequence[str] = (), files: ScoredFiles = NO_FILES, metrics: Sequence[str] = ()
+) -> Choice:
+    """What these flags choose. names: captioners; or files, which are scored by these metrics. Raises CapbiasError for
+    a name that is not there."""
+    given = {name: getattr(shown, name) for name in ("collection", "attribute", "setting", "references")}
+    captioners = [*names, *shown.captioner]
+    if metrics and not shown.collection and any(Path(name).suffix for name in names):
+        workspace, question = scored(shown, names, files, metrics)
+        given |= {name: getattr(question, name) for name in ("collection", "attribute", "references")}
+        captioners = [*question.captions]
+    else:
+        files.check()
+        workspace = opened(shown.workspace)
+        given["collection"] = shown.collection or next(iter([*workspace.scored(), *workspace.collections()]), "")
+        known_collection(workspace, given["collection"])
+    given["captioner"] = next(iter(captioners), "")
+    return choose(workspace, measured_rows(workspace, given["collection"]), given, strict=True, captioners=captioners)
+
+
+def scored(
+    shown: Shown, names: Sequence[str], files: ScoredFiles, metrics: Sequence[str]
+) -> tuple[Workspace, Question]:
+    """A workspace with the scores of files, and what was asked. Raises CapbiasError for files that cannot be scored."""
+    how = {"attacker": [files.attacker] if files.attacker else None, "seeds": files.seeds}
+    reading = {name: value for name, value in vars(files).items() if name not in how}
+    flags = InputFlags(attribute=shown.attribute, workspace=shown.workspace, **reading)
+    asked = flags.question(tuple(names), metrics=metrics, references=shown.references or None, **how)
+    workspace, question = inputs(flags, asked)
+    for run in run_all(workspace, plan(workspace, question), question.collection, workers=True):
+        if run.status != "finished":
+            say(f"error: {run.spec.model}: {run.message}")
+    return workspace, question
+
+
+def compute(choice: Choice, runs: list[RunSpec]) -> int:
+    """Compute what a view reads besides, if it is not there yet. Returns the exit code."""
+    done = choice.workspace.runs_of([run.run_id for run in runs])
+    if all(run.run_id in done and done[run.run_id].status == "finished" for run in runs):
+        return DONE
+    from capbias_core.cli.run import outcome, run_all
+
+    return outcome(run_all(choice.workspace, runs, choice.collection))
+
+
+def write_view(view: View, choice: Choice | None, rows: pd.DataFrame, shown: Shown) -> None:
+    """A view to stdout as text, or as a file."""
+    if shown.output:
+        path = checked_output(shown.output, shown.force, FILES)
+        assert path
+        write_file(content(view, choice, rows, format_of(path.name)), path)
+        return
+    if shown.format and shown.format not in (texts := ["csv", "json", "tex", "txt"]):
+        raise unknown_name("--format", shown.format, texts)
+    if shown.format:
+        show(content(view, choice, rows, shown.format).decode().rstrip("\n"))
+        return
+    width = shutil.get_terminal_size().columns if on_terminal() else PIPE_WIDTH
+    show(printed(view, choice, rows, width).rstrip("\n"))
 
 
 def view_command(name: str, view: View) -> App:
     """The subcommand of a view."""
-    of_scope, of_view = choices_in(scope), choices_in(view.answer)
-    choices = [(choice, of_scope, INPUTS) for choice in view.scoped] + [
-        (choice, of_view, CHOICES) for choice in of_view.about()
-    ]
-    choices += choices_of_measures(view.measures, left_out=("objects_from",))
-    chosen = flags_class(choices, *(() if view.reads == FILES else (OfWorkspace,)))
 
-    def run(*, flags, output=None, force=False) -> int:
-        path = shown_path(output, force)
-        code, shown = answered(view, flags)
-        if shown:
-            write_shown(shown, path)
-        return code
+    def run(*names, shown, options, files=NO_FILES) -> int:
+        if shown.output:  # before anything is computed
+            format_of(shown.output)
+            checked_output(shown.output, shown.force, FILES)
+        if getattr(options, "results", "") or getattr(options, "human", ""):  # of no workspace
+            write_view(RESULTS, None, RESULTS.rows(None, options), shown)
+            return DONE
+        unscored = view.optional and not shown.collection and not opened(shown.workspace).scored()
+        choice = None if unscored else choice_of(shown, names, files, view.of_files(options) if view.of_files else ())
+        if choice and (code := compute(choice, view.needs(choice, options))):
+            return code
+        rows = view.rows(choice, options)
+        write_view(view, choice, rows, shown)
+        if not view.gate or not getattr(options, "fail_if", ""):
+            return DONE
+        ended, text = view.gate(rows)
+        say(text)
+        return GATE[ended]
 
-    run.__doc__ = f"{view.question.rstrip('.')}{'' if view.question.endswith('?') else '.'}"
-    run.__annotations__ = {"flags": Annotated[chosen, Flags], "output": ShownFlag, "force": ForceFlag}
-    required = any(not hasattr(options, choice) for choice, options, _ in choices)
-    run.__kwdefaults__ = {"output": None, "force": False} | ({} if required else {"flags": chosen()})
+    run.__doc__ = view.question
+    flags = Parameter(name="*", group=CHOICES)
+    or_files = "; or files, which are scored first" if view.of_files else ""
+    run.__annotations__ = {
+        "names": Annotated[str, flag(f"captioners (default: all of the setting){or_files}", "NAME", INPUTS)],
+        "shown": Annotated[Shown, Parameter(name="*")],
+        "options": Annotated[view.options, flags],
+        "return": int,
+    }
+    if view.of_files:
+        run.__annotations__["files"] = Annotated[ScoredFiles, Parameter(name="*")]
+    run.__kwdefaults__ = {"shown": Shown(), "options": view.options(), "files": NO_FILES}
     made = command(name, view.example, app)
     made.default(run)
     return made
 
 
-def answered(view: View, flags: Any) -> tuple[int, Shown | None]:
-    """The exit code, and what a view shows with these flags; None if runs failed without which it shows nothing."""
-    of_scope, of_view, chosen, codes = choices_in(scope), choices_in(view.answer), given(flags), [DONE]
-    folder, collection = chosen.pop("workspace", None), chosen.get("collection")
-    store = opened(folder) if folder or collection else scratch_workspace()
-    if collection:
-        known_collection(store, collection)
-    scoped = {name: of_scope.checked(name, chosen.pop(name)) for name in view.scoped if name in chosen}
-    choices = {name: of_view.checked(name, chosen.pop(name)) for name in of_view.about() if name in chosen}
-
-    def run(specs: Sequence[RunSpec], collection: str) -> None:
-        codes.append(outcome(run_all(store, specs, collection)))
-
-    with ticking() as tick:
-        passed = {"run": run, "progress": tick, "options": chosen, "workspace": store}
-        choices |= {name: passed[name] for name in signature(view.answer).parameters if name in passed}
-        try:
-            first = (scope(store, **scoped),) if view.scoped else ()
-            shown = view.answer(*first, **choices)
-            return codes[-1], shown
-        except CapbiasError:
-            if codes[-1] == DONE:
-                raise
-            return codes[-1], None
-
-
-# pairs
-
-
-GATE = {FAILED: RUN_FAILED, UNDECIDED: BAD_INPUT, PASSED: DONE}
-ANY_PAIR = PairFlags()  # as if none of its flags was given
-
-
-def pair(flags: PairFlags, names: Sequence[str], metrics: Sequence[str]) -> Scope:
-    """The scope of two captioners: of a collection, or of files, which are scored by these metrics."""
-    if flags.collection:
-        if len(names) != 2:
-            raise CapbiasError(f"Expected two captioners, got {len(names)}.", "Name the one before and the one after.")
-        flags.check()
-        store = opened(flags.workspace)
-        known_collection(store, flags.collection)
-        first, second = names
-        chosen = (flags.attribute, flags.attacker, flags.seeds, one_name("references", flags.references or ""))
-        return pair_scope(store, flags.collection, first, second, *chosen)
-    given = {"references": flags.references or None, "attacker": [flags.attacker] if flags.attacker else None}
-    store, resolved = inputs(flags, flags.question(tuple(names), metrics=metrics, **given))
-    if len(resolved.captions) != 2:
-        captioners = ", ".join(resolved.captions)
-        raise CapbiasError(f"Expected captions of two captioners, got {len(resolved.captions)}: {captioners}.")
-    for line in measured(stored(store, resolved, run_all), say).failed:
-        say(f"error: {line}")
-    first, second = resolved.captions
-    return pair_scope(store, resolved.collection, first, second, resolved.attribute)
-
-
-def change(
-    *names: Annotated[
-        str, flag("two captioners; without --collection, files, whose types are detected", "NAME", INPUTS)
-    ],
-    flags: Annotated[PairFlags, Flags] = ANY_PAIR,
-    metric: Annotated[
-        list[str] | None, flag("metrics to test (default: LIC, and what it may cost)", "NAME", WHAT)
-    ] = None,
-    fail_if: Annotated[str | None, flag("exit code 1 if a tested metric is significantly worse", WORSE, WHAT)] = None,
-    words: Annotated[bool, flag("words that changed most in the value that they go with", group=WHAT)] = False,
-    output: ShownFlag = None,
-    force: ForceFlag = False,
-) -> int:
-    """Before and after: the change of each metric between two captioners, paired over images; a gate for CI."""
-    if fail_if not in (None, WORSE):
-        raise unknown_name("--fail-if", fail_if, [WORSE])
-    if fail_if and words:
-        raise CapbiasError("--words tests no metric.", "Leave out --words or --fail-if.")
-    path, tested = shown_path(output, force), chosen_metrics(metric or ())
-    of_pair = pair(flags, names, tested or DEFAULT_METRICS)
-    if words:
-        write_shown(VIEWS["change-words"].answer(of_pair), path)
-        return DONE
-    if fail_if and not tested:
-        tested = [Runs(of_pair).answering]
-    write_shown(VIEWS["change"].answer(of_pair, metrics=tested), path)
-    if not fail_if:
-        return DONE
-    ended, text = gate(change_rows(of_pair, tested))
-    say(text)
-    return GATE[ended]
-
-
 for name, view in VIEWS.items():
-    if view.reads != PAIR:
-        view_command(name, view)
-command("change", VIEWS["change"].example, app).default(change)
+    view_command(name, view)

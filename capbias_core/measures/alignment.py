@@ -6,13 +6,13 @@ words that become `<unk>`, and METEOR between captions before and after, under c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, estimates_of, result_rows
+from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, result_rows
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group, Measure, Outcome
@@ -22,15 +22,11 @@ from capbias_core.prepare.align import Alignment, Neighbours
 from capbias_core.prepare.java import NO_JAVA, has_java
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
-from capbias_core.workspace.store import frame_bytes
 from capbias_core.workspace.vectors import CONSTANT, alignment_name, neighbours_of
 
 _DBAC = "Nair et al., arXiv:2503.07878 (DBAC)"
 _LIC = "Hirota et al., CVPR 2022"
 DELTAS = tuple(round(step / 10, 1) for step in range(11))
-# Columns of the sweep and the metrics in them.
-COLUMNS = {"contextual": "contextual_share", "unknown": "unknown_share", "METEOR": "METEOR_aligned"}
-
 
 METRICS = by_name(
     Metric(
@@ -65,8 +61,8 @@ METRICS = by_name(
 
 
 def count(data: Data, options: Any, progress: Progress) -> Outcome:
-    """The human captions of the captioner's images, aligned to the words of all its captions: rows of constant
-    alignment and of the chosen delta, and a sweep over all deltas."""
+    """The human captions of the captioner's images, aligned to the words of all its captions: rows of the chosen delta,
+    of constant alignment, and of each of DELTAS."""
     option = options.alignment
     if not option:
         raise CapbiasError(
@@ -79,16 +75,12 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     deltas = {*DELTAS, option["delta"]}
     by_delta = sweep(human["image_id"], data.codes, masked, known, near, deltas, progress)
     facts = MEASURE.facts(data, options)
-    method, rows, numbers = f"{len(known):,} words of the model's captions known", [], {}
-    for delta, counts in by_delta.items():
+    method, rows = f"{len(known):,} words of the model's captions known", []
+    for delta in dict.fromkeys((option["delta"], *by_delta)):
         name = CONSTANT if delta is None else alignment_name(option | {"delta": delta})
-        of_delta = result_rows(METRICS.values(), counts, facts, {"": {"method": method, "alignment": name}})
-        numbers[delta] = {row.metric: (row.value, row.ci_low, row.ci_high) for row in of_delta}
-        if delta in (None, option["delta"]):  # the others are in the sweep
-            rows += of_delta
+        rows += result_rows(METRICS.values(), by_delta[delta], facts, {"": {"method": method, "alignment": name}})
     lacking = {} if has_java() else {"METEOR_aligned": NO_JAVA}
-    arrays = {"sweep": frame_bytes(sweep_table(by_delta, numbers))}
-    return Outcome(by_delta[option["delta"]], lacking=lacking, arrays=arrays, results=rows)
+    return Outcome(by_delta[option["delta"]], lacking=lacking, results=rows)
 
 
 def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
@@ -137,37 +129,6 @@ def sweep(
     return by_delta
 
 
-def sweep_table(by_delta: Mapping[float | None, Counts], numbers: Mapping | None = None) -> pd.DataFrame:
-    """One row per delta: the share of contextual substitutions, of <unk>, and METEOR, each with its 95% interval (_low,
-    _high), METEOR and <unk> under constant alignment beside (_constant), captions and images. x100.
-
-    by_delta: counts of `sweep`. numbers: value and ends of the interval by delta and metric, if they are known already.
-    """
-    numbers = numbers or {
-        delta: {
-            name: (estimate.value, *estimate.interval())
-            for (name, _), estimate in estimates_of(METRICS.values(), counts, ()).items()
-        }
-        for delta, counts in by_delta.items()
-    }
-
-    def cells(delta: float | None, suffix: str = "") -> dict[str, float | None]:
-        return {
-            f"{column}{suffix}{end}": number
-            for column, name in COLUMNS.items()
-            if not (suffix and column == "contextual")
-            for end, number in zip(("", "_low", "_high"), numbers[delta].get(name, (None,) * 3), strict=True)
-        }
-
-    rows = [
-        {"delta": delta, **cells(delta), **cells(None, "_constant")}
-        | {"captions": counts.size(), "images": len(counts.images)}
-        for delta, counts in by_delta.items()
-        if delta is not None
-    ]
-    return pd.DataFrame(rows)
-
-
 MEASURE = Measure(
     name="alignment",
     title="vocabulary alignment",
@@ -176,7 +137,7 @@ MEASURE = Measure(
     groups=(Group("alignment", "vocabulary alignment", tuple(METRICS)),),
     options=Aligned,
     needs=Needs(references="required", vectors=True),
-    version=3,
+    version=4,
     seconds=40.0,
     count=count,
 )

@@ -63,7 +63,6 @@ class Measure:
     # Options of a request to options of one caption set.
     for_set: Callable[[Any, Captions], Any] = lambda options, captions: options
     makes: str = ""  # the kind of item that a run makes instead of numbers
-    of_texts: bool = False  # also reads plain texts, the second argument of `count` (see gender_score_common.py)
     in_process: bool = True  # light enough for the web server's process (for an attacker, its entry says so)
     packages: tuple[str, ...] = ()  # modules of extras that its metrics need, whatever the attacker
     position: int = 100  # position among the measures, smaller first

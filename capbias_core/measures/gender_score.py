@@ -160,11 +160,11 @@ def freeze(options: GenderScoreOptions, data: Data) -> GenderScoreOptions:
     return options.with_(**models, forms=frozen_forms(data.attribute))
 
 
-def count_scores(data: Data, options: Any, progress: Progress, texts_of_set: Gendered | None = None) -> Outcome:
+def count_scores(data: Data, options: Any, progress: Progress) -> Outcome:
     """Gender Scores of each variant of a caption and each object of it, and what the variants suggest."""
     from capbias_core.language.models import CausalModel, MaskedModel, SentenceEncoder
 
-    texts_of_set, texts, how = varied(data, options, texts_of_set)
+    texts_of_set, texts, how = varied(data, options)
     progress(0.0, "loading the models")
     files = {kind: model_files(data, options, kind) for kind in options.kinds}
     sentences, language = SentenceEncoder(files["sentence_encoder"].path), CausalModel(files["language_model"].path)
@@ -225,20 +225,20 @@ def scored(
     return columns
 
 
-def count_cooccurrence(data: Data, options: Any, progress: Progress, texts_of_set: Gendered | None = None) -> Outcome:
+def count_cooccurrence(data: Data, options: Any, progress: Progress) -> Outcome:
     """Captions by the value that they name, over the set and beside each object."""
-    texts_of_set = texts_of_set or captions_of(data, options, CAPTION)
+    texts_of_set = captions_of(data, options, CAPTION)
     weights = by_value(
         texts_of_set, texts_of_set.value, np.ones(texts_of_set.confidence.nnz), len(data.attribute.values)
     )
     return evidence(texts_of_set, {COOCCURRENCE: weights}, COOCCURRENCE_METRICS)
 
 
-def count_distance(data: Data, options: Any, progress: Progress, texts_of_set: Gendered | None = None) -> Outcome:
+def count_distance(data: Data, options: Any, progress: Progress) -> Outcome:
     """The cosine of each variant of a caption and each object of it."""
     from capbias_core.language.models import SentenceEncoder
 
-    texts_of_set, texts, how = varied(data, options, texts_of_set)
+    texts_of_set, texts, how = varied(data, options)
     progress(0.0, "loading the sentence encoder")
     files = model_files(data, options, "sentence_encoder")
     encoder = SentenceEncoder(files.path)
@@ -286,7 +286,6 @@ MEASURES = (
         needs=Needs(objects="optional", words="any"),
         version=5,
         count=count_cooccurrence,
-        of_texts=True,
     ),
     Measure(
         name="object_distance",
@@ -303,7 +302,6 @@ MEASURES = (
             sentence_encoder=model_option(data.sources, "sentence_encoder", options.sentence_encoder),
             forms=frozen_forms(data.attribute),
         ),
-        of_texts=True,
         in_process=False,
     ),
     Measure(
@@ -337,7 +335,6 @@ MEASURES = (
         seconds=900.0,
         count=count_scores,
         freeze=freeze,
-        of_texts=True,
         in_process=False,
     ),
 )

@@ -25,7 +25,7 @@ from capbias_core.measures.options import Options, option
 from capbias_core.metrics.gender_score import bias_ratio, neutral_ratio, object_distance
 from capbias_core.metrics.share import share
 from capbias_core.prepare.tasks import named_objects, object_names, phrases
-from capbias_core.prepare.text import FORMS_METHOD, Variants, led_variants, variants
+from capbias_core.prepare.text import FORMS_METHOD, Variants, variants
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute, ShareDone
 from capbias_core.workspace.models import KINDS
@@ -63,6 +63,9 @@ class ObjectChoices(Options):
     object_words: tuple[str, ...] = option(
         (), "further words that count as objects if a caption has them", flag="--object-words", metavar="WORD"
     )
+    least_confidence: float = option(
+        LEAST_CONFIDENCE, "leave out objects of which a detector is less sure", at_least=0, at_most=1, metavar="P"
+    )
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,6 @@ class VariantChoices(ObjectChoices):
     """Choices of a measure that puts the words of each value into a caption."""
 
     forms: tuple[list[str], ...] = option((), "the words that replace each other; () for the usual")
-    lead: str = option("", "what stands before a plain text that names no value; such a text does not count without")
 
 
 @dataclass(frozen=True)
@@ -157,12 +159,12 @@ class Gendered:
     image: np.ndarray  # (n,) index in images
     texts: ExtensionArray  # of all captions, as written
     row: np.ndarray  # (n,) index in texts
-    named: np.ndarray  # (n,) index of the value that the words name, -1 for none
-    value: np.ndarray  # (n,) index of the value that counts: the same, unless labels were given (views/texts.py)
+    value: np.ndarray  # (n,) index of the value that the words name
     objects: tuple[str, ...]
     confidence: csr_array  # (n, L), of a detector in each object of a caption, above 0 and at most 1
     source: str  # in words, where the objects come from
     others: int  # captions that name no or several values
+    least: float = LEAST_CONFIDENCE  # of a detector in an object that counts
     unsure: int = 0  # objects of the images of which a detector was less sure, which do not count
     bare: int = 0  # captions left out since they have no object
 
@@ -175,7 +177,7 @@ class Gendered:
         """Only these captions, (n,) booleans, and their images."""
         rows = np.flatnonzero(which)
         kept, image = np.unique(self.image[rows], return_inverse=True)
-        columns = {name: getattr(self, name)[rows] for name in ("row", "named", "value", "confidence")}
+        columns = {name: getattr(self, name)[rows] for name in ("row", "value", "confidence")}
         return replace(self, images=tuple(np.array(self.images, dtype=object)[kept]), image=image, **columns)
 
     def with_objects(self) -> Gendered:
@@ -202,22 +204,20 @@ def gendered(
     objects: pd.Series | None,
     choices: ObjectChoices,
     usual: str = CAPTION,
-    keep_all: bool = False,
     tokens: Callable[[pd.DataFrame], Tokens] = lambda frame: Tokens.of(frame["caption"]),
 ) -> Gendered:
     """Captions (image_id, caption) that name one value, with the objects of the image or those that they name.
 
     objects: text such as `cat|dog` or, from a detector, `cat:0.93|dog:0.41`, by image id. usual: where objects are from
-    if `choices` does not say; the caption if there are no objects of images. keep_all: also captions that name no or
-    several values. tokens: of rows of the frame, if they are known. Raises CapbiasError for an attribute without words.
+    if `choices` does not say; the caption if there are no objects of images. tokens: of rows of the frame, if they are
+    known. Raises CapbiasError for an attribute without words.
     """
     need_words(attribute)
     source = choices.objects_from or (usual if objects is not None else CAPTION)
     confidence = getattr(choices, "object_confidence", CONFIDENCE)
     encoded, unsure, where = tokens(frame), 0, "objects that the caption names"
     named = names_in(encoded, attribute)
-    one = named.sum(axis=1) == 1
-    kept = np.flatnonzero(one | keep_all)
+    kept = np.flatnonzero(named.sum(axis=1) == 1)
 
     def mentioned(table: dict) -> tuple[tuple[str, ...], csr_array]:
         return tuple(table), csr_array(named_objects(encoded, table).astype(float) * confidence)
@@ -228,7 +228,7 @@ def gendered(
                 "The objects of the images are not loaded.",
                 "Load COCO instances or a table with a column objects, or use the objects that captions name.",
             )
-        names, columns, unsure = _on_images(frame["image_id"], objects, confidence)
+        names, columns, unsure = _on_images(frame["image_id"], objects, confidence, choices.least_confidence)
         where = "objects of the image"
     else:
         names, columns = mentioned(object_names())
@@ -237,26 +237,27 @@ def gendered(
         new = [column for column, word in enumerate(words) if word not in names]
         names, columns = (*names, *(words[column] for column in new)), csr_array(hstack([columns, more[:, new]]))
     image, images = pd.factorize(frame["image_id"].iloc[kept])
-    value = np.where(one, named.argmax(axis=1), -1)[kept]
     return Gendered(
         images=tuple(images.to_numpy(dtype=object)),
         image=image,
         texts=frame["caption"].array,
         row=kept,
-        named=value,
-        value=value,
+        value=named.argmax(axis=1)[kept],
         objects=names,
         confidence=csr_array(columns[kept]),
         others=len(frame) - len(kept),
         source=where,
+        least=choices.least_confidence,
         unsure=unsure,
     )
 
 
-def _on_images(image_id: pd.Series, objects: pd.Series, usual: float) -> tuple[tuple[str, ...], csr_array, int]:
+def _on_images(
+    image_id: pd.Series, objects: pd.Series, usual: float, least: float
+) -> tuple[tuple[str, ...], csr_array, int]:
     """The objects of each caption's image with their confidence, (n, L); and how many detectors were not sure of."""
     texts = dict(objects.items())
-    by_image = {image: _read(texts[image], usual) for image in image_id.unique() if image in texts}
+    by_image = {image: _read(texts[image], usual, least) for image in image_id.unique() if image in texts}
     row, column, confidence, index = [], [], [], {}
     for number, image in enumerate(image_id):
         for name, sure in by_image.get(image, ([], 0))[0]:
@@ -267,10 +268,10 @@ def _on_images(image_id: pd.Series, objects: pd.Series, usual: float) -> tuple[t
     return tuple(index), matrix, sum(left_out for _, left_out in by_image.values())
 
 
-def _read(text: str, usual: float) -> tuple[list[tuple[str, float]], int]:
+def _read(text: str, usual: float, least: float = LEAST_CONFIDENCE) -> tuple[list[tuple[str, float]], int]:
     """`cat:0.93|dog:0.4` to names and confidences, without `person`, and how many more objects there are.
 
-    If a detector's confidence stands behind the names, the three surest of at least 0.2 stay; else all, each with
+    If a detector's confidence stands behind the names, the three surest of at least `least` stay; else all, each with
     the usual confidence.
 
     >>> _read("cat:0.93|dog:0.1|person:1", 0.5), _read("tie|cup", 0.5)
@@ -289,7 +290,7 @@ def _read(text: str, usual: float) -> tuple[list[tuple[str, float]], int]:
     if all(sure is None for sure in confidence.values()):
         return [(name, usual) for name in confidence], 0
     surest = sorted(((sure or 0.0, name) for name, sure in confidence.items()), reverse=True)[:MOST_OBJECTS]
-    kept = [(name, sure) for sure, name in surest if sure >= LEAST_CONFIDENCE]
+    kept = [(name, sure) for sure, name in surest if sure >= least]
     return kept, len(confidence) - len(kept)
 
 
@@ -315,22 +316,18 @@ def texts_of(texts_of_set: Gendered, attribute: Attribute, choices: VariantChoic
     words."""
     forms = choices.forms or word_forms(attribute)
     versions = tuple(
-        variants(caption, attribute, value, forms) if value >= 0 else led_variants(caption, choices.lead, forms)
-        for caption, value in zip(texts_of_set.captions, texts_of_set.named, strict=True)
+        variants(caption, attribute, value, forms)
+        for caption, value in zip(texts_of_set.captions, texts_of_set.value, strict=True)
     )
     index: dict[str, int] = {}
     code = np.array([[index.setdefault(text, len(index)) for text in version.texts] for version in versions])
     return Texts(versions, tuple(index), code)
 
 
-def varied(data: Data, options: Any, texts_of_set: Gendered | None) -> tuple[Gendered, Texts, str]:
-    """Captions with their variants, and what the method says of them. Texts that name no value count if there is a
-    lead. texts_of_set: None for the captions of the run."""
-    texts_of_set, lead = texts_of_set or captions_of(data, options), options.lead
-    if not lead and (texts_of_set.named < 0).any():
-        texts_of_set = texts_of_set.having(texts_of_set.named >= 0)
-    how = f"; {FORMS_METHOD}" + (f"; before texts that name none: {lead}" if lead else "")
-    return texts_of_set, texts_of(texts_of_set, data.attribute, options), how
+def varied(data: Data, options: Any) -> tuple[Gendered, Texts, str]:
+    """The captions of a run with their variants, and what the method says of them."""
+    texts_of_set = captions_of(data, options)
+    return texts_of_set, texts_of(texts_of_set, data.attribute, options), f"; {FORMS_METHOD}"
 
 
 def cut_notes(cut: Callable[[Sequence[str]], list[str]], texts: Texts) -> tuple[str, ...]:
@@ -432,8 +429,7 @@ def evidence(
         objects=texts_of_set.objects,
         constants={f"{name} captions": float(n) for name, n in captions.items()},
     )
-    one_value = ((texts_of_set.named >= 0) & (texts_of_set.named == texts_of_set.value)).all()
-    method = f"captions{' that name one value' if one_value else ''}, with {texts_of_set.source}{how}"
+    method = f"captions that name one value, with {texts_of_set.source}{how}"
     about = {
         metric.name: {"method": method, "n": captions[name], "encoder": (models or {}).get(name, "")}
         for metric in metrics
@@ -447,7 +443,7 @@ def note(texts_of_set: Gendered) -> str:
     """What was left out, for the reader."""
     unsure = (
         f" Of the objects that a detector found, {texts_of_set.unsure:,} do not count: only the {MOST_OBJECTS} surest "
-        f"of an image do, with a confidence of {LEAST_CONFIDENCE} or more."
+        f"of an image do, with a confidence of {texts_of_set.least:g} or more."
     )
     return (
         f"{len(texts_of_set.captions):,} captions name one value and have an object ({texts_of_set.source}); "

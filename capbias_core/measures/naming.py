@@ -37,25 +37,20 @@ METRICS = (
         reads=("second", "first"),
         of=ratio_of,
     ),
-    Metric(
-        "error",
-        "error, wrong value named",
-        *MISTAKES,
-        _SOURCE,
-        "Captions whose only named value is not the labelled one, of all captions.",
-        needs=Needs(words="any"),
-        reads=("misnamed", "captions"),
+    *with_gaps(
+        Metric(
+            "error",
+            "error, wrong value named",
+            *MISTAKES,
+            _SOURCE,
+            "Captions whose only named value is not the labelled one, of all captions; also by label.",
+            needs=Needs(words="any"),
+            reads=("misnamed", "captions"),
+        ),
+        source=_SOURCE,
     ),
 )
 BY_GROUP = with_gaps(
-    Metric(
-        "misnamed",
-        "wrong value named, by group",
-        *MISTAKES,
-        _BURNS,
-        "Captions whose only named value is not the labelled one, of all captions: error, by group.",
-        reads=("misnamed", "captions"),
-    ),
     Metric(
         "unnamed",
         "no value named, by group",
@@ -90,7 +85,7 @@ def ratio_error(data: Data, options: Any, progress: Progress) -> Outcome:
 
 
 def named_values(data: Data, options: Any, progress: Progress) -> Outcome:
-    """Captions that name a wrong value, or none, by group."""
+    """Captions that name no value, by group."""
     counts, lacking = naming_counts(data, BY_GROUP)
     notes = [f"Labels: {sizes(counts, data.attribute).removesuffix(' captions')}."]
     return Outcome(counts, {"method": "values that the words of captions name"}, notes, lacking)
@@ -136,21 +131,24 @@ MEASURES = (
         title="ratio and error",
         position=1,
         metrics=METRICS,
-        groups=(Group("ratio", "ratio", ("ratio",), default=True), Group("error", "error", ("error",), default=True)),
-        version=5,
+        groups=(
+            Group("ratio", "ratio", ("ratio",), default=True),
+            Group("error", "error", ("error", "error_gap"), default=True),
+        ),
+        version=6,
         count=ratio_error,
     ),
     Measure(
         name="named_values",
-        title="values named wrongly or not at all",
+        title="no value named",
         position=2,
         metrics=BY_GROUP,
         groups=(
             Group("unnamed", "no value named", ("unnamed",), default=True),
-            group_of("naming_gap", "wrong value or none named, by group", BY_GROUP),
+            group_of("naming_gap", "no value named, by group", BY_GROUP),
         ),
         needs=Needs(words="every"),
-        version=5,
+        version=6,
         count=named_values,
     ),
     Measure(

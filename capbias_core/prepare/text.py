@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,9 +37,6 @@ _COMPOUND = re.compile(rf"{_BOTH}|{_JOINED}", re.IGNORECASE)
 # For lower case without accents and compounds; takes half the time.
 ASCII_TOKEN = re.compile(r"<\w+>|'(?:s|re|ve|ll|d|m|t)\b|[a-z0-9]+", re.ASCII)
 _MAY_BE_COMPOUND = re.compile(r"[-/|_*(\[]")
-
-SENTENCE = 0  # instead of a number of words: the first sentence
-_END = re.compile(r"(?<![.!?])[.!?]++[\"')\]]*+(?=\s|$)")
 
 
 def tokenize(caption: str) -> list[str]:
@@ -94,29 +90,6 @@ def matching(texts: pa.Array, expression: str) -> np.ndarray:
         ) from None
 
 
-def shortened(caption: str, words: int) -> str:
-    """The first words of a caption as written, or its first sentence (SENTENCE).
-
-    >>> shortened("A dog runs. It is brown.", 2), shortened("A dog runs. It is brown.", SENTENCE)
-    ('A dog', 'A dog runs.')
-    """
-    if words == SENTENCE:
-        end = _END.search(caption)
-        return caption[: end.end()] if end else caption
-    spans = tokens_with_spans(caption)
-    return caption[: spans[words - 1][2]] if len(spans) > words else caption
-
-
-def cut(frame: pd.DataFrame, words: int) -> pd.DataFrame:
-    """The captions of a table, cut; other columns stay."""
-    return frame.assign(caption=[shortened(caption, words) for caption in frame["caption"]])
-
-
-def mean_words(frame: pd.DataFrame) -> float:
-    """Average caption length in words; 0 without captions."""
-    return sum(len(tokenize(caption)) for caption in frame["caption"]) / max(len(frame), 1)
-
-
 def words_for(lengths: np.ndarray, mean: float) -> int:
     """After how many words to cut captions so that their average length is nearest to `mean`. lengths: (n,) words.
 
@@ -127,14 +100,8 @@ def words_for(lengths: np.ndarray, mean: float) -> int:
     return 1 + int(np.abs(np.cumsum(longer) - mean).argmin())
 
 
-def cut_text(words: int) -> str:
-    """`first 10 words`, `first sentence`"""
-    return "first sentence" if words == SENTENCE else f"first {words} words"
-
-
 # a caption that names one value, with the words of each other value
 
-WORD = "{word}"
 FORMS_METHOD = "each caption with the words of every value and with neutral ones"
 
 
@@ -171,16 +138,6 @@ def variants(caption: str, attribute: Attribute, value: int, forms: Sequence[Seq
             end = stop
         versions.append((caption[:first], written[0], after + caption[end:]))
     return _variants(versions)
-
-
-def led_variants(text: str, lead: str, forms: Sequence[Sequence[str]]) -> Variants:
-    """The versions of a text that names no value, after a lead such as `a {word} says:` with each value's word.
-
-    >>> led_variants("I love my dog.", "a {word} says:", [["woman", "man", "person"]]).texts[0]
-    'a woman says: I love my dog.'
-    """
-    before, _, after = lead.partition(WORD)
-    return _variants((before, word, f"{after} {text}") for word in forms[0])
 
 
 def _variants(places: Iterable[tuple[str, str, str]]) -> Variants:

@@ -43,7 +43,7 @@ def plan_conditions(
     captioner: str,
     attribute: str,
     attacker: str = DEFAULT_ATTACKER,
-    seeds: int = 10,
+    seeds: int | None = 10,
     metrics: Sequence[str] = AGAINST_CONDITION,
     references: str = "",
     options: dict | None = None,
@@ -53,7 +53,8 @@ def plan_conditions(
 ) -> Plan:
     """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
 
-    references: their name, '' for those of most images. chosen: as in `condition_sets`. table: the labels (default:
+    seeds: None for those of each measure. references: their name, '' for those of most images.
+    chosen: as in `condition_sets`. table: the labels (default:
     `table_with`). objects: the name of their source. Raises CapbiasError if nothing is masked or labelled.
     """
     sets = sets_of(workspace, collection, captioner, chosen)

@@ -1,159 +1,255 @@
-"""The front page: what else is known of the captioner that an answer is about."""
+"""Answer: the verdict on one captioner as a sentence, three cards, and the 2 x 2 behind the verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from html import escape
-from urllib.parse import urlencode
+from typing import Any
 
 import pandas as pd
 
-from capbias_core.aggregate.comparison import LEAST_ENCODERS, Sensitivity, learned
-from capbias_core.types import A_TO_T, T_TO_A, Attribute
-from capbias_core.views import sentence
-from capbias_core.views.directions import CONSTANT, WAY, beside, directions, stated, ways_measured
-from capbias_core.views.encoders import encoder_note
-from capbias_core.views.results import Comparison, current_runs
-from capbias_core.views.sentence import say
-from capbias_core.workspace.store import Workspace
+from capbias_core.aggregate import provisional
+from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES, interval_side, verdict
+from capbias_core.aggregate.resampling import LEAST_SEEDS
+from capbias_core.attackers import attacker_entry
+from capbias_core.measures.registry import METRICS
+from capbias_core.types import counted
+from capbias_core.views.choose import ANSWERING, Choice
+from capbias_core.views.palette import BLUE_MARK, COLOURS, ORANGE_MARK
+from capbias_core.views.sentence import decimals, measure, number, say
+from capbias_core.views.view import Field
 
-NOT_YET = say("answer.not_yet")
+DECIDES = {AMPLIFIES: "LIC_by_H", REDUCES: "LIC_by_M"}
+ONE = Field("value", digits=1, low="low", high="high")
+SIGNED = Field("value", digits=1, low="low", high="high", signed=True)
+FEW_IMAGES = 300  # balanced images of which fewer tell little
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Line:
-    """A question that a researcher asks next, what is known, and the page and tab that show it."""
+class Answer:
+    """The answer for one captioner. Plain text; whoever shows it escapes it.
 
-    question: str
-    said: str
-    page: str
-    tab: str
+    sentence: the verdict. because: why, for readers outside the field. warning: why little follows, if so. verdict: of
+    LIC, '' without human captions. rows: what was measured of the captioner with the setting, by metric.
+    """
 
+    captioner: str
+    attribute: str
+    sentence: str
+    because: str
+    warning: str
+    verdict: str
+    rows: Mapping[str, Row]
 
-def guessing_row(workspace: Workspace, collection: str, comparison: Comparison, model: str) -> pd.Series:
-    """The row of SC that tells whether the attackers behind a captioner's words guess better than chance: on all
-    labelled images, as the words are, if that was measured; else the row of the comparison."""
-    spec = comparison.runs[0].spec
-    lic_runs = [
-        run.run_id
-        for run in current_runs(workspace, collection, "lic")
-        if (run.spec.model, run.spec.attacker) == (model, comparison.attacker)
-        and (run.spec.labels, run.spec.merge_masks) == (spec.labels, spec.merge_masks)
-    ]
-    rows = workspace.results([*lic_runs, *comparison.run_ids])
-    rows = rows[(rows["metric"] == "SC") & (rows["model"] == model)]
-    other = ~rows["run_id"].isin(lic_runs)
-    return rows.assign(other=other).sort_values(["other", "coverage", "seeds"], ascending=[True, True, False]).iloc[0]
+    @property
+    def main(self) -> Row:
+        """The row of LIC, or of LIC_M without human captions; where neither was measured, the first."""
+        return next(self.rows[name] for name in (*ANSWERING, *self.rows) if name in self.rows)
 
-
-def overview(rows: pd.DataFrame, attribute: Attribute, attacker: str, own: Sensitivity | None) -> list[Line]:
-    """The lines for one captioner. rows: what was measured of it for the attribute, in RESULT_COLUMNS, each thing once
-    (`measured_rows`). attacker: of the answer above. own: what several attackers say, None where one was run."""
-    name, model, lines = attribute.name, rows["model"].iloc[0] if len(rows) else "", []
-    if attribute.names_values:  # else captions name no value, alone or beside an object
-        named = []
-        for metric in ("error", "unnamed"):
-            of_metric = rows[rows["metric"] == metric]
-            rates = [sentence.interval(row) for _, row in of_metric.iloc[:1].iterrows()]
-            named += [say(f"answer.{metric}_rate", value=rate, attribute=name) for rate in rates]
-        text = f"{'; '.join(named)}." if named else NOT_YET
-        lines.append(Line(say("answer.ask_wrong", attribute=name), text, "Scores", "Table"))
-    direction = _direction(rows, attribute, attacker)
-    lines.append(Line(say("answer.ask_direction"), direction, "Scores", "Directions"))
-    ran = list(dict.fromkeys(rows[rows["metric"] == "LIC_M"]["encoder"]))
-    able = set(rows[learned(rows, {name: len(attribute.values)})]["encoder"])
-    weak = [encoder for encoder in ran if encoder not in able]
-    if own is not None and model in own.judged:
-        note = encoder_note(own, model)
-        note = f"{note[0].upper()}{note[1:]}"
-        others = say("answer.encoders_agree", note=note, encoders=", ".join(own.encoders))
-    elif len(ran) < LEAST_ENCODERS:
-        others = say("answer.encoders_one", attacker=attacker)
-    elif weak:
-        others = say("answer.encoders_weak", encoders=", ".join(weak))
-    else:
-        others = say("answer.encoders_other")
-    lines.append(Line(say("answer.ask_encoders"), others, "Scores", "Encoder sensitivity"))
-    if attribute.names_values:
-        objects = say("answer.objects", attribute=name)
-        lines.append(Line(say("answer.ask_objects"), objects, "Captions", "Objects"))
-    return lines
+    @property
+    def text(self) -> str:
+        """All of it in one paragraph."""
+        return " ".join(filter(None, (self.sentence, self.because, self.warning)))
 
 
-def _direction(rows: pd.DataFrame, attribute: Attribute, attacker: str) -> str:
-    """DBAC both ways by the answer's attacker, else by what most seeds measured; with its own setting, since DBAC is
-    mostly measured with other seeds than LIC."""
-    both = directions(rows, "DBAC")
-    both = by_attacker if len(by_attacker := both[both["encoder"] == attacker]) else both
-    if both.empty:
-        return NOT_YET
-    row = both.set_index(list(WAY), drop=False).loc[[ways_measured(both)[0]]].iloc[0]
-    shown = {
-        way: sentence.with_interval(*(row[f"{way}{end}"] for end in ("", "_low", "_high"))) for way in (A_TO_T, T_TO_A)
+def answer(choice: Choice, captioner: str = "") -> Answer:
+    """The answer for a captioner (default: the one that is read) by the chosen setting."""
+    captioner = captioner or choice.captioner
+    rows = choice.rows[(choice.rows["captioner"] == captioner) & (choice.rows["setting"] == choice.setting)]
+    rows = rows[(rows["group"] == "") & (rows["object"] == "")]
+    by_metric = {row["metric"]: row for row in rows.drop_duplicates("metric").to_dict("records")}
+    what = choice.attribute
+    if not by_metric.keys() & set(ANSWERING):
+        return Answer(captioner, what, _alone(captioner, by_metric), "", "", "", by_metric)
+    main = by_metric.get("LIC") or by_metric["LIC_M"]
+    attacker = attacker_entry(main["encoder"])
+    correct = {
+        name: round(100 * by_metric[name]["value"] / by_metric[name]["scale"])
+        for name in ("SC", "SC_D")
+        if name in by_metric
     }
-    constant = beside(rows, row["model"], attribute.name, row["encoder"], "DBAC")[CONSTANT["DBAC"][0]]
-    alone = say("answer.direction_alone", value=sentence.number(constant["value"])) if constant else ""
-    masked = "answer.direction_masked" if attribute.masked_words else "answer.direction_as_written"
-    reasons = {way.replace("->", "→"): reason for way, (_, reason) in stated(row, rows, "DBAC").items() if reason}
-    return say(
-        "answer.direction",
-        setting=sentence.setting(row),
-        masked=say(masked, attribute=attribute.name),
-        first=sentence.measure("DBAC", A_TO_T),
-        first_value=shown[A_TO_T],
-        alone=alone,
-        second=sentence.measure("DBAC", T_TO_A),
-        second_value=shown[T_TO_A],
-        reasons="".join(say("answer.direction_none", direction=way, reason=why) for way, why in reasons.items()),
+    masked = "answer.masked" if choice.defined.masked_words else "answer.as_written"
+    common = {"captioner": captioner, "attribute": what, "masked": say(masked, attribute=what)}
+    if "LIC" not in by_metric:
+        sentence = say("answer.leakage", value=ONE.text(main), chance=number(choice.defined.chance), **common)
+        because = say("answer.alone", **common)
+    else:
+        reason = _reason(by_metric)
+        sentence = say(f"answer.{main['verdict']}", reason=reason, **common)
+        side = "better" if by_metric["LIC"]["value"] > 0 else "worse"
+        because = say("answer.because", side=side, **common) if main["verdict"] != INCONCLUSIVE else ""
+        if not because:
+            because = say("answer.guesses", own=correct.get("SC", 0), human=correct.get("SC_D", 0), **common)
+    if attacker.preview:
+        sentence = say("answer.preview", sentence=sentence.rstrip("."))
+    return Answer(captioner, what, sentence, because, _warning(choice, main), main["verdict"] or "", by_metric)
+
+
+def _alone(captioner: str, rows: Mapping[str, Row]) -> str:
+    """The first number of a captioner that LIC did not measure, and what is beyond an attacker that reads nothing."""
+    name, main = next(iter(rows.items()))
+    value = replace(ONE, digits=decimals(name, main["scale"]))
+    fields = {"metric": measure(name, main["direction"]), "captioner": captioner, "value": value.text(main)}
+    if added := rows.get(f"{name}_added"):
+        return say("answer.number_beyond", beyond=value.text(added), **fields)
+    return say("answer.number", **fields)
+
+
+def _reason(rows: Mapping[str, Row]) -> str:
+    """Why LIC is inconclusive; '' if it is not."""
+    lic = rows["LIC"]
+    if lic["verdict"] in DECIDES:
+        return ""
+    if provisional(_result(lic)):
+        return say("answer.few_seeds")
+    ends = [(rows.get(f"LIC_by_H{end}"), rows.get(f"LIC_by_M{end}")) for end in ("", "_cut")]
+    given, equal = (verdict(by_human and by_human["low"], by_model and by_model["high"]) for by_human, by_model in ends)
+    if "LIC_by_H_cut" in rows and given != equal:
+        return say("answer.only_given" if equal == INCONCLUSIVE else "answer.only_equal")
+    side = interval_side(lic["low"], lic["high"])
+    return say("answer.more" if side > 0 else "answer.less" if side < 0 else "answer.no_difference")
+
+
+def _result(row: Row) -> dict[str, Any]:
+    return {**row, "ci_low": row["low"], "ci_high": row["high"]}
+
+
+def _warning(choice: Choice, row: Row) -> str:
+    """Why little follows, if so; of a captioner not trained on these human captions, what the verdict means."""
+    images = row["training"] + row["n"]
+    if provisional(_result(row)):
+        return say("answer.warn_seeds", least=LEAST_SEEDS)
+    if 0 < images < FEW_IMAGES:
+        return say("answer.warn_images", images=counted(int(images), "image"))
+    item = choice.workspace.item("captions", row["captioner"], choice.collection)
+    if row["verdict"] in DECIDES and not item.details.get("trained_on_references"):
+        return say(
+            "answer.not_trained" if item.details.get("trained_on_references") is False else "answer.perhaps_trained"
+        )
+    return ""
+
+
+# the cards, as HTML
+
+
+CSS = """
+.cb-answer-page h1 {font-size: 2rem; line-height: 1.2; margin: .1rem 0 .3rem; padding: 0; font-weight: 680}
+.cb-answer-page .because {font-size: 1.08rem; line-height: 1.5; max-width: 64rem; margin: 0 0 .2rem; opacity: .88}
+.cb-card small {display: block; font-size: .86rem; opacity: .75; margin-bottom: .1rem}
+.cb-card b {font-size: 1.85rem; font-weight: 660; font-variant-numeric: tabular-nums; line-height: 1.2}
+.cb-card .interval {font-size: 1rem; opacity: .78; font-variant-numeric: tabular-nums; margin-left: .35rem}
+.cb-card p {margin: .25rem 0 0; font-size: .92rem; line-height: 1.4; opacity: .88}
+.cb-card .values {display: flex; flex-wrap: wrap; gap: 0 1.3rem}
+.cb-card .values span {white-space: nowrap}
+.cb-card .values em {font-style: normal; font-size: .92rem; margin-right: .35rem}
+.cb-card .values i {display: inline-block; width: .65rem; height: .65rem; border-radius: 50%; margin-right: .35rem}
+.cb-cross {border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .95rem; margin: .3rem 0}
+.cb-cross :is(td, th) {padding: .5rem 1rem; border: 0; text-align: right; font-weight: 400}
+.cb-cross th:first-child {text-align: left}
+.cb-cross td.box {border: 1px solid color-mix(in srgb, currentColor 20%, transparent); min-width: 6.5rem;
+  text-align: center; font-size: 1.12rem}
+.cb-cross td.diagonal {background: color-mix(in srgb, #1D5FA8 14%, transparent); font-weight: 650}
+.cb-cross td.difference {text-align: left; white-space: nowrap}
+.cb-cross tr.decides td.difference {font-weight: 650}
+"""
+
+
+def card(title: str, body: str) -> str:
+    """A card. title: text. body: HTML."""
+    return f'<div class="cb-card"><small>{escape(title)}</small>{body}</div>'
+
+
+def figure_text(field: Field, row: Row) -> str:
+    """A large number with its interval beside, as HTML."""
+    value, _, interval = field.text(row).partition(" ")
+    return f"<b>{escape(value)}</b>" + (f'<span class="interval">{escape(interval)}</span>' if interval else "")
+
+
+def lic_card(choice: Choice, of: Answer) -> str:
+    """The headline figure: LIC with its interval."""
+    row = of.main
+    images = counted(int(row["training"] + row["n"]), "image")
+    below = METRICS[row["metric"]].explanation
+    if row["metric"] in ANSWERING:
+        kind = "lic_means" if row["metric"] == "LIC" else "leakage_means"
+        below = say(f"answer.{kind}", chance=number(choice.defined.chance))
+    return card(row["metric"], f"{figure_text(ONE, row)}<p>{escape(below)} {escape(images)}.</p>")
+
+
+def error_rows(choice: Choice) -> pd.DataFrame:
+    """`error` of every captioner by label, and its gap, in the setting or one that fits it."""
+    rows = choice.measured(("error", "error_gap"))
+    return rows[(rows["metric"] == "error_gap") | (rows["group"] != "")]
+
+
+def error_card(choice: Choice, of: Answer) -> str:
+    """How often the captioner names the wrong value, by label, and whether the labels differ."""
+    title = say("answer.wrong", attribute=of.attribute)
+    rows = error_rows(choice)
+    rows = rows[rows["captioner"] == of.captioner]
+    groups = rows[rows["metric"] == "error"].to_dict("records")
+    if not groups:
+        unnamed = "answer.names_nothing" if not choice.defined.names_values else "answer.no_error"
+        return card(title, f"<p>{escape(say(unnamed, attribute=of.attribute))}</p>")
+    ends = (ORANGE_MARK, BLUE_MARK) if len(groups) == 2 else COLOURS
+    values = "".join(
+        f'<span><i style="background:{colour}"></i><em>{escape(str(row["group"]))}</em>'
+        f"<b>{escape(ONE.text(row).split()[0])}%</b></span>"
+        for row, colour in zip(groups, ends, strict=False)
+    )
+    below = ""
+    if len(gaps := rows[rows["metric"] == "error_gap"]):
+        gap = gaps.iloc[0].to_dict()
+        side = interval_side(gap["low"], gap["high"])
+        below = say("answer.gap" if side else "answer.no_gap", gap=SIGNED.text(gap))
+    return card(title, f'<div class="values">{values}</div><p>{escape(below)}</p>')
+
+
+def attacker_card(choice: Choice, of: Answer) -> str:
+    """By which attacker, and whether it is a preview."""
+    preview = attacker_entry(of.main["encoder"]).preview
+    text = say("answer.by_preview" if preview else "answer.by_paper")
+    return card(
+        say("answer.attacker"), f"<b style='font-size:1.3rem'>{escape(choice.setting_name)}</b><p>{escape(text)}</p>"
     )
 
 
-# tables
+def cross(of: Answer) -> str:
+    """The 2 x 2 of who trained and who is read, with the difference that decides at the end of its row, as HTML; ''
+    without human captions."""
+    rows, who = of.rows, escape(of.captioner)
+    if "LIC_HM" not in rows:
+        return ""
 
-STYLE = """<style>
-.cb-table {border-collapse: collapse; margin: .2rem 0 .4rem; font-variant-numeric: tabular-nums}
-.cb-table :is(th, td) {padding: .25rem 1.2rem .25rem 0; vertical-align: baseline; font-weight: normal;
-  border: none; overflow-wrap: anywhere; text-align: left}
-.cb-table thead th {font-size: .85rem; opacity: .75}
-.cb-table td:has(a) {min-width: 13rem}
-.cb-table a {color: inherit; text-decoration: underline; text-underline-offset: 3px;
-  text-decoration-color: var(--cb-grey)}
-</style>"""
+    def cell(metric: str, kind: str = "") -> str:
+        return f'<td class="box {kind}">{escape(number(rows[metric]["value"]))}</td>'
 
+    def difference(metric: str) -> str:
+        texts = [SIGNED.text(rows[metric])]
+        if f"{metric}_cut" in rows:
+            texts.append(say("answer.at_equal_length", value=SIGNED.text(rows[f"{metric}_cut"])))
+        return f'<td class="difference">{escape("; ".join(texts))}</td>'
 
-def cross_table(rows: pd.DataFrame, model: str) -> pd.DataFrame:
-    """The four scores of the attackers of LIC, each of which reads both sides, and the difference of each row, at equal
-    length too if the lengths differ.
-
-    rows: results of one captioner, attacker and coverage; an empty frame if they have no such scores.
-    """
-    scores = rows[rows["model"] == model].drop_duplicates("metric").set_index("metric")
-    if "LIC_HM" not in scores.index:
-        return pd.DataFrame()
-    cells = []
-    for trainer, human, captioner, difference in (
-        ("human captions", "LIC_D", "LIC_HM", "LIC_by_H"),
-        (model, "LIC_MH", "LIC_M", "LIC_by_M"),
-    ):
-        values = [sentence.number(scores.loc[metric, "value"]) for metric in (human, captioner)]
-        cells.append([f"trained on {trainer}", *values, _difference(scores.loc[difference])])
-        if f"{difference}_cut" in scores.index:
-            cells.append(["at equal length", "", "", _difference(scores.loc[f"{difference}_cut"])])
-    return pd.DataFrame(cells, columns=["attacker's score", "reads human captions", f"reads {model}", "difference"])
-
-
-def _difference(row: pd.Series) -> str:
-    low, high = row["ci_low"], row["ci_high"]
-    ends = f" [{sentence.limit(low, 1)}, {sentence.limit(high, 1)}]" if pd.notna(low) else ""
-    return f"{sentence.signed(row['value'], 1)}{ends}"
-
-
-def overview_table(lines: Sequence[Line], view: Mapping[str, str]) -> str:
-    """HTML: a row a question, a link to the page that shows more, and what is known. view: the query of the links."""
-    rows = []
-    for line in lines:
-        link = escape(f"{line.page}?{urlencode({**view, 'tab': line.tab})}")
-        question = f'<a href="{link}" target="_self">{escape(line.question)}</a>'
-        rows.append(f"<tr><td>{question}</td><td>{escape(line.said)}</td></tr>")
-    return f'<table class="cb-table">{"".join(rows)}</table>'
+    decides = DECIDES.get(of.verdict, "LIC_by_H" if rows["LIC"]["value"] > 0 else "LIC_by_M")
+    lines = (
+        ("people's", cell("LIC_D", "diagonal"), cell("LIC_HM"), "LIC_by_H"),
+        (f"{who}'s", cell("LIC_MH"), cell("LIC_M", "diagonal"), "LIC_by_M"),
+    )
+    body = "".join(
+        f'<tr{" class=decides" if metric == decides else ""}><th scope="row">trained on {trainer}</th>{first}{second}'
+        f"{difference(metric)}</tr>"
+        for trainer, first, second, metric in lines
+    )
+    total = say(
+        "answer.diagonal",
+        model=number(rows["LIC_M"]["value"]),
+        human=number(rows["LIC_D"]["value"]),
+        lic=number(rows["LIC"]["value"]),
+    )
+    return (
+        f'<table class="cb-cross"><thead><tr><th></th><th scope="col">reads people\'s</th>'
+        f'<th scope="col">reads {who}\'s</th>'
+        f"<th></th></tr></thead><tbody>{body}</tbody></table><p class='cb-note'>{escape(total)}</p>"
+    )

@@ -1,58 +1,355 @@
-"""What an answer is about: one collection, attribute, setting and captioners, chosen here for every surface."""
+"""What is shown: one collection, attribute, setting and captioner, chosen alike for pages, commands and Python."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
-from capbias_core.errors import unknown_name
-from capbias_core.views.results import Comparison, comparisons, first_attribute
+import pandas as pd
+
+from capbias_core.attackers import attacker_entry
+from capbias_core.data import Captions, Data
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import CAPTIONS, LABELS
+from capbias_core.measures.registry import METRICS
+from capbias_core.prepare.labels import parts_of
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.types import Attribute
+from capbias_core.views.results import attribute_of_run, current_runs, ranking
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import attributes_in
+from capbias_core.workspace.labels import is_derived, labels_of
 from capbias_core.workspace.spec import Setting
-from capbias_core.workspace.store import Workspace
+from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.vectors import CONSTANT, alignment_name
+
+ANSWERING = ("LIC", "LIC_M")  # the metrics that answer; the first that was measured does
+PAPER_SEEDS = 10  # that the LIC paper uses
+
+
+@dataclass(frozen=True)
+class MeasuredWith:
+    """A setting (workspace/spec.py) with the names of what its runs read; '' and 0 where they read no such thing."""
+
+    setting: Setting
+    labels: str
+    references: str
+    attacker: str
+    seeds: int
+    alignment: str
+    objects: str
+
+    @property
+    def key(self) -> str:
+        return self.setting.key
+
+    @property
+    def name(self) -> str:
+        """`ngram, 30 seeds`, for people."""
+        return self.setting.name or "counted"
+
+    def fits(self, other: MeasuredWith) -> bool:
+        """Whether numbers of both may stand beside each other without a remark."""
+        return self.setting.fits(other.key)
+
+
+def measured_with(run: RunRow, names: Mapping[str, str]) -> MeasuredWith:
+    """The setting of a run. names: of stored items by content hash."""
+    spec = run.spec
+    return MeasuredWith(
+        setting=Setting.of(spec),
+        labels=names.get(spec.labels.get("table", ""), ""),
+        references=names.get(spec.references, ""),
+        attacker=spec.attacker,
+        seeds=len(spec.seeds) if spec.attacker else 0,
+        alignment=alignment_name(spec.options.get("alignment")) if spec.references and spec.attacker else "",
+        objects=names.get(spec.objects.get("table", ""), ""),
+    )
+
+
+def _told_by_inputs(settings: Mapping[str, MeasuredWith]) -> dict[str, MeasuredWith]:
+    """Settings of which no two have one name: those that would also name what differs of their human captions and
+    labels."""
+    named = {}
+    for key, each in settings.items():
+        same = [other for other in settings.values() if other.name == each.name]
+        human, labels = ({getattr(other, name) for other in same} - {""} for name in ("references", "labels"))
+        inputs = [f"human captions {each.references}"] if each.references and len(human) > 1 else []
+        inputs += ["without human captions"] if human and not each.references else []
+        inputs += [f"labels {each.labels}"] if each.labels and len(labels) > 1 else []
+        named[key] = replace(each, setting=Setting(each.key, ", ".join([each.name, *inputs])))
+    return named
+
+
+@dataclass(frozen=True)
+class RunsInHand:
+    """What a choice asks of a workspace, for runs of data in hand: the runs by their IDs, and what is known of a
+    captioner."""
+
+    data: Data
+    runs: Mapping[str, RunRow]
+
+    def get_run(self, run_id: str) -> RunRow:
+        return self.runs[run_id]
+
+    def item(self, _kind: str, name: str, _collection: str) -> Captions:
+        return self.data.captions[name]
+
+    def items(self, _kind: str = "", _collection: str = "") -> list[Item]:
+        return []
+
+    def tokens(self, key: str) -> Tokens:
+        return next(captions.tokens for captions in self.data.captions.values() if captions.key == key)
+
+    def derived(self, key: str, compute: Callable[[], Any]) -> Any:
+        return self.data.sources.remember(key, compute)
+
+
+def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
+    """The rows (`rows_of_runs`) of every finished run of a collection's caption sets."""
+    runs = {run.run_id: run for run in current_runs(workspace, collection)}
+    items = workspace.items(collection=collection)
+    names = {item.hash: item.name for item in items}
+    unmasked = originals([item for item in items if item.kind == CAPTIONS])
+    return rows_of_runs(workspace.results(list(runs)), runs, names, unmasked, workspace)
+
+
+def rows_of_runs(
+    results: pd.DataFrame,
+    runs: Mapping[str, RunRow],
+    names: Mapping[str, str],
+    unmasked: Collection[str],
+    source: Workspace | RunsInHand,
+) -> pd.DataFrame:
+    """Rows of runs in the columns of the results table with `captioner`, `low` and `high` for `model`, `ci_low` and
+    `ci_high`, and letters (of captioners by LIC or LIC_M within a setting), original (whether the photographs were
+    unmasked).
+
+    names: of stored items by content hash. source: of the runs.
+    """
+    rows = results.rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
+    rows = rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
+    of_runs = {run_id: measured_with(run, names) for run_id, run in runs.items()}
+    settings = _told_by_inputs({each.key: each for each in of_runs.values()})
+    rows["setting"] = [of_runs[run_id].key for run_id in rows["run_id"]]
+    rows["setting_name"] = [settings[key].name for key in rows["setting"]]
+    rows["original"] = rows["captioner"].isin(unmasked)
+    rows["letters"] = ""
+    answering = rows[rows["metric"].isin(ANSWERING) & rows["original"] & (rows["group"] == "")]
+    for (_, _, metric, _), alike in answering.groupby(["attribute", "setting", "metric", "coverage"], sort=False):
+        chosen = [runs[run_id] for run_id in alike["run_id"]]
+        if len(chosen) > 1:
+            letters = ranking(source, chosen, str(metric)).letters
+            rows.loc[alike.index, "letters"] = alike["captioner"].map(letters).fillna("")
+    rows.attrs["settings"] = settings
+    return rows
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is chosen. others: settings that have results of the attribute too, the best first. comparison: the runs of
-    the setting, one a captioner; None if nothing is measured."""
+    """What is shown. captioners: those that the setting measured, the one that is read first. rows: all that was
+    measured of the collection and attribute; of_all: of all its attributes. options: what else can be chosen, by
+    field."""
 
+    workspace: Any = field(compare=False, repr=False)  # a Workspace, or RunsInHand
     collection: str
     attribute: str
-    setting: Setting
+    setting: str
     captioners: tuple[str, ...]
-    others: tuple[Setting, ...] = ()
-    comparison: Comparison | None = None
+    rows: pd.DataFrame = field(compare=False, repr=False)
+    of_all: pd.DataFrame = field(compare=False, repr=False)
+    options: Mapping[str, Sequence[str]] = field(compare=False, repr=False, default_factory=dict)
+
+    @property
+    def captioner(self) -> str:
+        return self.captioners[0]
+
+    @property
+    def settings(self) -> dict[str, MeasuredWith]:
+        return self.rows.attrs["settings"]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Setting -> its readable name."""
+        return dict(zip(self.rows["setting"], self.rows["setting_name"], strict=True))
+
+    @property
+    def setting_name(self) -> str:
+        return self.names.get(self.setting, "")
+
+    @property
+    def title(self) -> str:
+        """`coco, gender, ngram, 30 seeds`"""
+        return ", ".join(filter(None, (self.collection, self.attribute, self.setting_name)))
+
+    @cached_property
+    def defined(self) -> Attribute:
+        """The attribute with its values and words."""
+        rows = self.rows[self.rows["setting"] == self.setting]
+        return attribute_of_run(self.workspace.get_run(rows["run_id"].iloc[0]))
+
+    def run(self, captioner: str = "", metrics: Sequence[str] = ANSWERING) -> RunRow:
+        """The run of the chosen setting by which a captioner (default: the one that is read) was measured."""
+        rows = self.rows[
+            (self.rows["captioner"] == (captioner or self.captioner)) & (self.rows["setting"] == self.setting)
+        ]
+        rows = rows[rows["metric"].isin(metrics)]
+        if rows.empty:
+            raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
+        return self.workspace.get_run(rows["run_id"].iloc[0])
+
+    def labels(self) -> pd.Series:
+        """Value of the attribute by image ID, as the chosen setting reads it."""
+        return labels_of(self.workspace, self.defined, self.run().spec.labels)
+
+    def measured(
+        self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction"), sets: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """The rows of these metrics of unmasked photographs (or of these caption sets), of one setting for each `by`:
+        the chosen one, else one that fits it, else that of most captioners. `other`: the name of a setting that does
+        not fit, else ''."""
+        rows = self.of_all[self.of_all["attribute"] == self.attribute] if sets else self.rows
+        rows = rows[rows["metric"].isin(list(metrics)) & (rows["captioner"].isin(sets) if sets else rows["original"])]
+        parts = [self._of_one_setting(part) for _, part in rows.groupby(list(by), sort=False)]
+        rows = pd.concat(parts, ignore_index=True) if parts else rows.assign(other="")
+        order = {name: index for index, name in enumerate(metrics)}
+        return rows.sort_values("metric", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+
+    def _of_one_setting(self, rows: pd.DataFrame) -> pd.DataFrame:
+        chosen = self.settings.get(self.setting)
+        groups = rows.groupby("setting", sort=False)
+        keys = list(groups.groups)
+        counts = {key: groups.get_group(key)["captioner"].nunique() for key in keys}
+
+        def precedence(key: str) -> tuple:
+            setting = self.settings[key]
+            return key == self.setting, bool(chosen and setting.fits(chosen)), counts[key], setting.seeds
+
+        best = max(keys, key=precedence)
+        fits = best == self.setting or (chosen is not None and self.settings[best].fits(chosen))
+        part = groups.get_group(best)
+        return part.assign(other="" if fits else part["setting_name"])
+
+    def of_captioners(self, *names: str) -> Choice:
+        """The same of these captioners alone, the first of which is read."""
+        return replace(self, captioners=names, rows=self.rows[self.rows["captioner"].isin(names)])
+
+    def of_attribute(self, attribute: str) -> Choice:
+        """The same for another attribute of the collection, by the setting that answers it best."""
+        given = {"collection": self.collection, "attribute": attribute, "captioner": self.captioner}
+        return choose(self.workspace, self.of_all, given)
+
+    def ordered(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows in the order of the captioners of the setting, as they answer; others after them."""
+        names = [*self.options.get("captioner", self.captioners)]
+        names += [name for name in dict.fromkeys(rows["captioner"]) if name not in names]
+        order = {name: index for index, name in enumerate(names)}
+        return rows.sort_values("captioner", key=lambda column: column.map(order), kind="stable", ignore_index=True)
 
 
 def choose(
-    workspace: Workspace, collection: str = "", attribute: str = "", setting: str = "", captioners: Sequence[str] = ()
+    workspace: Workspace | RunsInHand,
+    rows: pd.DataFrame,
+    given: Mapping[str, str],
+    strict: bool = False,
+    captioners: Sequence[str] = (),
 ) -> Choice:
-    """What is given, and for what is not: the collection with results that was filled last, its first attribute, the
-    setting that answers best, and all its captioners. setting: the key or the name of one. Raises CapbiasError for a
-    name that is not there, and for a workspace without a collection."""
-    every = workspace.collections()
-    if not every or (collection and collection not in every):
-        raise unknown_name("collection", collection, every)
-    collection = collection or next(iter([*workspace.scored(), *every]))
-    items = workspace.items("captions", collection)
-    if unknown := [name for name in captioners if name not in {item.name for item in items}]:
-        raise unknown_name("captioner", unknown[0], [item.name for item in items])
-    known = attributes_in(workspace.items("labels", collection))
-    attribute = attribute or first_attribute(workspace, collection)
-    if attribute not in known:
-        raise unknown_name("attribute", attribute, known)
-    measured = [
-        each
-        for each in comparisons(workspace, collection, set(captioners) or originals(items))
-        if each.attribute.name == attribute and set(captioners) <= {run.spec.model for run in each.runs}
-    ]
-    chosen = next((each for each in measured if setting in ("", each.setting.key, each.setting.name)), None)
-    if setting and chosen is None:
-        raise unknown_name("setting", setting, [each.setting.name for each in measured])
-    if chosen is None:
-        return Choice(collection, attribute, Setting(), tuple(captioners))
-    models = tuple(captioners or (run.spec.model for run in chosen.runs))
-    others = tuple(each.setting for each in measured if each is not chosen)
-    return Choice(collection, attribute, chosen.setting, models, others, chosen)
+    """The choice with what is given of collection, attribute, setting (key or name) and captioner; the rest as it
+    answers best.
+
+    rows: `measured_rows` of the collection. captioners: only these, in this order. strict: raise CapbiasError for a
+    name that is not there; else the best is taken in its place.
+    """
+    collection = given.get("collection", "")
+    options: dict[str, list[str]] = {}
+
+    def pick(key: str, names: Sequence[str], titles: Mapping[str, str] | None = None) -> str:
+        options[key] = list(dict.fromkeys(names))
+        wanted = given.get(key, "")
+        by_title = {title: name for name, title in (titles or {}).items()}
+        wanted = by_title.get(wanted, wanted)
+        if strict and wanted and wanted not in names:
+            raise unknown_name(key, wanted, list(by_title) or names)
+        return wanted if wanted in names else names[0]
+
+    answering = rows[rows["metric"].isin(ANSWERING) & rows["original"]]
+    if answering.empty:  # other metrics have no verdict, and can be shown
+        answering = rows[rows["original"]]
+    if answering.empty:
+        raise CapbiasError(
+            f"Nothing is scored in {collection!r} yet.", f'Run: capbias score --collection "{collection}"', "collection"
+        )
+    precedence = _precedence(workspace, collection, answering)
+    attribute = pick("attribute", _attributes(rows, answering, precedence))
+    of_attribute = rows[rows["attribute"] == attribute]
+    answering = answering[answering["attribute"] == attribute]
+    settings = [key for key in precedence if key in set(answering["setting"])]
+    read = dict.fromkeys(answering.attrs["settings"][key].references for key in settings)
+    options["references"] = list(filter(None, read))
+    if (human := given.get("references", "")) and human in read:
+        settings = [key for key in settings if answering.attrs["settings"][key].references == human]
+    elif strict and human:
+        raise unknown_name("references", human, options["references"])
+    measured_by = answering.groupby("setting")["captioner"].agg(set)
+    settings.sort(key=lambda key: not set(captioners) <= measured_by[key])  # first those that have all that are named
+    titles = dict(zip(answering["setting"], answering["setting_name"], strict=True))
+    setting = pick("setting", settings, titles)
+    best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
+    best = best[best["metric"] == next(name for name in (*ANSWERING, *best["metric"]) if name in set(best["metric"]))]
+    order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
+    if unknown := [name for name in captioners if name not in order]:
+        if unknown[0] in set(rows["captioner"]):
+            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}, as others are.", "Score it so.")
+        raise unknown_name("captioner", unknown[0], order)
+    if captioners:
+        order = list(captioners)
+        of_attribute = of_attribute[of_attribute["captioner"].isin(order)]
+    first = pick("captioner", order)
+    return Choice(
+        workspace,
+        collection,
+        attribute,
+        setting,
+        (first, *(name for name in order if name != first)),
+        of_attribute,
+        rows,
+        options,
+    )
+
+
+def _as_they_answer(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of one metric: captioners that amplify first, then each from the highest lower end of its interval."""
+    lowest = rows["low"].astype(float).fillna(rows["value"])
+    ordered = rows.assign(amplifies=rows["verdict"] == "amplifies", lowest=lowest)
+    return ordered.sort_values(["amplifies", "lowest"], ascending=False, kind="stable")
+
+
+def _attributes(rows: pd.DataFrame, answering: pd.DataFrame, precedence: Sequence[str]) -> list[str]:
+    """The attributes with an answer: those that captions name first, combined ones last, else by their best setting."""
+    named = set(rows.loc[rows["metric"].isin(["error", "ratio", "unnamed"]), "attribute"])
+    place = {key: number for number, key in enumerate(precedence)}
+    best = answering.assign(place=answering["setting"].map(place)).groupby("attribute")["place"].min()
+    return sorted(best.index, key=lambda name: (parts_of(name) is not None, name not in named, best[name]))
+
+
+def _precedence(workspace: Workspace | RunsInHand, collection: str, answering: pd.DataFrame) -> list[str]:
+    """Settings, the one that answers best first: with human captions, as many seeds as the papers, an encoder of the
+    LIC paper, labels that people gave, most captioners, most seeds, constant alignment."""
+    settings, tables = answering.attrs["settings"], workspace.items(LABELS, collection)
+    derived = {table.name for table in tables if is_derived(table)}
+    captioners = answering.groupby("setting")["captioner"].nunique()
+
+    def rank(key: str) -> tuple:
+        setting = settings[key]
+        return (
+            bool(setting.references),
+            setting.seeds >= PAPER_SEEDS,
+            attacker_entry(setting.attacker).precedence,
+            setting.labels not in derived,
+            captioners[key],
+            setting.seeds,
+            setting.alignment in ("", CONSTANT),
+        )
+
+    return sorted(captioners.index, key=rank, reverse=True)

@@ -1,11 +1,11 @@
-"""Objects and the values that captions name beside them: counts, the answer, the table, charts."""
+"""Objects and the values that captions name beside them, counted and beside human captions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from capbias_core.aggregate.counts import Counts, beside_objects
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.data import Data, images_in
+from capbias_core.kinds import REFERENCES
 from capbias_core.measures.base import BY_OBJECT, Outcome
 from capbias_core.measures.gender_score import COOCCURRENCE as METRIC
 from capbias_core.measures.gender_score import COOCCURRENCE_COUNT as COUNT
@@ -24,20 +25,15 @@ from capbias_core.measures.registry import measure_of
 from capbias_core.prepare.tasks import rows_by_image
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
-from capbias_core.types import Attribute, counted, silent
-from capbias_core.views.charts import BLUE_MARK, GREY, MARGINS, ORANGE_MARK, graph_objects
-from capbias_core.views.results import attribute_of_run, current_runs, object_rows
-from capbias_core.views.sentence import Answer, number
-from capbias_core.workspace.models import KINDS
+from capbias_core.types import counted, silent
+from capbias_core.views.choose import Choice
+from capbias_core.views.sentence import say
 from capbias_core.workspace.sources import data_of
-from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import Item, Workspace, bytes_frame
 
-# The measures whose results the page shows beside the counts, in words, with the metric that each scores.
-DISTANCE, SCORE = "Gender Object Distance", "Gender Score"
-SCORED = {"object_distance": (DISTANCE, "gender_object_distance"), "gender_score": (SCORE, "gender_score")}
-ENOUGH = 30  # captions, for an object to be named in the answer and in the chart beside human captions
-MOST = 30  # objects in that chart
+OWN, PEOPLE, DIFFERENCE = "its captions", "people", "difference"  # what rows are of
+ENOUGH = 30  # captions, for an object to be tested beside human captions
 
 
 @dataclass(frozen=True)
@@ -149,271 +145,130 @@ def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFram
     return pd.DataFrame({"image_id": images, "names": values, "caption": with_object.captions})
 
 
-def scored_runs(workspace: Workspace, collection: str, counted: RunSpec) -> dict[str, RunRow]:
-    """Newest finished runs of Gender Score and Gender Object Distance, by metric and models.
-
-    counted: the run that counts objects; those of the same set, attribute and labels are given.
-    """
-    runs: dict[str, RunRow] = {}
-    wanted = (counted.model, attribute_from(counted.attribute), counted.labels)
-    for measure in SCORED:
-        for run in current_runs(workspace, collection, measure):
-            if (run.spec.model, attribute_of_run(run), run.spec.labels) == wanted:
-                models = ", ".join(run.spec.options[kind]["name"] for kind in KINDS if kind in run.spec.options)
-                runs.setdefault(f"{measure} {models}", run)
-    return runs
+def testable(table: pd.DataFrame) -> pd.Series:
+    """Which objects have enough captions of the captioner and of people. table: of `counted_objects`, with these."""
+    return (table["captions"] >= ENOUGH) & (table["human_captions"] >= ENOUGH)
 
 
-def scores_by_object(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    """One row per object, one column per metric and direction, such as `gender_score Male`; most captions first."""
-    rows = object_rows(run)
-    rows["column"] = rows["metric"] + " " + rows["direction"]
-    order = rows.groupby("object")["n"].max().sort_values(ascending=False).index
-    table = rows.pivot(index="object", columns="column", values="value").loc[order]
-    return table[list(dict.fromkeys(rows["column"]))].reset_index()
-
-
-# sentences and tables
-
-
-def percent(share: float) -> str:
-    """`68%`; `none` for a share that is not there."""
-    return "none" if pd.isna(share) else f"{100 * share:.0f}%"
-
-
-def object_answer(table: pd.DataFrame, overall: Sequence[float], n: int, model: str, attribute: Attribute) -> Answer:
-    """Which objects go with a value more than beside human captions; without those, more than other objects do.
-
-    table, overall, n: of `counted_objects`. Only objects with 30 captions are named, and only with a difference that
-    chance does not explain.
-    """
-
-    def share_of(row: pd.Series, index: int, side: str = "") -> str:
-        """`68% [57%, 78%]`"""
-        share, low, high = (percent(row[f"{side}{name}{index}"]) for name in ("share", "low", "high"))
-        return f"{share} [{low}, {high}]"
-
-    shares = ", ".join(f"{value} {percent(share)}" for value, share in zip(attribute.values, overall, strict=True))
-    support = f"Of {n:,} captions that name one value and an object: {shares}. Read the shares together with the counts"
-    support += ": the labelled images need not show each value equally often."
-    going = []  # of each value the object with the highest share, told apart from all objects together
-    for index, (value, whole) in enumerate(zip(attribute.values, overall, strict=True)):
-        above = table[(table["captions"] >= ENOUGH) & (table[f"low{index}"] > whole)]
-        if len(above):
-            row = above.sort_values([f"share{index}", "captions"]).iloc[-1]
-            share = f"{share_of(row, index)} of {row['captions']:,} captions"
-            going.append(f"“{row['object']}” is mentioned with {value} in {share} (all objects: {percent(whole)})")
-    if "human_share0" not in table:
-        going = going or ["no object is clearly associated with one value more than the others"]
-        return Answer(f"{model}: {'; '.join(going)}.", support)
-    associated = "".join(f"{text}. " for text in going)
-    tested = _testable(table)
-    if tested.empty:
-        none = f"no object has {ENOUGH} captions of the captioner and of people, so none can be compared"
-        return Answer(f"{model}: {none}.", f"{associated}{support}")
-    parts, details, without = [], [], []
-    for index, value in enumerate(attribute.values):
-        # The object that goes with the value most beyond the human captions, told apart from them.
-        apart = _significant(tested, index)
-        apart = apart[apart > 0]
-        if apart.empty:
-            without.append(value)
-            continue
-        row = tested.loc[apart.idxmax()]
-        when, says = ("", ":") if parts else (f"When {model} mentions ", ", it says")
-        parts.append(
-            f"{when}“{row['object']}”{says} {value} {percent(row[f'share{index}'])} of the time (people: "
-            f"{percent(row[f'human_share{index}'])})"
-        )
-        details.append(
-            f"“{row['object']}”, {value}: {share_of(row, index)} of {row['captions']:,} captions, "
-            f"{share_of(row, index, 'human_')} of {int(row['human_captions']):,} human captions"
-        )
-    objects = counted(len(tested), "object")
-    how = f"tested image by image, Holm over {objects} with {ENOUGH} captions on both sides"
-    if not parts:
-        none = "no object is clearly mentioned with one value more than in human captions"
-        return Answer(f"{model}: {none}.", f"Differences {how}. {associated}{support}")
-    none = f"No object is clearly mentioned more with {' or '.join(without)} than in human captions. "
-    support = f"{none}{support}" if without else support
-    return Answer(
-        f"{'; '.join(parts)}.",
-        f"{'; '.join(details)}. The largest significant difference toward each value, {how}. {support}",
-    )
-
-
-def _testable(table: pd.DataFrame) -> pd.DataFrame:
-    return table[(table["captions"] >= ENOUGH) & (table["human_captions"] >= ENOUGH)]
-
-
-def _significant(tested: pd.DataFrame, index: int) -> pd.Series:
-    """The differences from people that chance does not explain, corrected by Holm over these objects."""
-    error, difference = tested[f"error{index}"], _difference(tested, index)
-    known = (error > 0) & difference.notna()
-    p = holm(erfc((difference[known].abs() / error[known] / math.sqrt(2)).to_numpy()))
-    return difference[known][p < ALPHA]
-
-
-def comparable(table: pd.DataFrame) -> bool:
-    """Whether any object has enough captions of the captioner and of people."""
-    return "human_captions" in table and not _testable(table).empty
-
-
-def _difference(table: pd.DataFrame, index: int) -> pd.Series:
+def difference_of(table: pd.DataFrame, index: int) -> pd.Series:
+    """A value's share among the captions that have the object, minus that among people's."""
     return table[f"share{index}"] - table[f"human_share{index}"]
+
+
+def tests(table: pd.DataFrame, index: int) -> pd.DataFrame:
+    """p of the difference from people, and p_holm over the objects with enough captions of both; nan of others."""
+    error, difference = table[f"error{index}"], difference_of(table, index)
+    p = pd.Series(math.nan, table.index)
+    known = testable(table) & (error > 0) & difference.notna()
+    p[known] = erfc((difference[known].abs() / error[known] / math.sqrt(2)).to_numpy())
+    corrected = p.copy()
+    corrected[known] = holm(p[known].to_numpy())
+    return pd.DataFrame({"p": p, "p_holm": corrected})
 
 
 def by_difference(table: pd.DataFrame) -> pd.DataFrame:
     """The rows with the largest difference from the human captions first, in either direction; those with fewer than 30
-    captions, and those that no human caption has, come after all others. Without human captions, in the order given.
-    """
+    captions, and those that no human caption has, come after all others."""
     last = sum(name.startswith("share") for name in table) - 1
-    if f"human_share{last}" not in table:
-        return table
-    order = _difference(table, last).abs().where(table["captions"] >= ENOUGH, -1.0)
+    order = difference_of(table, last).abs().where(table["captions"] >= ENOUGH, -1.0)
     return table.loc[order.fillna(-2.0).sort_values(ascending=False, kind="stable").index]
 
 
-def object_table(table: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
-    """One row per object: captions, how many name each value, the share of the last value (of each, for more than two)
-    with its interval, and the same of the human captions. Shares and differences are in percent."""
-    columns = {"object": table["object"], "captions": table["captions"]}
-    columns |= {f"name {value}": table[f"count{index}"] for index, value in enumerate(attribute.values)}
-    places = range(len(attribute.values))
-    for index in places[-1:] if len(places) == 2 else places:
-        value = attribute.values[index]
-        columns[f"share {value}"] = 100 * table[f"share{index}"]
-        columns[f"95% of share {value}"] = share_intervals(table[f"low{index}"], table[f"high{index}"], "captions")
-        if f"human_share{index}" in table:
-            difference, half = _difference(table, index), NORMAL * table[f"error{index}"]
-            known = difference.index.isin(_testable(table).index) & (half > 0)
-            columns[f"humans: share {value}"] = 100 * table[f"human_share{index}"]
-            columns[f"difference {value}"] = 100 * difference
-            columns[f"95% of difference {value}"] = [  # `−3 to 9`, in percentage points
-                f"{number(100 * low, 0)} to {number(100 * high, 0)}" if enough else "few captions"
-                for low, high, enough in zip(difference - half, difference + half, known, strict=True)
-            ]
-    if "human_captions" in table:
-        columns["human captions"] = table["human_captions"]
-    first = [name for name in columns if "difference" in name]  # what the page is about is seen without a scroll
-    return pd.DataFrame({name: columns[name] for name in ("object", *first, *columns)})
+# objects and values
 
 
-def share_intervals(low: pd.Series, high: pd.Series, what: str) -> list[str]:
-    """`57% to 78%`, or `few captions`."""
-    pairs = zip(low, high, strict=True)
-    return [f"few {what}" if pd.isna(start) else f"{percent(start)} to {percent(end)}" for start, end in pairs]
+def spec_of(choice: Choice, captioner: str, objects_from: str = CAPTION, further: Sequence[str] = ()) -> RunSpec:
+    """The run that counts the values which captions name beside objects. objects_from: what names these, the caption
+    or an image's annotations. further: words that count as objects, too."""
+    chosen: dict[str, Any] = {"objects_from": objects_from}
+    chosen |= {"object_words": list(further)} if further else {}
+    labels = choice.settings[choice.setting].labels
+    question = Question(choice.collection, (captioner,), labels, choice.attribute, (), options=chosen)
+    return cooccurrence_spec(choice.workspace, question)
 
 
-# charts
-
-BINS = "How many objects have which share. Objects with few captions lie at the ends by chance."
-
-
-def distribution_chart(table: pd.DataFrame, attribute: Attribute, model: str):
-    """How many objects have which share of the last value: the model's as bars, in the colour of the value that most
-    of these captions name, and the human captions' as a grey line."""
-    index, edges = len(attribute.values) - 1, np.linspace(0, 1, 21)
-    middle = edges[:-1] + 0.025
-    figure = graph_objects().Figure()
-    objects, _ = np.histogram(table[f"share{index}"].dropna(), edges)
-    colours = np.where(middle < 1 / len(attribute.values), ORANGE_MARK, BLUE_MARK)
-    figure.add_bar(x=middle, y=objects, name=escape(model), marker_color=colours, showlegend=False)
-    if f"human_share{index}" in table:
-        objects, _ = np.histogram(table[f"human_share{index}"].dropna(), edges)
-        line = {"color": GREY, "shape": "hvh", "width": 2.5}
-        figure.add_scatter(x=middle, y=objects, name="human captions", mode="lines", line=line)
-    value = escape(attribute.values[index])
-    return _laid_out(figure, f"share of the captions with an object that name {value}", "objects")
+def _counted(choice: Choice, spec: RunSpec) -> tuple[pd.DataFrame, bool, Sequence[float]]:
+    """A row for each object, whether people's captions are in it, and the share of each value beside all objects."""
+    name = choice.settings[choice.setting].references
+    human = choice.workspace.item(REFERENCES, name, choice.collection) if name else None
+    ratios, table = counted_objects(choice.workspace, spec, human)
+    return table, human is not None, ratios.overall
 
 
-def beside_rows(table: pd.DataFrame, attribute: Attribute, most: int = MOST) -> tuple[pd.DataFrame, int]:
-    """The objects of `beside_chart`, from the one that goes least with the last value beside the human captions to the
-    one that goes most; at most so many, those with the largest difference. Then of how many objects they are."""
-    index = len(attribute.values) - 1
-    enough = table[(table["captions"] >= ENOUGH) & table[f"human_share{index}"].notna()]
-    largest = by_difference(enough)[:most]
-    return largest.loc[_difference(largest, index).sort_values(kind="stable").index], len(enough)
+def _share(row: Mapping[str, Any], index: int, side: str = "") -> dict[str, Any]:
+    keys = {"value": "share", "low": "low", "high": "high"}
+    return {key: row[f"{side}{column}{index}"] for key, column in keys.items()} | {"n": int(row[f"{side}captions"])}
 
 
-def beside_chart(table: pd.DataFrame, attribute: Attribute, model: str, most: int = MOST):
-    """Two dots per object, which its row names: the model's share of the last value and, in grey, the human captions'.
-
-    The model's is orange if it is significantly lower, blue if higher. Sorted by the difference; see `beside_rows`.
-    """
-    index = len(attribute.values) - 1
-    rows, _ = beside_rows(table, attribute, most)
-    apart = _significant(_testable(table), index)
-    difference = apart.reindex(rows.index).fillna(0.0)
-    value, other = attribute.values[-1], attribute.values[0] if index == 1 else "another value"
-    names = [escape(name) for name in rows["object"]]
-    figure = graph_objects().Figure()
-    ends = rows[[f"human_share{index}", f"share{index}"]].assign(gap=np.nan).to_numpy().ravel()  # one line, with gaps
-    line = {"color": GREY, "width": 1.5}
-    figure.add_scatter(x=ends, y=np.repeat(names, 3), mode="lines", line=line, showlegend=False, hoverinfo="skip")
-    for title, prefix, part, colour in (
-        ("human captions", "human_", rows, GREY),
-        (f"{model}: {other} more often than people", "", rows[difference < 0], ORANGE_MARK),
-        (f"{model}: {value} more often", "", rows[difference > 0], BLUE_MARK),
-        (f"{model}: no significant difference, or too few captions", "", rows[difference == 0], GREY),
-    ):
-        hover, whose = [], "human captions" if prefix else model
-        for row in part.to_dict("records"):
-            low, high = row[f"{prefix}low{index}"], row[f"{prefix}high{index}"]
-            interval = "" if pd.isna(low) else f" [{percent(low)}, {percent(high)}]"
-            share, count = percent(row[f"{prefix}share{index}"]), int(row[f"{prefix}captions"])
-            hover.append(f"{escape(row['object'])}, {escape(whose)}: {share}{interval} of {count:,} captions")
-        marker = {"size": 11, "color": colour, "symbol": "circle-open" if prefix else "circle"}
-        figure.add_scatter(
-            x=part[f"{prefix}share{index}"],
-            y=[escape(name) for name in part["object"]],
-            mode="markers",
-            name=escape(title),
-            marker=marker | {"line_width": 2 if prefix else 0},
-            hovertext=hover,
-            hoverinfo="text",
-        )
-    height = MARGINS + 24 * max(3, len(rows))
-    _laid_out(figure, f"share of the captions with the object that name {escape(value)}", "", height)
-    order = {"categoryorder": "array", "categoryarray": names, "dtick": 1}
-    return figure.update_layout(yaxis=order, legend={"traceorder": "normal"})
-
-
-def beside_note(table: pd.DataFrame, attribute: Attribute) -> str:
-    """Which objects `beside_chart` shows."""
-    shown, count = beside_rows(table, attribute)
-    most = f"the {len(shown)} with the largest difference of the {count}" if count > MOST else "all"
-    return (
-        f"Objects with {ENOUGH} captions or more: {most}, sorted by the difference between the two dots. "
-        "Colour: significant after Holm's correction. Hover over a dot for its interval; the table has the "
-        "intervals of differences."
-    )
-
-
-def score_chart(table: pd.DataFrame, metric: str, directions: Sequence[str]):
-    """Distribution over objects of a score of each value (the paper's Figure 5), as boxes with their points."""
-    figure = graph_objects().Figure()
-    for direction, colour in zip(directions, (ORANGE_MARK, BLUE_MARK, GREY, *[GREY] * len(directions)), strict=False):
-        if f"{metric} {direction}" in table:
-            figure.add_box(
-                x=table[f"{metric} {direction}"],
-                name=escape(direction),
-                boxpoints="all",
-                jitter=0.4,
-                marker_color=colour,
-                hovertext=[escape(name) for name in table["object"]],
+def named_rows(choice: Choice, spec: RunSpec) -> Iterator[dict[str, Any]]:
+    """For each object how often captions name the last value beside it (of more than two each value), how often
+    people's do, and the difference. spec: of `spec_of`."""
+    values = choice.defined.values
+    table, people, _ = _counted(choice, spec)
+    two = len(values) == 2
+    for index in [1] if two else range(len(values)):
+        tested = tests(table, index) if people else table
+        for place, row in table.iterrows():
+            thing = row["object"] if two else f"{row['object']}, {values[index]}"
+            about = {"captioner": spec.model, "thing": thing, "object": row["object"], "metric": METRIC}
+            about["direction"] = values[index]
+            if not people or pd.isna(row["human_captions"]):
+                yield about | _share(row, index) | {"of": OWN, "verdict": ""}
+                continue
+            change, half = row[f"share{index}"] - row[f"human_share{index}"], NORMAL * row[f"error{index}"]
+            side = values[index] if change > 0 or not two else values[0]
+            verdict = f"{side} {'more' if two or change > 0 else 'less'}"
+            known = pd.notna(tested.at[place, "p"])
+            yield (
+                about
+                | _share(row, index)
+                | {"of": OWN, "verdict": verdict if tested.at[place, "p_holm"] < ALPHA else ""}
             )
-    figure = _laid_out(figure, metric.replace("_", " ") + ", one point per object", "")
-    return figure.update_layout(xaxis={"range": None, "autorange": True, "tickformat": None}, showlegend=False)
+            yield about | _share(row, index, "human_") | {"of": PEOPLE}
+            ends = {"low": change - half, "high": change + half} if known else {}
+            n = int(row["captions"] + row["human_captions"])
+            yield about | {"of": DIFFERENCE, "value": change, "n": n} | ends | dict(tested.loc[place])
 
 
-def _laid_out(figure, across: str, up: str, height: int = 380):
-    return figure.update_layout(
-        height=height,
-        margin={"l": 10, "r": 10, "t": 20, "b": 46},
-        dragmode=False,
-        bargap=0.08,
-        xaxis={"title": {"text": across}, "range": [-0.03, 1.03], "zeroline": False, "tickformat": ".0%"},
-        yaxis={"title": {"text": up}, "automargin": True, "zeroline": False},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
-    )
+def naming(choice: Choice, captioner: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Of each object how often captions, and people's, name the last value beside it, by what these numbers are
+    called; with `lean` of the difference: 1 if captions exaggerate what people's say, -1 if the opposite, else 0."""
+    if not choice.defined.names_values or len(choice.defined.values) != 2:
+        return {}
+    table, people, overall = _counted(choice, spec_of(choice, captioner))
+    if not people:
+        return {}
+    last, tested = choice.defined.values[1], tests(table, 1)
+    found = {}
+    for place, row in table.iterrows():
+        if pd.isna(row["human_captions"]):
+            continue
+        significant = tested.at[place, "p_holm"] < ALPHA
+        lean = np.sign(row["human_share1"] - overall[1]) * np.sign(row["share1"] - row["human_share1"]) * significant
+        usual = {"direction": last, "lean": lean}
+        names = say("where.beside", value=last), say("where.beside_people", value=last)
+        people = _share(row, 1, "human_") | {"direction": last}
+        found[row["object"]] = {names[0]: _share(row, 1) | usual, names[1]: people}
+    return found
+
+
+def named_sentence(choice: Choice, captioner: str, rows: pd.DataFrame) -> tuple[str, bool]:
+    own, people = (rows[rows["of"] == of].set_index("line") for of in (OWN, PEOPLE))
+    values = choice.defined.values
+    found = own[own["verdict"] != ""]
+    if people.empty:
+        return say("where.no_people", objects=counted(len(own), "object")), False
+    tested = int(rows["p"].notna().sum())
+    if not tested:
+        return say("where.few_captions", least=ENOUGH), False
+    if found.empty:
+        return say("where.none_named", objects=counted(tested, "object")), False
+    change = found["value"] - people["value"].reindex(found.index)
+    if len(values) > 2:
+        change = change[change > 0] if (change > 0).any() else change
+    line = change.abs().idxmax()
+    share, human, value = found.at[line, "value"], people.at[line, "value"], found.at[line, "direction"]
+    if change[line] < 0 and len(values) == 2:
+        share, human, value = 1 - share, 1 - human, values[0]
+    numbers = {"share": share, "people": human, "value": value}
+    return say("where.named", captioner=captioner, object=found.at[line, "object"], **numbers), True

@@ -12,3 +12,10 @@ MEASURED = BLUE_MARK
 COLOURS = (BLUE_MARK, ORANGE_MARK, "#965A96", "#D20F69", "#69690F")
 # For style sheets of pages.
 VARIABLES = f":root {{--cb-blue: {BLUE_MARK}; --cb-orange: {ORANGE_MARK}; --cb-grey: {GREY}}}"
+
+
+def ramp(value: float, largest: float) -> str:
+    """A signed value to a CSS colour: orange below 0, blue above, clear at 0, strongest at the largest value."""
+    strength = min(1.0, abs(value) / largest) if largest > 0 else 0.0
+    red, green, blue = ORANGE if value < 0 else BLUE
+    return f"rgba({red},{green},{blue},{MOST * strength:.2f})"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -15,23 +14,20 @@ import pandas as pd
 
 from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import PHOTOGRAPHS
+from capbias_core.kinds import BOXES, PHOTOGRAPHS
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.photographs import PICTURES, check_photograph, read_photograph
 from capbias_core.measures.attribution import MEASURE, WINDOW
-from capbias_core.types import CONDITIONS
-from capbias_core.views.captions import CaptionScores
-from capbias_core.views.results import current_runs, runs_with
+from capbias_core.types import BOX_COLUMNS, CONDITIONS
+from capbias_core.views.results import current_runs
+from capbias_core.views.scored import CaptionScores
 from capbias_core.vision import masking
 from capbias_core.vision.grad_cam import Window, upsampled
 from capbias_core.whole_files import private_folder
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
-from capbias_core.workspace.photographs import MADE_BY, ORIGINALS, keep_images
+from capbias_core.workspace.photographs import MADE_BY, ORIGINALS, keep_images, people_sources
 from capbias_core.workspace.store import RUN, UPLOADED, Item, RunRow, Workspace, bytes_frame, content_hash
-
-# The conditions that can be made here; `person` is a person mask from another source.
-STRIP = tuple(condition for condition in CONDITIONS if condition != "person")
 
 
 def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS) -> dict[str, Path]:
@@ -65,25 +61,32 @@ def objects_on(rows: pd.DataFrame, departures: Mapping[str, float]) -> list[str]
 
 
 def hidden_of(
-    rows: pd.DataFrame, size: tuple[int, int], chosen: str = "", fraction: float = masking.HALF
+    rows: pd.DataFrame,
+    size: tuple[int, int],
+    chosen: str = "",
+    fraction: float = masking.HALF,
+    boxes: pd.DataFrame | None = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """What each condition hides of a photograph, (height, width) booleans, and why others hide nothing.
+    """What each condition hides of a photograph, (height, width) booleans, and why others hide nothing. `person` is
+    drawn by the outline, else by the box.
 
-    rows: its outlines or boxes. size: (height, width). chosen: the object that is hidden. Raises CapbiasError for
-    outlines of another size.
+    rows: its outlines or boxes. size: (height, width). chosen: the object that is hidden. boxes: a detector's, for the
+    condition box. Raises CapbiasError for outlines of another size.
     """
     hidden: dict[str, np.ndarray] = {}
     reasons: dict[str, str] = {}
-    for condition in STRIP[1:]:
-        if condition in masking.OF_OUTLINES and "outline" not in rows:
-            reasons[condition] = "this needs outlines (COCO instances), and there are only boxes"
-            if rows.empty:
-                reasons[condition] = "nothing is marked on it"
+    outlined = "outline" in rows and len(rows) > 0
+    for condition in CONDITIONS[1:]:
+        if condition in masking.OF_OUTLINES and not outlined:
+            lacking = "nothing is marked on it" if rows.empty else "only boxes are marked on it; outlines are needed"
+            reasons[condition] = lacking
             continue
+        shape = ("segment" if outlined else "box") if condition == "person" else condition
+        marks = boxes if condition == "box" and boxes is not None and len(boxes) else rows
         try:
             only = condition == "object"  # a photograph that stays as it is would be no variant of it
-            rule = masking.MaskRule(condition, fraction, departures={chosen: 1.0}, only_masked=only)
-            hidden[condition] = masking.hidden_pixels(rows, size, rule)
+            rule = masking.MaskRule(shape, fraction, departures={chosen: 1.0}, only_masked=only)
+            hidden[condition] = masking.hidden_pixels(marks, size, rule)
         except masking.NothingToMask:
             nothing = f"{_not_found([chosen] if chosen else [])}, nothing masked"
             reasons[condition] = nothing if condition == "object" else "nobody is marked on it"
@@ -140,9 +143,47 @@ def stored_mask_text(workspace: Workspace, item: Item, image: str) -> str:
     return masked_text(condition, float(row.iloc[0]["hidden"]), thing, asked)
 
 
-def variants(pixels: np.ndarray, hidden: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The photograph under each condition, the original first."""
-    return {ORIGINAL: pixels} | {condition: masking.filled(pixels, mask) for condition, mask in hidden.items()}
+@dataclass(frozen=True)
+class Variant:
+    """A photograph under a condition. pixels: None if it cannot be shown. text: what was masked, or why nothing is
+    shown. made_here: it is drawn here, and no folder of the collection holds it."""
+
+    pixels: np.ndarray | None
+    text: str = ""
+    made_here: bool = True
+
+
+def variants(
+    workspace: Workspace,
+    collection: str,
+    image: str,
+    sets: Mapping[str, Item],
+    departures: Mapping[str, float],
+    read: Callable[[Path], np.ndarray] = read_photograph,
+    frame: Callable[[str], pd.DataFrame] | None = None,
+) -> dict[str, Variant]:
+    """The photograph of an image under each condition: as captioned where that folder is stored, else drawn by the
+    outlines and boxes of the collection. sets: caption sets by condition. departures: how much objects go with a value;
+    the one on the photograph that does most is hidden. read: of a file to pixels. frame: of an item by content hash."""
+    pixels = read(photographs_of(workspace, collection)[image])
+    sources = people_sources(workspace, collection)
+    frames = {item.name: (frame or workspace.frame)(item.hash) for item in sources}
+    marks = {name: of_source[of_source["image_id"] == image] for name, of_source in frames.items()}
+    rows = next(iter(marks.values()), pd.DataFrame(columns=list(BOX_COLUMNS)))
+    detector = next((item.name for item in sources if item.kind == BOXES), "")
+    thing = next(iter(objects_on(rows, departures)), "")
+    hidden, reasons = hidden_of(rows, pixels.shape[:2], thing, boxes=marks.get(detector))
+    shown = {condition: Variant(None, f"No image: {reason}.") for condition, reason in reasons.items()}
+    shown[ORIGINAL] = Variant(pixels, made_here=False)
+    for condition, mask in hidden.items():
+        text = masked_text(condition, float(mask.mean()), thing, [thing] if thing else [])
+        text += f" Box by {detector}." if condition == "box" and detector else ""
+        shown[condition] = Variant(masking.filled(pixels, mask), text)
+    for condition, item in masked_folders(workspace, collection, sets).items():
+        file = photographs_of(workspace, collection, item.name).get(image)
+        if file and file.is_file():
+            shown[condition] = Variant(read(file), stored_mask_text(workspace, item, image), made_here=False)
+    return {condition: shown[condition] for condition in CONDITIONS if condition in shown}
 
 
 def rescored(scores: CaptionScores, attackers: StoredAttackers, image: str, captions: Sequence[str]) -> list[Rescored]:
@@ -237,11 +278,12 @@ class KeptMaps:
         return np.flatnonzero(self.table["image_id"] == image_id).tolist()
 
 
-def attribution_runs(workspace: Workspace, collection: str, attribute: str, table: Item) -> dict[str, RunRow]:
-    """Newest finished run of maps of each caption set (by name) for one attribute and table of labels."""
+def attribution_runs(workspace: Workspace, collection: str, attribute: str) -> dict[str, RunRow]:
+    """The newest finished run of maps of each caption set, by name, for an attribute."""
     runs: dict[str, RunRow] = {}
-    for run in runs_with(current_runs(workspace, collection, MEASURE.name), {attribute: table}):
-        runs.setdefault(run.spec.model, run)
+    for run in current_runs(workspace, collection, MEASURE.name):
+        if run.spec.attribute.get("name") == attribute:
+            runs.setdefault(run.spec.model, run)
     return runs
 
 
@@ -252,10 +294,6 @@ def kept_maps(workspace: Workspace, run: RunRow) -> KeptMaps:
 
 
 LONGEST = 900  # pixels of the longer side of what is drawn on
-# People and everything else: told apart on any photograph by the black line around each, and by the name.
-PEOPLE, THINGS = (46, 196, 182), (240, 190, 60)
-TINT = 0.45  # how much of the photograph an outline's colour hides
-STRIPES = 8  # pixels from one stripe of a hidden part to the next
 
 
 def reduced(pixels: np.ndarray, longest: int = LONGEST) -> np.ndarray:
@@ -269,76 +307,19 @@ def reduced(pixels: np.ndarray, longest: int = LONGEST) -> np.ndarray:
     return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR))
 
 
-def thumbnail(path: Path, longest: int = 240) -> bytes:
-    """A small JPEG of a photograph. Raises CapbiasError where it cannot be read."""
+def jpeg(pixels: np.ndarray) -> bytes:
+    """A picture as the content of a file."""
     from PIL import Image
 
-    small = io.BytesIO()
-    Image.fromarray(reduced(read_photograph(path, longest), longest)).save(small, "JPEG", quality=80)
-    return small.getvalue()
-
-
-def layered(
-    pixels: np.ndarray,
-    outlines: Sequence[tuple[str, np.ndarray]] = (),
-    boxes: pd.DataFrame | None = None,
-    foreground: Sequence[float] | None = None,
-    hidden: np.ndarray | None = None,
-) -> np.ndarray:
-    """A copy of a photograph (H, W, 3) with its layers, reduced to LONGEST.
-
-    outlines: names and (H, W) booleans. boxes: rows with object, x1..y2 and, of a detector, confidence. foreground: the
-    box (x1, y1, x2, y2) of the person who is masked, drawn thicker. hidden: (H, W) booleans, striped.
-    """
-    from PIL import Image, ImageDraw, ImageFont
-
-    picture = reduced(pixels).astype(np.float32)
-    size, scale = (picture.shape[1], picture.shape[0]), picture.shape[1] / pixels.shape[1]
-    for name, mask in outlines:
-        inside, colour = _resized(mask, size), PEOPLE if name == masking.PERSON else THINGS
-        picture[inside] = (1 - TINT) * picture[inside] + TINT * np.array(colour, dtype=np.float32)
-    if hidden is not None:
-        rows, columns = np.indices(picture.shape[:2])
-        striped = _resized(hidden, size) & ((rows + columns) % STRIPES < STRIPES // 2)
-        picture[striped] = 255 - picture[striped] // 4
-    image = Image.fromarray(picture.round().astype(np.uint8))
-    draw, font = ImageDraw.Draw(image), ImageFont.load_default(14)
-
-    def rectangle(corners: Sequence[float], colour: tuple[int, int, int], width: int) -> None:
-        x1, y1, x2, y2 = (side * scale for side in corners)
-        edge = [x1, y1, max(x1, x2 - 1), max(y1, y2 - 1)]
-        draw.rectangle(edge, outline=(0, 0, 0), width=width + 2)
-        inner = [edge[0] + 1, edge[1] + 1, max(edge[0] + 1, edge[2] - 1), max(edge[1] + 1, edge[3] - 1)]
-        draw.rectangle(inner, outline=colour, width=width)
-
-    for row in boxes.to_dict("records") if boxes is not None else ():
-        corners, colour = [row[side] for side in masking.CORNERS], PEOPLE if row["object"] == masking.PERSON else THINGS
-        rectangle(corners, colour, 2)
-        sure = row.get("confidence", 1.0)
-        text = row["object"] if sure >= 1 else f"{row['object']} {sure:.2f}"
-        at = max(0.0, corners[0] * scale) + 2, max(0.0, corners[1] * scale) + 1
-        draw.rectangle(draw.textbbox(at, text, font=font), fill=colour)
-        draw.text(at, text, fill=(0, 0, 0), font=font)
-    if foreground is not None:
-        rectangle(foreground, PEOPLE, 4)
-    return np.asarray(image)
+    content = io.BytesIO()
+    Image.fromarray(pixels).save(content, "JPEG", quality=85)
+    return content.getvalue()
 
 
 def _resized(mask: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     from PIL import Image
 
     return np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
-
-
-def photograph_text(image: str, objects: Sequence[str], layers: Sequence[str]) -> str:
-    """What the picture shows, in words, for those who cannot see it.
-
-    >>> photograph_text("785", ["person", "skis", "person"], ["boxes"])
-    'Photograph 785: 2 person, 1 skis. Drawn over it: boxes.'
-    """
-    named = ", ".join(f"{count} {name}" for name, count in Counter(objects).most_common())
-    what = f": {named}" if named else ""
-    return f"Photograph {image}{what}." + (f" Drawn over it: {', '.join(layers)}." if layers else "")
 
 
 # A map of a captioner's word over the photograph. The photograph turns grey, and the map is laid over it from dark blue

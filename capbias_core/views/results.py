@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import Pair, Ranking, estimates_of, rank
 from capbias_core.aggregate.ranking import ALIKE
+from capbias_core.aggregate.variants import INPUTS
 from capbias_core.attackers import attacker_entry
 from capbias_core.measures.base import BY_OBJECT
 from capbias_core.measures.registry import METRICS, default_groups
@@ -24,6 +24,39 @@ from capbias_core.workspace.objects import OBJECTS, reads_its_column
 from capbias_core.workspace.spec import Setting, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
+
+# What tells rows of one metric and captioner apart, in the order in which they stand.
+PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
+
+
+def ordered(
+    frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str], encoders: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
+    order = {"model": models, "metric": wanted, "encoder": [*encoders, *frame["encoder"]]}
+    ranks = {name: {value: rank for rank, value in enumerate(dict.fromkeys(known))} for name, known in order.items()}
+    return frame[frame["metric"].isin(list(wanted))].sort_values(
+        ["model", "metric", *(name for name in PARTS if name != "direction")],
+        kind="stable",
+        ignore_index=True,
+        key=lambda column: column.map(ranks[column.name]) if column.name in ranks else column,
+    )
+
+
+def exported(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows as files hold them: in the columns of the results table, with labels, references and letters where they are
+    known, and `name`, the metric with its attacker, such as `LIC (ngram)`."""
+    frame = frame.assign(name=frame["metric"] + frame["encoder"].map(lambda by: f" ({by})" if by else ""))
+    return frame[[*RESULT_COLUMNS, "name", *(name for name in (*INPUTS, "letters") if name in frame)]]
+
+
+def lettered(
+    frame: pd.DataFrame, letters: Mapping[str, str], run_ids: Collection[str], metric: str, direction: str = ""
+) -> pd.DataFrame:
+    """Rows with a column of letters (ranking.py): those of each captioner, at its rows of the metric and direction by
+    which these runs were compared."""
+    compared = frame["run_id"].isin(list(run_ids)) & (frame["metric"] == metric) & (frame["direction"] == direction)
+    return frame.assign(letters=frame["model"].map(dict(letters)).fillna("").where(compared, ""))
 
 
 def current_runs(workspace: Workspace, collection: str, measure: str | None = None) -> list[RunRow]:
@@ -83,29 +116,18 @@ def attribute_of_run(run: RunRow) -> Attribute:
     return attribute_from(run.spec.attribute)
 
 
-def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: str = "") -> Ranking:
-    """The captioners of these runs of a workspace in pairs by one metric. Computed once for these runs."""
-    return ranked(workspace.derived, lambda run: average_words(workspace, run.spec.captions), runs, metric, direction)
-
-
-def ranked(
-    remember: Callable[[str, Callable[[], dict]], Any],
-    words_of: Callable[[RunRow], float],
-    runs: Sequence[RunRow],
-    metric: str,
-    direction: str = "",
-) -> Ranking:
-    """The captioners of these runs in pairs by one metric. remember: a slow value by its key. words_of: the average
-    length of the captions of a run."""
+def ranking(workspace: Workspace, runs: Sequence[RunRow], metric: str, direction: str = "") -> Ranking:
+    """The captioners of these runs of a workspace, or of data in hand (choose.py), in pairs by one metric. Computed
+    once for these runs."""
 
     def compute() -> dict:
         by_model = {run.spec.model: estimates(run).get((metric, direction)) for run in runs}
         pairs = asdict(rank({model: estimate for model, estimate in by_model.items() if estimate is not None}))
-        words = {run.spec.model: words_of(run) for run in runs}
+        words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = remember(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
+    data = workspace.derived(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
     return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
 
 

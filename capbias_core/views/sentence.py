@@ -6,27 +6,24 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from capbias_core.aggregate import IMAGES, REFITS, Ranking, provisional
-from capbias_core.aggregate.estimate import AMPLIFIES, INCONCLUSIVE, REDUCES, interval_side, verdict
+from capbias_core.aggregate import IMAGES, REFITS, Ranking
+from capbias_core.aggregate.estimate import interval_side
 from capbias_core.aggregate.ranking import ALIKE, LEAST_SHARED
-from capbias_core.aggregate.resampling import LEAST_SEEDS, NO_WIDTH
+from capbias_core.aggregate.resampling import NO_WIDTH
 from capbias_core.aggregate.variants import variants
-from capbias_core.attackers import AttackerEntry, attacker_entry
+from capbias_core.attackers import AttackerEntry
 from capbias_core.measures import dbac
 from capbias_core.measures.lic import LONGER
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.runs.engine import Expected
-from capbias_core.types import Attribute, counted
-from capbias_core.views.results import attribute_of_run
+from capbias_core.types import counted
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 
 FEW_IMAGES = 300  # balanced images of which fewer tell little
@@ -55,24 +52,6 @@ def say(template: str, **fields: Any) -> str:
     '2 amplify'
     """
     return templates()[template].format(**fields)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """headline: the answer in a few words. support: why, for readers outside the field. details: the numbers and
-    settings behind it. warning: why little follows, if so. captioner: whom it is about, '' for several. Plain text;
-    whoever shows it escapes it."""
-
-    headline: str
-    support: str
-    captioner: str = ""
-    details: str = ""
-    warning: str = ""
-
-    @property
-    def text(self) -> str:
-        """All of it in one paragraph."""
-        return " ".join(filter(None, (self.headline, self.support, self.details, self.warning)))
 
 
 # numbers
@@ -282,201 +261,13 @@ def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
     return named
 
 
-# the answer
-
-# The metrics that answer, and by which captioners are ranked: the first that was measured.
-ANSWERING = ("LIC", "LIC_M")
-
-
-def first_to_answer(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of one metric, a captioner each, in the order in which they answer: those that amplify, then the others,
-    each from the highest lower end of its interval: a high value of few images answers nothing."""
-    lowest = rows["ci_low"].astype(float).fillna(rows["value"])
-    ordered = rows.assign(shown=rows["verdict"] == AMPLIFIES, lowest=lowest)
-    return ordered.sort_values(["shown", "lowest"], ascending=False, kind="stable").drop(columns="lowest")
-
-
-def headline(rows: pd.DataFrame, runs: Iterable[RunRow], trained: Mapping[str, bool | None]) -> Answer | None:
-    """The answer for the captioner that answers first by LIC (LIC_M without references); None without either. runs: of
-    the rows. trained: by captioner, whether it was trained on the references."""
-    metric = next((name for name in ANSWERING if name in set(rows["metric"])), None)
-    if metric is None:
-        return None
-    first = first_to_answer(rows[rows["metric"] == metric]).iloc[0]
-    run = next(run for run in runs if run.run_id == first["run_id"])
-    rows = rows[rows["run_id"] == run.run_id]
-    return answer(
-        rows, run.spec.model, attribute_of_run(run), attacker_entry(first["encoder"]), trained.get(first["model"])
-    )
-
-
-def stored_headline(workspace: Workspace, collection: str, rows: pd.DataFrame) -> Answer | None:
-    """The `headline` of rows of a collection."""
-    items = workspace.items("captions", collection)
-    trained = {item.name: item.details.get("trained_on_references") for item in items}
-    return headline(rows, workspace.runs_of(rows["run_id"].unique().tolist()).values(), trained)
-
-
-def answer(
-    rows: pd.DataFrame, model: str, attribute: Attribute, attacker: AttackerEntry, trained: bool | None
-) -> Answer:
-    """The answer for one captioner from its result rows of one attacker and coverage.
-
-    trained: whether the model was trained on the references; only then it can amplify them.
-    """
-    scores = rows[rows["model"] == model].set_index("metric")
-    metric = scores.loc["LIC" if "LIC" in scores.index else "LIC_M"]
-    seeds, training, test = (int(scores.iloc[0][name]) for name in ("seeds", "training", "n"))
-    error = ""
-    if pd.notna(metric["spread"]):
-        error = say("answer.error", error=number(metric["spread"] / math.sqrt(metric["seeds"]), 2))
-    settings = say(
-        "answer.settings_of_one_seed" if seeds == 1 else "answer.settings",
-        seeds=counted(seeds, "seed"),
-        error=error,
-        training=training,
-        test=test,
-        attacker=attacker.title,
-    )
-    correct = {
-        name: round(scores.loc[name, "value"] * 100 / scores.loc[name, "scale"])
-        for name in ("SC", "SC_D")
-        if name in scores.index
-    }
-    guesses = say(
-        "answer.guesses_masked" if attribute.masked_words else "answer.guesses",
-        attribute=attribute.name,
-        correct=correct["SC"],
-    )
-    chance = round(100 / len(attribute.values))
-    numbers = {"sc": interval(scores.loc["SC"], 1), "lic_m": interval(scores.loc["LIC_M"], 1), "settings": settings}
-    if "LIC" in scores.index:
-        headline, reason = _verdict(scores, model, attribute, trained)
-        support = say("answer.support", guesses=guesses, human=correct["SC_D"], chance=chance, reason=reason)
-        people = ", ".join(f"{name} {number(scores.loc[name, 'value'])}" for name in ("SC_D", "LIC_D"))
-        lic = _numbers(scores, "LIC", with_attacker("LIC", attacker))
-        details = say("answer.details", lic=lic, people=people, **numbers)
-    else:
-        leakage = {"value": interval(metric, 1), "chance": number(attribute.chance)}
-        headline = say("answer.leakage", model=model, attribute=attribute.name, **leakage)
-        support = say("answer.support_alone", guesses=guesses, chance=chance)
-        details = say("answer.details_alone", attacker=_attacker(attacker), **numbers)
-    if attacker.preview:
-        headline = say("answer.preview", attacker=attacker.name, headline=headline)
-    return Answer(headline, support, model, details, _warning(metric))
-
-
-def _warning(row: pd.Series) -> str:
-    """Why little follows from a row of LIC or LIC_M, if so."""
-    images = row["training"] + row["n"]
-    if provisional(row.to_dict()):
-        return say("answer.warn_no_claim", why=no_claim(row), least=LEAST_SEEDS)
-    if 0 < images < FEW_IMAGES:
-        return say("answer.warn_few_images", images=images)
-    if row["training"] and row["seeds"] < FEW_SEEDS:
-        return say("answer.warn_few_seeds", seeds=row["seeds"])
-    return ""
-
-
-def _numbers(scores: pd.DataFrame, metric: str, name: str = "") -> str:
-    """A metric with its interval, at equal length too if that was measured. scores: rows by metric."""
-    texts = {"metric": name or metric, "value": interval(scores.loc[metric], 1)}
-    if f"{metric}_cut" in scores.index:
-        return say("answer.numbers_at_equal_length", equal=interval(scores.loc[f"{metric}_cut"], 1), **texts)
-    return say("answer.numbers", **texts)
-
-
-def _verdict(scores: pd.DataFrame, model: str, attribute: Attribute, trained: bool | None) -> tuple[str, str]:
-    """The headline of LIC, and why. scores: rows by metric."""
-    lic, cut = scores.loc["LIC"], "LIC_by_H_cut" in scores.index
-    deciding = {AMPLIFIES: "LIC_by_H", REDUCES: "LIC_by_M"}
-    if lic["verdict"] in deciding:
-        relative = "" if trained else say("answer.relative")
-        reason = say(f"answer.because_{lic['verdict']}", numbers=_numbers(scores, deciding[lic["verdict"]]))
-        if not trained:
-            reason += say("answer.not_trained" if trained is False else "answer.perhaps_trained")
-        at_equal_length = say("answer.at_equal_length") if cut else ""
-        about = {"model": model, "attribute": attribute.name, "relative": relative}
-        return say(f"answer.{lic['verdict']}", at_equal_length=at_equal_length, **about), reason
-    as_given, at_equal = (
-        verdict(scores["ci_low"].get(f"LIC_by_H{end}"), scores["ci_high"].get(f"LIC_by_M{end}")) for end in ("", "_cut")
-    )
-    reason, clear = "", interval_side(lic["ci_low"], lic["ci_high"])
-    if provisional(lic.to_dict()):
-        why = no_claim(lic)
-    elif cut and as_given != at_equal:
-        alone = at_equal if as_given == INCONCLUSIVE else as_given
-        why = say(f"answer.only_{'at_equal_length' if as_given == INCONCLUSIVE else 'as_given'}", verdict=alone)
-        reason = say("answer.because_numbers", numbers=_numbers(scores, deciding[alone]))
-    elif clear:
-        way, decides = ("more", "LIC_by_H") if clear > 0 else ("less", "LIC_by_M")
-        equal = cut and interval_side(*scores.loc["LIC_cut", ["ci_low", "ci_high"]]) != clear
-        why = say(f"answer.{way}_as_given" if equal else f"answer.{way}")
-        reason = say(f"answer.because_{way}", numbers=_numbers(scores, decides))
-    else:
-        why = say("answer.no_difference")
-    return say("answer.inconclusive", model=model, why=why), reason
-
-
-def no_claim(row: Mapping[str, Any] | pd.Series) -> str:
-    """Why a provisional row of results carries no claim."""
-    if row["interval"] == IMAGES or row["seeds"] == 1:
-        return say("answer.one_attacker")
-    return say("answer.few_seeds_decide_nothing", seeds=row["seeds"])
-
-
-def chance_warning(row: pd.Series, attribute: Attribute) -> str:
-    """What is not known of captions whose attackers are not shown to guess better than chance; else ''. row: of SC."""
-    chance = row["scale"] / len(attribute.values)
-    if (row["value"] if pd.isna(row["ci_low"]) else row["ci_low"]) > chance + NO_WIDTH:
-        return ""
-    return say("answer.chance", value=interval(row, 1), chance=number(chance), attribute=attribute.name)
-
-
-NOT_TRAINED = say("answer.not_trained_note")
-
-
-def verdicts_text(rows: pd.DataFrame, trained: Mapping[str, bool | None] | None = None) -> str:
-    """How many captioners have which verdict; '' for one captioner, or for a metric without. rows: of one metric.
-
-    trained: whether each was trained on the references; of one that was not, or may not have been, it is said what
-    `amplifies` means.
-
-    >>> verdicts_text(pd.DataFrame({"verdict": ["inconclusive", "amplifies", "inconclusive", "amplifies"]}))
-    '2 amplify, 2 inconclusive.'
-    """
-    counts = [(name, int((rows["verdict"] == name).sum())) for name in (AMPLIFIES, REDUCES, INCONCLUSIVE)]
-    several = {AMPLIFIES: "amplify", REDUCES: "reduce"}
-    forms = [(several.get(name, name) if count > 1 else name, count) for name, count in counts if count]
-    shown = ", ".join(say(f"comparison.{form}", count=count) for form, count in forms)
-    text = f"{shown}." if shown and len(rows) > 1 else ""
-    amplifying = rows.loc[rows["verdict"] == AMPLIFIES, "model"] if trained else ()
-    if any(not (trained or {}).get(model) for model in amplifying):
-        text += f" {NOT_TRAINED}"
-    return text.strip()
-
-
-BY_HUMAN = say("comparison.by_human")
-Second = Mapping[str, tuple[float, float, float]]  # captioner -> value and interval of a second dot
-
-
-def second_dots(rows: pd.DataFrame, metric: str) -> dict[str, tuple[float, float, float]]:
-    """LIC_by_H and its interval beside LIC, by captioner; that at equal length if it reaches lower, since both decide;
-    nothing beside another metric. rows: of one attacker and coverage; one without an interval has its value at both
-    ends."""
-    dots = rows[rows["metric"].isin(["LIC_by_H", "LIC_by_H_cut"]) & (metric == "LIC")]
-    dots = dots.sort_values("ci_low", kind="stable").drop_duplicates("model")
-    low, high = dots["ci_low"].fillna(dots["value"]), dots["ci_high"].fillna(dots["value"])
-    return dict(zip(dots["model"], zip(dots["value"], low, high, strict=True), strict=True))
-
-
 # comparisons
 
 APART = say("comparison.apart")
 INCOMPARABLE = say("comparison.incomparable", shared=LEAST_SHARED, alike=ALIKE)
 
 
-def told_apart(ranking: Ranking | None) -> str:
+def significance_note(ranking: Ranking | None) -> str:
     """A sentence about which captioners can be told apart, and how that was tested."""
     if ranking is None or len(ranking.letters) < 2:
         return ""

@@ -1,44 +1,30 @@
-"""Where captions amplify: LIC, error and refusals on slices of images, each beside the other images.
+"""Slices of images: rules that pick images by an object, words, a column or a search, and a metric inside and outside.
 
 Nothing is trained: attackers of a finished run of LIC left their guesses image by image.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import REFITS, Counts, Estimate, Metric, estimates_of
-from capbias_core.aggregate.estimate import AMPLIFIES
-from capbias_core.aggregate.ranking import ALPHA, holm
-from capbias_core.aggregate.resampling import LEAST_SEEDS, OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
+from capbias_core.aggregate.resampling import OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import LABELS, OBJECTS
 from capbias_core.load.tables import BETWEEN, SURE
-from capbias_core.measures.lic import ABOUT_EQUAL
-from capbias_core.measures.options import Option
-from capbias_core.measures.registry import METRICS, measure_of
 from capbias_core.prepare.tasks import content_words
 from capbias_core.prepare.text import tokenize
-from capbias_core.types import Attribute, counted, silent
-from capbias_core.views.charts import GREY, MARGINS, MEASURED, ORANGE_MARK, error_bars, graph_objects, neutral_line
-from capbias_core.views.results import attribute_of_run
-from capbias_core.views.rows import dots_chart
-from capbias_core.views.sentence import OVER, better_text, limit, listed, say, signed, with_interval
-from capbias_core.views.view import Scope, Shown
+from capbias_core.types import Attribute, counted
 from capbias_core.workspace.objects import COLUMN as ITS_COLUMN
 from capbias_core.workspace.objects import usual_objects
-from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
 OBJECT, WORDS, COLUMN, SEARCH = "object", "words", "column", "search"
@@ -48,17 +34,6 @@ PERSON = "person"  # on every image with a label, so it picks nothing
 FEWEST_IMAGES = 10  # in a slice and outside it, for any number
 LEAST_IMAGES = 100  # in a slice and outside it, for a test; and for a number unless fewer are asked for
 MOST = 10  # slices without a choice, and values of a column
-NAMED = 3  # slices in a sentence
-VERSION = 3  # to be raised when the sentence without a choice changes
-COUNTED = ("error", "refused")  # metrics that need no attacker
-YES, NO = "yes", "no"
-OF_ATTACKER = {True: ("LIC", "LIC_by_H"), False: ("LIC_M",)}  # with and without human captions
-# Shown and not tested: a slice in which nothing is amplified differs too often (docs/statistics.md).
-UNTESTED = "LIC_by_H"
-KINDS = {WORDS: "words", COLUMN: "column", SEARCH: "search"}  # what picks a slice -> its note
-METRICS_OF_SLICES = {
-    compared: (*(name for name in names if name != UNTESTED), *COUNTED) for compared, names in OF_ATTACKER.items()
-}
 
 
 # rules
@@ -122,11 +97,9 @@ class Slice:
         return " or ".join(f"“{word}”" for word in self.value.split(OR))
 
 
-def _cell(value: str, columns: Collection[str] = ()) -> tuple[str, str]:
-    """The column and its value. Both may hold `=`: of several readings the first whose column is known counts."""
-    parts = value.split(IS)
-    pairs = [(IS.join(parts[:end]).strip(), IS.join(parts[end:]).strip()) for end in range(1, len(parts) + 1)]
-    return next((pair for pair in pairs if pair[0] in columns), pairs[0])
+def _cell(value: str) -> tuple[str, str]:
+    column, _, cell = value.partition(IS)
+    return column.strip(), cell.strip()
 
 
 class Members(NamedTuple):
@@ -154,7 +127,7 @@ class SliceSources:
                 raise unknown_name("object", chosen.value, self.by_object)
             return Members(self.by_object[chosen.value], self.annotated)
         if chosen.kind == COLUMN:
-            column, value = _cell(chosen.value, self.columns)
+            column, value = _cell(chosen.value)
             by_value = self.column(column)
             if value not in by_value:
                 raise unknown_name(f"value of {column}", value, by_value)
@@ -242,155 +215,10 @@ class SliceSources:
         return self.workspace.frame(self.references)["image_id"].to_numpy(dtype=object), " " + texts + " "
 
 
-# slices
-
-
-def slices(
-    scope: Scope,
-    objects: Annotated[Sequence[str], Option("objects of the collection", metavar="NAME")] = (),
-    words: Annotated[Sequence[str], Option("words of human captions, | between alternatives", metavar="WORDS")] = (),
-    columns: Annotated[
-        Sequence[str], Option("columns of stored tables, a slice per value", "--column", metavar="COLUMN")
-    ] = (),
-    searches: Annotated[Sequence[str], Option("texts in the captioner's captions", "--search", metavar="TEXT")] = (),
-    metric: Annotated[str, Option("the metric of sentence and chart (default: LIC, or LIC_M)", metavar="NAME")] = "",
-    images: Annotated[bool, Option("list the images of each slice instead")] = False,
-    least: Annotated[
-        int,
-        Option(
-            f"images a slice needs for a number; fewer than {LEAST_IMAGES} are not tested",
-            metavar="N",
-            at_least=FEWEST_IMAGES,
-        ),
-    ] = LEAST_IMAGES,
-) -> Shown:
-    """LIC_by_H, LIC (LIC_M without human captions), error and refusals in slices of images and outside them.
-
-    objects, words, columns, searches: what picks the slices, as in `Slice`; of a column the values that most images
-    have. Without any: the objects, else the content words of human captions, that most images have. metric: of the
-    sentence and the chart (default: LIC, or LIC_M without human captions). images: list the images of each slice
-    instead. least: images that a slice, and the others, need for a number; one with fewer than LEAST_IMAGES is not
-    tested.
-
-    rows: captioner, slice, rule, metric; images and share (%) of those of which the rule can tell; n images inside and
-    n_rest outside that the metric counts, n_per_seed of those inside by one seed; value and rest, each with its 95%
-    interval (_low, _high); difference with its interval and p, in p_holm corrected by Holm over the tested slices of
-    the captioner and metric, both nan for LIC_by_H and where nothing is tested; significant; the share (%) of each
-    label among n; reason, if there is no value. Raises CapbiasError for an unknown object, column or metric, and
-    without anything to slice by.
-    """
-    chosen = metric or scope.comparison.metric
-    by_captioner = {name: _of_captioner(scope, name, objects, words, columns, searches) for name in scope.captioners}
-    known = dict.fromkeys(name for sliced in by_captioner.values() for name in sliced.metrics if name != UNTESTED)
-    if chosen not in known:
-        raise unknown_name("metric of slices", chosen, known)
-    if images:
-        return _images(by_captioner)
-    rows = pd.DataFrame([row for name, sliced in by_captioner.items() for row in sliced.rows(name, least)])
-    rows = _corrected(rows)
-    drawn = (rows["reason"][rows["metric"] == chosen] == "").any()
-    what = _what(next(iter(by_captioner.values())), any((objects, words, columns, searches)))
-    return Shown(
-        title=f"{chosen} in slices of images, {scope.attribute}",
-        rows=rows,
-        sentence=slices_sentence(rows, chosen, what, _not_amplifying(scope) if chosen == "LIC" else ()),
-        notes=tuple(_notes(scope, by_captioner, rows, chosen, least)),
-        table=_table(rows, chosen),
-        chart=(lambda: slices_chart(rows, chosen, len(scope.comparison.attribute.values))) if drawn else None,
-    )
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """The counts of some metrics of one captioner."""
-
-    metrics: tuple[Metric, ...]
-    counts: Counts
-
-
-@dataclass(frozen=True)
-class _Sliced:
-    """Slices of one captioner's images, with what they are measured by."""
-
-    attribute: Attribute
-    sources: SliceSources
-    members: Mapping[Slice, Members]
-    evidence: Sequence[_Evidence]
-    labelled: frozenset[str]  # images with a label and a caption (and human captions, if they are compared with)
-    lacking: Mapping[str, str]  # why a metric was not counted
-
-    @property
-    def metrics(self) -> list[str]:
-        return [metric.name for each in self.evidence for metric in each.metrics]
-
-    def rows(self, captioner: str, least: int) -> Iterator[dict[str, Any]]:
-        for slice_, members in self.members.items():
-            size = len(members.inside & self.labelled)
-            share = 100 * size / max(1, len(members.known & self.labelled))
-            about = {"captioner": captioner, "slice": slice_.title, "rule": slice_.rule}
-            for each in self.evidence:
-                results = slice_numbers(each.metrics, each.counts, members, self.attribute.values, least)
-                for name, numbers in results.items():
-                    yield about | {"metric": name, "images": size, "share": share} | numbers
-
-
-def slices_line(scope: Scope) -> str:
-    """The sentence of `slices` without a choice, or why there is none. Computed once, and stored in the workspace."""
-    inputs = scope.workspace.items(collection=scope.collection)
-    read = [VERSION, *((item.hash, item.name) for item in inputs if item.kind in (LABELS, OBJECTS))]
-    digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()
-    runs = " ".join(scope.run(name).run_id for name in scope.captioners)
-
-    def compute() -> str:
-        try:
-            sentence = slices(scope).sentence
-            return sentence.removeprefix(f"{scope.captioners[0]}: ") if len(scope.captioners) == 1 else sentence
-        except CapbiasError as error:
-            return str(error)
-
-    return scope.workspace.derived(f"slices {digest} {runs}", compute)
-
-
-def _of_captioner(
-    scope: Scope,
-    captioner: str,
-    objects: Sequence[str],
-    words: Sequence[str],
-    columns: Sequence[str],
-    searches: Sequence[str],
-) -> _Sliced:
-    run, workspace = scope.run(captioner), scope.workspace
-    attribute, sources = attribute_of_run(run), slice_sources(scope, run)
-    names = OF_ATTACKER[bool(run.spec.references)]
-    guesses = workspace.counts(run.run_id)[""]
-    evidence, lacking = [_Evidence(tuple(METRICS[name] for name in names), guesses)], {}
-    for name in COUNTED:
-        measure = measure_of(name)
-        spec = replace(run.spec, measure=measure.name, options={}, references="", coverage="", version=0)
-        try:
-            outcome = measure.count(data_of(workspace, spec), measure.options(), silent)
-        except CapbiasError as error:
-            lacking[name] = error.message
-            continue
-        if name in outcome.lacking:
-            lacking[name] = outcome.lacking[name]
-        else:
-            evidence.append(_Evidence((METRICS[name],), outcome.by_direction[""]))
-    labelled = frozenset(guesses.images)
-    given = [Slice.parse(f"{OBJECT}:{name}") for name in objects]
-    given += [Slice.parse(f"{WORDS}:{some}") for some in words]
-    given += [slice_ for name in columns for slice_ in _values(sources, name, labelled)]
-    given += [Slice.parse(f"{SEARCH}:{text}") for text in searches]
-    given = given or default_slices(sources, attribute, labelled)
-    members = {slice_: sources.members(slice_) for slice_ in dict.fromkeys(given)}
-    return _Sliced(attribute, sources, members, evidence, labelled, lacking)
-
-
-def slice_sources(scope: Scope, run: RunRow) -> SliceSources:
+def slice_sources(workspace: Workspace, collection: str, run: RunRow) -> SliceSources:
     """What slices of the images of a run are picked by."""
-    tables = scope.workspace.items("labels", scope.collection)
-    table = next(item for item in tables if item.hash == run.spec.labels["table"])
-    return SliceSources(scope.workspace, scope.collection, table, run.spec.captions, run.spec.references)
+    table = next(item for item in workspace.items(LABELS, collection) if item.hash == run.spec.labels["table"])
+    return SliceSources(workspace, collection, table, run.spec.captions, run.spec.references)
 
 
 def default_slices(sources: SliceSources, attribute: Attribute, labelled: frozenset[str]) -> list[Slice]:
@@ -409,7 +237,8 @@ def default_slices(sources: SliceSources, attribute: Attribute, labelled: frozen
     )
 
 
-def _values(sources: SliceSources, column: str, labelled: frozenset[str]) -> list[Slice]:
+def values_of(sources: SliceSources, column: str, labelled: frozenset[str]) -> list[Slice]:
+    """A slice for each of the values of a column that most images have."""
     sizes = Counter({value: len(images & labelled) for value, images in sources.column(column).items()})
     return [Slice(COLUMN, f"{column}{IS}{value}") for value, size in sizes.most_common(MOST) if size]
 
@@ -421,7 +250,7 @@ def slice_numbers(
     metrics: Sequence[Metric], counts: Counts, members: Members, values: Sequence[str], least: int = LEAST_IMAGES
 ) -> dict[str, dict[str, Any]]:
     """What rows say of each metric, p uncorrected. metrics: of sums over images, without a direction. counts: with
-    their columns. values: of the attribute. least: as of `slices`."""
+    their columns. values: of the attribute. least: images that each side needs for a number."""
     inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
     sides = inside, known & ~inside
     counted_images = np.zeros(len(counts.images), dtype=bool)
@@ -502,233 +331,3 @@ def _by_share(
     p = fisher_exact([[int((has & side).sum()), int((~has & side).sum())] for side in sides]).pvalue
     ends = {"difference_low": difference - below, "difference_high": difference + above}
     return {"difference": difference, **ends, "p": float(p)}
-
-
-def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
-    """With p corrected over the tested slices of each captioner and metric, and in a fixed order of columns.
-
-    A captioner is a family of its own, so that its claims are the same alone on a page and among others in a report.
-    """
-    first = ["captioner", "slice", "rule", "metric", "images", "share", "n", "n_rest", "n_per_seed"]
-    first += [f"{name}{end}" for name in ("value", "rest", "difference") for end in ("", "_low", "_high")]
-    rows = rows.reindex(columns=list(dict.fromkeys([*first, "p", *rows.columns])))
-    rows["p_holm"], rows["p"] = math.nan, rows["p"].where(rows["metric"] != UNTESTED)
-    for _, family in rows[rows["p"].notna()].groupby(["captioner", "metric"]):
-        rows.loc[family.index, "p_holm"] = holm(family["p"].to_numpy())
-    rows["significant"] = np.where(rows["p_holm"] < ALPHA, YES, np.where(rows["p_holm"].notna(), NO, ""))
-    shares = [name for name in rows if name.startswith("share_")]
-    order = [*first, "p", "p_holm", "significant", *shares, "reason"]
-    return rows[order]
-
-
-# text
-
-
-def _what(sliced: _Sliced, asked: bool) -> str:
-    """What the slices of a sentence are: `the 10 most frequent objects`."""
-    number = len(sliced.members)
-    if asked or not number:
-        return f"the {counted(number, 'slice')}"
-    kind = "objects" if sliced.sources.has_objects else "content words of human captions"
-    return f"the {number} most frequent {kind}"
-
-
-def _not_amplifying(scope: Scope) -> list[str]:
-    """Captioners whose verdict on all images is another than `amplifies`."""
-    rows = scope.workspace.results([scope.run(name).run_id for name in scope.captioners])
-    return list(rows.loc[(rows["metric"] == "LIC") & (rows["verdict"] != AMPLIFIES), "model"])
-
-
-def slices_sentence(rows: pd.DataFrame, metric: str, what: str, not_amplifying: Collection[str] = ()) -> str:
-    """Per captioner in which slices a metric differs significantly from the other images, those that differ most first;
-    or that it does in none. what: the slices, in words. not_amplifying: captioners of which no more follows."""
-    sentences, others = [], dict[str, list[str]]()
-    for captioner, of_captioner in rows[rows["metric"] == metric].groupby("captioner", sort=False):
-        clear = of_captioner[of_captioner["significant"] == YES].sort_values("difference", key=abs, ascending=False)
-        tested = int(of_captioner["p"].notna().sum())
-        if not tested:
-            others.setdefault(_none_tested(of_captioner, metric), []).append(str(captioner))
-        elif clear.empty:
-            template = "slices.none" if tested == len(of_captioner) else "slices.none_of_tested"
-            text = say(template, what=what, tested=tested, metric=metric)
-            others.setdefault(text, []).append(str(captioner))
-        else:
-            named = [_clause(row) for row in clear.head(NAMED).to_dict("records")]
-            more = ""
-            if len(clear) > NAMED:
-                more = say("slices.more", slices=counted(len(clear) - NAMED, "more slice"))
-            more += say("slices.not_amplifying") if captioner in not_amplifying else ""
-            sentences.append(say("slices.found", captioner=captioner, metric=metric, slices=listed(named)) + more)
-    return " ".join([*sentences, *(f"{listed(captioners)}: {text}" for text, captioners in others.items())])
-
-
-def _none_tested(rows: pd.DataFrame, metric: str) -> str:
-    """Why a metric is tested in no slice of a captioner. rows: of both."""
-    rows = rows.assign(size=rows[["n", "n_rest"]].min(axis=1)).sort_values("size", ascending=False)
-    if (large := rows[rows["size"] >= LEAST_IMAGES]).empty:
-        most = listed([f"{row.slice} {row.size:,}" for row in rows.head(NAMED).itertuples()])
-        images = "held-out images" if rows["n_per_seed"].notna().any() else "images"
-        return say("slices.too_few", metric=metric, least=LEAST_IMAGES, images=images, most=most)
-    reasons = listed([f"{row.slice}: {row.reason}" for row in large.head(NAMED).itertuples()])
-    return say("slices.no_test", metric=metric, reasons=reasons)
-
-
-def _clause(row: Mapping[str, Any]) -> str:
-    """`higher in images with “dog” (12.1 [8.0, 16.0], others 6.0 [4.1, 8.0])`"""
-    where = Slice.parse(row["rule"]).images
-    numbers = with_interval(*(row[f"value{end}"] for end in ("", "_low", "_high")))
-    rest = with_interval(*(row[f"rest{end}"] for end in ("", "_low", "_high")))
-    way = "slices.higher" if row["difference"] > 0 else "slices.lower"
-    return say(way, images=where, value=numbers, rest=rest)
-
-
-def _notes(
-    scope: Scope, by_captioner: Mapping[str, _Sliced], rows: pd.DataFrame, metric: str, least: int
-) -> Iterator[str]:
-    if rows.loc[rows["metric"] == metric, "p"].notna().any():
-        yield say("slices.tests")
-    first = next(iter(by_captioner.values()))
-    guesses = first.evidence[0].counts
-    if guesses.seeds:
-        yield say(
-            "slices.held_out",
-            attacker=scope.comparison.attacker,
-            seeds=counted(len(guesses.seeds), "seed"),
-            each=guesses.held_out.sum(axis=1).mean(),
-            guessed=len(guesses.taking_part.images),
-            images=len(guesses.images),
-            least=least,
-            over=OVER[REFITS],
-            few=say("slices.few_seeds", least=LEAST_SEEDS) if len(guesses.seeds) < LEAST_SEEDS else "",
-        )
-    if (rows["reason"].eq("") & rows[["n", "n_rest"]].lt(LEAST_IMAGES).any(axis=1)).any():
-        yield say("slices.not_tested", least=LEAST_IMAGES)
-    elif least > FEWEST_IMAGES and rows["reason"].str.endswith(f"fewer than {least}").any():
-        yield say("slices.lower_limit")
-    if others := first.evidence[1:]:
-        names = listed([each.metrics[0].name for each in others])
-        yield say("slices.all_images", metrics=names, images=len(others[0].counts.images))
-    balance = say("slices.balance")
-    if "LIC" in first.metrics:
-        equal = all(ABOUT_EQUAL in scope.run(name).lacking.values() for name in by_captioner)
-        yield say("slices.no_verdict", balance=balance, length="" if equal else say("slices.length"))
-    else:
-        yield balance
-    kinds = {slice_.kind for sliced in by_captioner.values() for slice_ in sliced.members}
-    if OBJECT in kinds:
-        unknown = len(first.labelled - first.sources.annotated)
-        lost = say("slices.objects_lost", images=counted(unknown, "image")) if unknown else ""
-        yield say("slices.objects", source=first.sources.objects_from, lost=lost)
-    yield from (say(f"slices.{name}") for kind, name in KINDS.items() if kind in kinds)
-    lacking: dict[tuple[str, str], list[str]] = {}
-    for name, sliced in by_captioner.items():
-        for lost in sliced.lacking.items():
-            lacking.setdefault(lost, []).append(name)
-    for (lost, reason), names in lacking.items():
-        yield say("slices.left_out", captioners=listed(names), what=lost, reason=reason)
-
-
-def _table(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """A row per captioner and slice; without refusals where there are none."""
-    names = [
-        name for name, of_metric in rows.groupby("metric", sort=False) if name != "refused" or of_metric["value"].any()
-    ]
-    order = [metric, *(name for name in names if name != metric)]
-    several, table = rows["captioner"].nunique() > 1, []
-    shares = [name for name in rows if name.startswith("share_")]
-    for _, of_slice in rows.groupby(["captioner", "rule"], sort=False):
-        by_metric = of_slice.set_index("metric")
-        first = by_metric.loc[metric]
-        row = {"captioner": first["captioner"]} if several else {}
-        row |= {"slice": first["slice"], "share of images": f"{limit(first['share'], 1)}%"}
-        each = f" ({first['n_per_seed']:.0f})" if pd.notna(first["n_per_seed"]) else ""
-        row["n"] = f"{first['n']:,}{each}"
-        for name in order:
-            result = by_metric.loc[name]
-            reason = result["reason"].rpartition(", ")[2]  # n is in the row
-            row[name] = reason or with_interval(result["value"], result["value_low"], result["value_high"])
-            if name == metric:
-                difference = with_interval(result["difference"], result["difference_low"], result["difference_high"])
-                row["minus others"] = "" if result["reason"] else difference
-                row["p (Holm)"] = "" if result["reason"] else _p_text(result["p_holm"])
-        if len(shares) == 2:  # no share without a labelled image
-            share = first[shares[0]]
-            row[shares[0].removeprefix("share_")] = "" if pd.isna(share) else f"{share:.0f}%"
-        table.append(row)
-    return pd.DataFrame(table)
-
-
-def _p_text(p: float) -> str:
-    """`0.03`, or `< 0.001`.
-
-    >>> _p_text(0.031), _p_text(0.0002), _p_text(1.0), _p_text(math.nan)
-    ('0.031', '< 0.001', '1', 'not tested')
-    """
-    if math.isnan(p):
-        return "not tested"
-    return "< 0.001" if p < 0.001 else f"{p:.2g}"
-
-
-def _images(by_captioner: Mapping[str, _Sliced]) -> Shown:
-    """A row per captioner, slice and image inside it, and in how many seeds it is held out."""
-    rows = []
-    for captioner, sliced in by_captioner.items():
-        counts = sliced.evidence[0].counts
-        times = dict(zip(counts.images, counts.held_out.sum(axis=0).tolist(), strict=True))
-        for slice_, members in sliced.members.items():
-            about = {"captioner": captioner, "slice": slice_.title, "rule": slice_.rule}
-            rows += [
-                about | {"image_id": each, "seeds": times[each]} for each in sorted(members.inside & sliced.labelled)
-            ]
-    frame = pd.DataFrame(rows, columns=["captioner", "slice", "rule", "image_id", "seeds"])
-    dots = frame.assign(panel=frame["captioner"] + ", " + frame["slice"], label=frame["image_id"], value=frame["seeds"])
-    notes = ("seeds: how many hold the image out.",)
-    return Shown("Images of slices", frame, notes=notes, chart=lambda: dots_chart(dots))
-
-
-def slices_chart(rows: pd.DataFrame, metric: str, values: int):
-    """A dot and its 95% interval for each slice; below it, grey and hollow, the other images. Orange: significantly
-    different. values: how many the attribute has."""
-    rows = rows[(rows["metric"] == metric) & (rows["reason"] == "")]
-    several = rows["captioner"].nunique() > 1
-    names = [escape(f"{row.captioner} · {row.slice}" if several else row.slice) for row in rows.itertuples()]
-    figure = graph_objects().Figure()
-    y = pd.Series(np.arange(len(rows))[::-1], rows.index, dtype=float)
-    for title, name, offset, part, colour in (
-        ("in the slice, significantly different", "value", 0.12, rows["significant"] == YES, ORANGE_MARK),
-        ("in the slice", "value", 0.12, rows["significant"] != YES, MEASURED),
-        ("in the other images", "rest", -0.2, rows["rest"].notna(), GREY),
-    ):
-        points = rows[part]
-        if points.empty:
-            continue
-        low, high = points[f"{name}_low"], points[f"{name}_high"]
-        hover = [
-            f"{escape(row['slice'])}, {title.partition(',')[0]}: {metric} "
-            f"{with_interval(row[name], row[f'{name}_low'], row[f'{name}_high'], 2)}"
-            f"<br>minus others {signed(row['difference'], 2)}, p {_p_text(row['p_holm'])}"
-            for row in points.to_dict("records")
-        ]
-        figure.add_scatter(
-            x=points[name],
-            y=y[part] + offset,
-            mode="markers",
-            name=title,
-            hovertext=hover,
-            hoverinfo="text",
-            marker={"size": 11 if name == "value" else 8, "color": colour}
-            | ({} if name == "value" else {"symbol": "circle-open", "line": {"width": 2}}),
-            error_x=error_bars(points[name], low, high, colour, 2.5 if name == "value" else 1),
-        )
-    neutral = METRICS[metric].neutral(values)
-    if math.isfinite(neutral):
-        neutral_line(figure, neutral, METRICS[metric].reference_line)
-    ticks = {"tickmode": "array", "tickvals": y.tolist(), "ticktext": names}
-    return figure.update_layout(
-        height=int(MARGINS + 60 + 38 * max(len(rows), 3)),
-        margin={"l": 10, "r": 20, "t": 34, "b": 90},
-        legend={"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0, "x": 0},
-        xaxis={"title": {"text": f"{metric} ({better_text(metric, values)})"}, "zeroline": False},
-        yaxis=ticks | {"automargin": True, "zeroline": False, "range": [-0.6, len(rows) - 0.4]},
-        dragmode=False,
-    )

@@ -1,155 +1,218 @@
-"""What a view reads (`Scope`), and the form of its answer (`Shown`) for pages, command line, reports and files."""
+"""A view is data: a question, rows, the fields of its columns, a chart and a sentence. Renderers know no view."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pandas as pd
+from pydantic import BaseModel, ConfigDict
 
-from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.measures.options import Option
-from capbias_core.spreadsheets import csv_text
-from capbias_core.views.latex import to_longtable
-from capbias_core.views.pictures import FORMATS as PICTURES
-from capbias_core.views.pictures import picture
-from capbias_core.views.results import Comparison, comparisons, first_attribute, first_request
-from capbias_core.views.tables import json_text, to_text
-from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import attributes_in
+from capbias_core.measures.registry import METRICS
+from capbias_core.views.choose import Choice
+from capbias_core.views.sentence import better_text, decimals, with_interval
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import Workspace
+
+# Columns of every view's rows that hold numbers of metrics; a view may add others.
+TIDY = ("captioner", "metric", "direction", "group", "encoder", "value", "low", "high", "n", "verdict", "letters")
+TIDY += ("setting", "setting_name", "other")
+
+BY_METRIC = -1  # digits of a column in which each number has as many as its row's metric
+
+
+class ViewOptions(BaseModel):
+    """What can be chosen of one view beside the four fields of the bar. A field's description is the help of its flag
+    and of its control."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True)
-class Scope:
-    """Which finished results a view reads: those of one comparison of captioners, so that all its numbers are alike."""
+class Field:
+    """A column for readers.
 
-    workspace: Workspace
-    collection: str
-    comparison: Comparison
-    captioners: tuple[str, ...]  # of the comparison, in the order asked for
-
-    @property
-    def attribute(self) -> str:
-        return self.comparison.attribute.name
-
-    def run(self, captioner: str):
-        """The run of LIC of a captioner."""
-        return next(run for run in self.comparison.runs if run.spec.model == captioner)
-
-
-def scope(
-    workspace: Workspace,
-    collection: Annotated[str, Option("the collection", metavar="NAME")],
-    attribute: Annotated[str, Option("the attribute (default: as the page Answer)", metavar="NAME")] = "",
-    captioners: Annotated[
-        Sequence[str], Option("captioners (default: all that were measured)", "--captioner", metavar="NAME")
-    ] = (),
-    attacker: Annotated[str, Option("the attacker of the runs (default: of the best answer)", metavar="NAME")] = "",
-    seeds: Annotated[int | None, Option("their number of seeds (default: of the best answer)", metavar="N")] = None,
-    references: Annotated[str, Option("human captions (default: of the best answer)", metavar="NAME")] = "",
-) -> Scope:
-    """The best comparison with these choices; what is not given is as on the page Answer.
-
-    captioners: all that were measured alike unless given. references: the name of a set of human captions. Raises
-    CapbiasError, with the command that measures it, if nothing measured fits.
+    name: of the column in the rows. label: its heading (default: the name). unit: follows the heading. digits: None for
+    a text; of a metric the metric's; BY_METRIC. places: a column with the digits of each row. low, high: columns of the
+    ends of its interval. across: there is one such column for each value of the view's `across`. signed: with a plus
+    above 0. least: a number from 0 to here is shown as `< 0.001`, such as a p. varying: shown only if its values
+    differ.
     """
-    items = workspace.items("captions", collection)
-    attribute = attribute or first_attribute(workspace, collection)
-    if attribute not in (known := attributes_in(workspace.items("labels", collection))):
-        raise unknown_name("attribute", attribute, known)
-    if unknown := [name for name in captioners if name not in {item.name for item in items}]:
-        raise unknown_name("captioner", unknown[0], [item.name for item in items])
-    if comparison := fitting(workspace, collection, attribute, captioners, attacker, seeds, references):
-        return Scope(
-            workspace, collection, comparison, tuple(captioners or (run.spec.model for run in comparison.runs))
-        )
-    asked = first_request(workspace, collection, attribute)
-    lacking = ", ".join(captioners) or "any captioner"
-    command = ["capbias", "score", "--collection", collection, "--attribute", attribute, "--metric", "lic"]
-    command += ["--captions", *captioners] if captioners else []
-    raise CapbiasError(
-        f"{collection} has no finished run of LIC for {attribute} of {lacking} with these settings.",
-        f"Run: {shlex.join(command)}" if asked else "Add captions and labels first.",
-    )
 
+    name: str
+    label: str = ""
+    unit: str = ""
+    digits: int | None = None
+    help: str = ""
+    low: str = ""
+    high: str = ""
+    across: bool = False
+    signed: bool = False
+    least: float = 0.0
+    places: str = ""
+    varying: bool = False
 
-def fitting(
-    workspace: Workspace,
-    collection: str,
-    attribute: str,
-    captioners: Sequence[str] = (),
-    attacker: str = "",
-    seeds: int | None = None,
-    references: str = "",
-) -> Comparison | None:
-    """The best comparison of an attribute with these choices, as of `scope`; None if nothing measured fits."""
-    human = workspace.item("references", references, collection).hash if references else ""
-    sets = set(captioners) or originals(workspace.items("captions", collection))
-    for comparison in comparisons(workspace, collection, sets):
-        if (
-            comparison.attribute.name == attribute
-            and attacker in ("", comparison.attacker)
-            and seeds in (None, comparison.seeds)
-            and human in ("", comparison.references)
-            and set(captioners) <= {run.spec.model for run in comparison.runs}
-        ):
-            return comparison
-    return None
-
-
-# Computes runs of a collection and waits for them.
-Run = Callable[[Sequence[RunSpec], str], None]
-
-
-def nothing_run(specs: Sequence[RunSpec], collection: str) -> None:
-    """A Run that leaves it at what is measured."""
+    def text(self, row: Mapping[str, Any]) -> str:
+        """The value in a row as text, '' for none. Numbers become text here and nowhere else."""
+        value = row.get(self.name)
+        if value is None or pd.isna(value):
+            return ""
+        if (digits := self.digits) is None:
+            return str(value)
+        if self.places:
+            digits = int(row[self.places])
+        if isinstance(value, int) or (digits == 0 and not self.low):
+            return f"{value:,.0f}"
+        if digits == BY_METRIC:
+            digits = decimals(row["metric"], METRICS[row["metric"]].scale)
+        if 0 <= value < self.least:
+            return f"< {self.least:g}"
+        low, high = (row.get(self.low), row.get(self.high)) if self.low else (None, None)
+        text = with_interval(value, low, high, digits)
+        return f"+{text}" if self.signed and round(value, digits) > 0 else text
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A view's answer, in all the forms in which it is shown."""
+class Forest:
+    """Points with intervals, a line for each `by` of the view.
 
-    title: str
-    rows: pd.DataFrame  # one row per number or item, with all digits
-    sentence: str = ""  # what follows from them, and no more than their intervals allow
-    notes: tuple[str, ...] = ()  # how to read it, and what is missing
-    table: pd.DataFrame | None = None  # the rows for a reader, rounded (default: the rows)
-    chart: Callable[[], Any] | None = None  # makes a Plotly figure
+    title: of the axis. only: the first of these values of `across` that there is is drawn (default: the first; all if
+    there are series or panels). series: a column whose values are drawn beside each other on a line. panel: a column
+    for whose values there is a chart each. diverging: orange below 0, blue above; the names of both ends are in
+    `rows.attrs["ends"]`. reference: where the reference line is (default: the metric's neutral point). where: a column
+    of booleans; only rows with True are drawn.
+    """
+
+    title: str = ""
+    only: Sequence[str] = ()
+    series: str = ""
+    panel: str = ""
+    reference: float | None = None
+    diverging: bool = False
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A line for each captioner over the values of the column `x`."""
+
+    x: str
+    title: str = ""
+    only: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A point for each captioner: its rows with the values x and y of the column `by` (default: `across`)."""
+
+    x: str
+    y: str
+    by: str = ""
+    x_title: str = ""
+    y_title: str = ""
+    corners: Mapping[str, str] = field(default_factory=dict)  # what a corner means, such as `top right`
+
+
+Chart = Forest | Lines | Scatter
+
+
+@dataclass(frozen=True)
+class View:
+    """A question that researchers ask, and how it is answered.
+
+    rows: from a choice and options to a tidy frame, a row for each number; the CSV is this frame. sentence: from the
+    choice and its rows, what follows from them. by: the column that is a line of the table. across: the column whose
+    values are the columns of the table. options: what else can be chosen. notes: how to read it, and what is missing.
+    gate: whether rows pass, as FAILED, UNDECIDED or PASSED of change.py with a sentence; for the option `fail_if`.
+    of_files: from options to the metrics by which its command scores files first; None if it reads no files.
+    needs: from a choice and options to the runs that the rows read beside those of the setting; a command computes them
+    first, a page offers them. optional: it has rows without a choice, too.
+    example: command lines.
+    """
+
+    name: str
+    question: str
+    rows: Callable[..., pd.DataFrame]
+    columns: tuple[Field, ...]
+    sentence: Callable[[Choice, pd.DataFrame], str]
+    by: str = "captioner"
+    across: str = ""
+    chart: Chart | None = None
+    options: type[ViewOptions] = ViewOptions
+    notes: Callable[[Choice, pd.DataFrame], Sequence[str]] = lambda choice, rows: ()
+    gate: Callable[[pd.DataFrame], tuple[str, str]] | None = None
+    of_files: Callable[..., Sequence[str]] | None = None
+    needs: Callable[..., list[RunSpec]] = lambda choice, options: []
+    optional: bool = False
+    example: str = ""
+
+    def title(self, choice: Choice | None) -> str:
+        """What a table or file of it is called: the question and what it is about."""
+        return f"{self.question} {choice.title}" if choice else self.question
+
+    def field_of(self, column: Field, value: str, row: Mapping[str, Any]) -> Field:
+        """The field of a column across: digits and help are those of its metric. The heading of a number of another
+        setting than the chosen one has that setting's name, so no renderer can leave it out."""
+        if not column.across:
+            return column
+        metric = METRICS.get(row.get("metric", ""))
+        heading = " ".join(filter(None, (column.label, value, column.unit)))
+        if not column.low or column.digits == BY_METRIC:
+            return replace(column, label=heading)
+        if other := row.get("other"):
+            heading = f"{heading} ({other})"
+        if metric is None:
+            return replace(column, label=heading, digits=2 if column.digits is None else column.digits)
+        digits = decimals(metric.name, metric.scale) if column.digits is None else column.digits
+        meaning = f"{metric.title}: {better_text(metric.name)}. {metric.explanation}"
+        return replace(column, label=heading, digits=digits, help=column.help or meaning)
+
+    def table(self, rows: pd.DataFrame) -> Table:
+        """The rows for a reader: a line for each `by`."""
+        lines = list(dict.fromkeys(rows[self.by])) if len(rows) else []
+        fields: dict[str, Field] = {}
+        cells: dict[str, dict[str, Mapping[str, Any]]] = {}
+        records = rows.to_dict("records")
+        for column in self.columns:
+            if column.varying and rows[column.name].nunique() < 2:
+                continue
+            for value in dict.fromkeys(rows[self.across]) if column.across and len(rows) else ("",):
+                among: dict[str, Mapping[str, Any]] = {}
+                for row in records:
+                    in_column = not column.across or row[self.across] == value
+                    if in_column and row[column.name] != "" and pd.notna(row[column.name]):
+                        among.setdefault(row[self.by], row)
+                if among:
+                    shown = self.field_of(column, str(value), next(iter(among.values())))
+                    fields[shown.label or shown.name] = shown
+                    cells[shown.label or shown.name] = among
+        values = {
+            heading: [among.get(line, {}).get(fields[heading].name) for line in lines]
+            for heading, among in cells.items()
+        }
+        texts = {
+            heading: [fields[heading].text(among.get(line, {})) for line in lines] for heading, among in cells.items()
+        }
+        numbers = pd.DataFrame(values)
+        for heading, shown in fields.items():
+            if shown.digits is not None:
+                numbers[heading] = pd.to_numeric(numbers[heading])
+        return Table(numbers, pd.DataFrame(texts, dtype=str), fields)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for readers: its values, the same as texts, and the field of each column by its heading."""
+
+    numbers: pd.DataFrame
+    texts: pd.DataFrame
+    fields: dict[str, Field]
 
     @property
-    def for_reader(self) -> pd.DataFrame:
-        return self.rows if self.table is None else self.table
-
-
-# Ending of a file -> what it holds.
-FORMATS: dict[str, Callable[[Shown], str | bytes]] = {
-    "csv": lambda shown: csv_text(shown.rows),
-    "json": lambda shown: json_text(shown.rows),
-    "tex": lambda shown: to_longtable(shown.for_reader, shown.title),
-    "txt": lambda shown: to_text(shown.for_reader),
-    **{ending: lambda shown, ending=ending: _picture(shown, ending) for ending in PICTURES},
-}
-
-
-def format_of(name: str) -> str:
-    """The format of a file, as its ending says. Raises CapbiasError for an unknown one."""
-    ending = Path(name).suffix.lstrip(".").lower()
-    if ending not in FORMATS:
-        raise unknown_name("format", ending or name, FORMATS)
-    return ending
-
-
-def exported(shown: Shown, name: str) -> str | bytes:
-    """A view as the content of a file (`format_of`). Raises CapbiasError for a picture of a view without a chart."""
-    return FORMATS[format_of(name)](shown)
-
-
-def _picture(shown: Shown, ending: str) -> bytes:
-    if shown.chart is None:
-        raise CapbiasError(f"{shown.title} has no chart.", "Write csv, json, tex or txt.")
-    return picture(shown.chart(), ending, shown.title)
+    def styled(self):
+        """The values, shown as their texts: a page sorts by the values."""
+        styler = self.numbers.style
+        for column, heading in enumerate(self.numbers):
+            for line in range(len(self.numbers)):
+                styler._display_funcs[line, column] = lambda _, text=self.texts[heading].iloc[line]: text
+        return styler

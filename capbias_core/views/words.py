@@ -1,441 +1,396 @@
-"""What words add to a caption's score, what an edit changes, and attention. Every text of the HTML is escaped."""
+"""Words: what each adds to the guess, beside human captions, with intervals; or what changed between two captioners.
+
+A word is named in a sentence only if the interval of its difference from human captions excludes 0
+(measures/word_comparison.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from html import escape
-from itertools import islice
+import hashlib
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import Field as Described
+from scipy.sparse import csr_array
+from scipy.special import ndtr
 
-from capbias_core.attackers.what_if import StoredAttackers, apply_edit
-from capbias_core.errors import CapbiasError
-from capbias_core.prepare import tokenize
-from capbias_core.types import Attention, Attribute, counted
-from capbias_core.views.captions import CaptionScores
-from capbias_core.views.charts import BLUE, BLUE_MARK, GREY, MARGINS, ORANGE_MARK, graph_objects, ramp
-from capbias_core.views.sentence import signed
-from capbias_core.views.tables import to_text
+from capbias_core.aggregate.change import corrected
+from capbias_core.aggregate.estimate import interval_side
+from capbias_core.aggregate.ranking import ALPHA
+from capbias_core.aggregate.resampling import NORMAL
+from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import CAPTIONS
+from capbias_core.measures.word_comparison import ENDS
+from capbias_core.prepare import tasks
+from capbias_core.prepare.tokens import Tokens
+from capbias_core.runs.plan import WORDS_COMPARED
+from capbias_core.types import Attribute, counted
+from capbias_core.views.choose import Choice
+from capbias_core.views.results import current_runs
+from capbias_core.views.scored import ALIKE, array_of, runs_to_score, scored
+from capbias_core.views.sentence import listed, say
+from capbias_core.views.view import Field, Forest, View, ViewOptions
+from capbias_core.workspace.labels import labels_of
+from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 
-# scored captions as data for a terminal or JSON, with every digit: logits and what words add are named by the value
-# that they push toward, the second of two values, or each of more
+FUNCTION = "function word"
+YES, NO, UNTESTED = "yes", "no", "not tested"
+MORE, LESS, CHANGED = "more", "less", "changed"
+PEOPLE = "people"
+NAMED = 4  # words of a sentence
+# What is negated where a word pushes the other way: a lower end becomes an upper one.
+NEGATED = {side: side for side in ENDS}
+NEGATED |= {low: high for low, high in ENDS.values()} | {high: low for low, high in ENDS.values()}
+FEWEST = 20  # captions with a word, mean of two captioners, for its change to be tested
+ENDS_OF_DIFFERENCE = ("difference_low", "difference_high")
+COLUMNS = ("line", "word", "toward", "captioner", "metric", "encoder", "value", "low", "high", "n", "tested")
+COLUMNS += ("difference", *ENDS_OF_DIFFERENCE, "p", "verdict", "letters", "kind", "setting", "setting_name", "other")
 
 
-def scored_image(scores: CaptionScores, written: pd.Series, image: str) -> list[dict[str, Any]]:
-    """The captions of an image, each scored by an attacker that did not train on it.
+class WordsOptions(ViewOptions):
+    top: int = Described(default=12, ge=1, description="words, equally many toward each value")
+    least: int = Described(default=10, ge=1, description="minimum captions with a word, of the captioner or of people")
+    function_words: bool = Described(
+        default=False, description="list articles, prepositions, pronouns and the like too"
+    )
+    before: str = Described(
+        default="", description="another captioner: words whose use changed from it to the one read"
+    )
 
-    written: caption as written, by row of scores.table.
+
+USUAL = WordsOptions()
+
+
+def word_rows(choice: Choice, options: WordsOptions = USUAL) -> pd.DataFrame:
+    """A row for each word and side (the captioner, people), in the order of what words add.
+
+    value: what the word adds to the logit where it occurs; of two values of an attribute negative toward the first and
+    positive toward the second, of more toward `toward`. n: captions with the word. difference: the captioner's minus
+    people's. verdict: whether it reveals more or less than in human captions, if significantly. tested: whether
+    intervals are there. line: the word, with its value if there are more than two.
     """
-    rows = scores.table[scores.table["image_id"] == image].sort_values("caption_index")
-    return [
-        {
-            "image_id": image,
-            "caption_index": int(row["caption_index"]),
-            "caption": written[index],
-            "label": scores.attribute.values[int(row["label"])],
-            "fold": int(row["fold"]),
-            **_parts(
-                scores.attribute,
-                row["masked"].split(),
-                scores.words_of(index),
-                *(_numbers(row, part) for part in ("baseline", "logit", "p")),
-            ),
-            "convergence_delta": float(row["delta"]),
-        }
-        for index, row in rows.iterrows()
-    ]
+    if options.before:
+        return change_rows(choice, options)
+    sets = scored(choice)
+    if choice.captioner not in sets.runs:
+        return pd.DataFrame(columns=list(COLUMNS))
+    run = sets.runs[choice.captioner]
+    compared = comparison_of(choice.workspace, choice.collection, run, choice.run().spec.references)
+    table = words_of_set(run, compared)
+    common = table["word"][table.filter(["count", "human_count"]).max(axis=1) >= options.least]
+    functional = function_words(choice.workspace, dict.fromkeys(common))
+    rows = rows_of_words(table, choice.defined, choice.captioner, options, functional)
+    rows = rows.assign(encoder=sets.attacker, setting_name=sets.attacker, other=sets.other)
+    rows = rows.assign(setting="" if sets.other else choice.setting)
+    rows.attrs["notes"] = compared.notes if compared else []
+    return rows
 
 
-def scored_text(scores: CaptionScores, attackers: StoredAttackers, text: str) -> dict[str, Any]:
-    """A caption of no image, scored by all attackers of a set: their mean."""
-    scored = attackers.score(text, scores.attribute, None, scores.run.spec.merge_masks)
-    parts = _parts(scores.attribute, scored.tokens, scored.words, scored.baseline, scored.logit, scored.probabilities)
-    return {"caption": text, "attackers": len(attackers.weights), **parts}
+def rows_of_words(
+    table: pd.DataFrame, attribute: Attribute, name: str, options: WordsOptions, functional: Collection[str]
+) -> pd.DataFrame:
+    """The rows of `word_rows`. table: of `word_table`, of the captioner `name`."""
+    tested = _tested(table, functional)
+    listed_words = table if options.function_words else table[~table["word"].isin(functional)]
+    top = top_words(listed_words, options.least, math.ceil(options.top / len(attribute.values)))
+    two, rows = len(attribute.values) == 2, []
+    people = PEOPLE if name != PEOPLE else f"{PEOPLE} (human)"
+    sides = (("captioner", name, "count_compared"), ("human", people, "human_count"))
+    for word in top.to_dict("records"):
+        sign = -1 if two and word["toward"] == 0 else 1
+        value = attribute.values[word["toward"]]
+        shared = {"line": word["word"] if two else f"{word['word']} ({value})", "word": word["word"], "toward": value}
+        shared["kind"] = FUNCTION if word["word"] in functional else ""
+        if not tested:
+            rows.append(shared | {"captioner": name, "value": sign * word["mean"], "n": word["count"]})
+            continue
+        own: dict[str, Any] = {"tested": word["significant"] != UNTESTED}
+        own |= _signed(sign, word, "difference", ("difference", *ENDS_OF_DIFFERENCE))
+        if word["significant"] == YES:
+            own["verdict"] = MORE if abs(word["captioner"]) > abs(word["human"]) else LESS
+        for side, who, count in sides:
+            number = _signed(sign, word, side, ("value", "low", "high"))
+            rows.append(shared | number | {"captioner": who, "n": word[count]} | (own if who == name else {}))
+    frame = _sorted(pd.DataFrame(rows, columns=list(COLUMNS)).assign(metric="word"), name)
+    frame.attrs = {"title": say("words.axis"), "ends": attribute.values if two else (), "tested": tested}
+    return frame
 
 
-def caption_text(scored: dict[str, Any]) -> str:
-    """One caption: its words as the attacker reads them, what each adds, and what that makes."""
-    parts = [(item["token"], item["adds"]) for item in scored["tokens"]]
-    parts += [("(intercept)", scored["intercept"]), ("= logit", scored["logit"])]
-    columns = {value: f"adds toward {value}" for value in scored["intercept"]}
-    rows = [
-        {"word": token} | {title: signed(adds[value], 4) for value, title in columns.items()} for token, adds in parts
-    ]
-    if "attackers" in scored:
-        scorer = f"Mean of {scored['attackers']} attackers; the caption belongs to no image."
+def _signed(sign: int, word: Mapping[str, Any], side: str, names: Sequence[str]) -> dict[str, float]:
+    """A number of ENDS with its ends, which trade places if the sign is turned."""
+    ends = [sign * word[end] for end in ENDS[side][::sign]]
+    return dict(zip(names, (sign * word[side], *ends), strict=True))
+
+
+def _sorted(rows: pd.DataFrame, captioner: str) -> pd.DataFrame:
+    """Lines by the value of the captioner, with texts where nothing is."""
+    values = rows[rows["captioner"] == captioner].set_index("line")["value"].astype(float)
+    rows = rows.assign(place=rows["line"].map(values)).sort_values("place", kind="stable", ignore_index=True)
+    texts = dict.fromkeys(("verdict", "letters", "kind", "other"), "")
+    numbers = ["value", "low", "high", "difference", *ENDS_OF_DIFFERENCE, "p", "n"]
+    return rows.drop(columns="place").fillna(texts).astype(dict.fromkeys(numbers, float))
+
+
+def _tested(table: pd.DataFrame, last: Collection[str]) -> dict[str, Any]:
+    """Of the words that were tested: how many, and those that reveal more and less, the strongest first. last: words
+    that stand behind the others."""
+    if "significant" not in table:
+        return {}
+    tested = table[table["significant"] != UNTESTED]
+    differ = tested[tested["significant"] == YES].sort_values("strength", ascending=False)
+    more = abs(differ["captioner"]) > abs(differ["human"])
+    ways = {MORE: differ["word"][more], LESS: differ["word"][~more]}
+    return {"words": len(tested)} | {way: sorted(words, key=lambda word: word in last) for way, words in ways.items()}
+
+
+# words of the measures `caption_scores` and `word_comparison`
+
+
+def comparison_of(workspace: Workspace, collection: str, run: RunRow, references: str = "") -> RunRow | None:
+    """The newest finished run that compared the words of a run of `caption_scores` with those of human captions.
+    references: the content hash of these, '' for any."""
+    alike = (*ALIKE, "model", "captions", "attacker")
+    for other in current_runs(workspace, collection, WORDS_COMPARED):
+        same = all(getattr(other.spec, key) == getattr(run.spec, key) for key in alike)
+        if same and references in ("", other.spec.references):
+            return other
+    return None
+
+
+def words_of_set(run: RunRow, compared: RunRow | None = None) -> pd.DataFrame:
+    """The `word_table` of a finished run of the measure `caption_scores`, and of one that compared it, if any."""
+    words = compared and compared.array("words")
+    return word_table(bytes_frame(array_of(run, "corpus")), bytes_frame(words) if words else None)
+
+
+def word_table(corpus: pd.DataFrame, compared: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Words of a set, a row per word and value (of two values only the one that the word pushes toward).
+
+    corpus: the table of measures/caption_scores.py. compared: that of measures/word_comparison.py, if the set was
+    compared with human captions. Special tokens are left out. Columns: word; toward (index of the value); mean (what
+    the word adds toward it in the set); count; share0.. ; and, of words compared, captioner, human, difference, the
+    ends of ENDS, count_compared, human_count; certain (YES, NO, UNTESTED: whether the captioner's interval excludes 0);
+    significant (the same of the difference); strength, by which words are chosen: the mean of both sides, or mean
+    without a comparison.
+    """
+    corpus = corpus[~corpus["word"].str.startswith("<")]
+    means = corpus.filter(regex=r"^mean\d+$").to_numpy()
+    of_word = corpus.drop(columns=corpus.filter(regex=r"^mean\d+$"))
+    if means.shape[1] == 1:
+        table = of_word.assign(toward=(means[:, 0] > 0).astype(int), mean=abs(means[:, 0]))
     else:
-        scorer = f"Image {scored['image_id']}, labelled {scored['label']}; no attacker here trained on this image."
-        scorer += f" Convergence delta {scored['convergence_delta']:.2g}." if scored["convergence_delta"] else ""
-    shares = ", ".join(f"{value} {share:.3f}" for value, share in scored["probability"].items())
-    return f"{scored['caption']}\n{scorer}\n\n{to_text(pd.DataFrame(rows))}\nProbability: {shares}.\n"
+        parts = [of_word.assign(toward=value, mean=column) for value, column in enumerate(means.T)]
+        table = pd.concat(parts, ignore_index=True)
+    if compared is None:
+        return table.assign(strength=table["mean"])
+    compared = compared.rename(columns={"count": "count_compared"})
+    if means.shape[1] > 1:
+        table = table.merge(compared, on=["word", "toward"], how="outer")
+    else:  # toward the value that the word pushes toward in the set, if the set has it
+        table = table.merge(compared, on="word", how="outer", suffixes=("", "_both"))
+        turned = table["toward"].notna() & table["toward_both"].notna() & (table["toward"] != table["toward_both"])
+        table = table.assign(**{name: table[name].where(~turned, -table[other]) for name, other in NEGATED.items()})
+        table["toward"] = table["toward"].fillna(table["toward_both"]).astype(int)
+    table["count"] = table["count"].fillna(0).astype(int)
+    strength = (table["captioner"] + table["human"]) / 2
+    strength = strength if means.shape[1] > 1 else abs(strength)
+    tested = table.pop("tested").eq(True)
+    for name, side in (("certain", "captioner"), ("significant", "difference")):
+        low, high = (table[end] for end in ENDS[side])
+        table[name] = np.where(~tested, UNTESTED, np.where(interval_side(low, high) != 0, YES, NO))
+    return table.assign(strength=strength)
 
 
-def edit_effect(
-    scores: CaptionScores, written: pd.Series, attackers: StoredAttackers, word: str, replacement: str
-) -> dict[str, Any]:
-    """What replacing a word does over the whole set, each caption rescored by the attacker that held its image out.
+def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataFrame:
+    """The rows of `word_table` that push most toward each value, `number` each, strongest first; of words compared with
+    human captions those that differ significantly come first, and words not compared are left out."""
+    table = table[(table["strength"] > 0) & (table.filter(["count", "human_count"]).max(axis=1) >= smallest_count)]
+    differs = table["significant"] == YES if "significant" in table else np.zeros(len(table), dtype=bool)
+    table = table.assign(differs=differs).sort_values(["toward", "differs", "strength"], ascending=[True, False, False])
+    return table.groupby("toward").head(number).drop(columns="differs").reset_index(drop=True)
 
-    Counts, means and examples are over the captions with the word (the first caption of each image).
+
+def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:
+    """The function words among some words; computed once, then kept in the workspace."""
+    words = tuple(words)
+    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+    return set(workspace.derived(f"function words {digest}", lambda: sorted(tasks.function_words(words))))
+
+
+# words whose use changed
+
+
+def change_rows(choice: Choice, options: WordsOptions) -> pd.DataFrame:
+    """Words whose use changed most between the labelled values, from the captioner `before` to the one that is read.
+
+    value: the lean of a word, % of the captions of images with the label `toward` that have it minus % of those of the
+    other images; of two values toward the second. difference: its change, with its 95% interval paired over images. p:
+    Holm over the tested words. n: captions that have it, mean of both captioners. Words for the attribute are masked.
     """
-    attribute, merge = scores.attribute, scores.run.spec.merge_masks
-    first = scores.table[scores.table["caption_index"] == 0].sort_values("image_id")
-    texts = written[first.index].map(lambda caption: apply_edit(caption, word, replacement)).dropna()
-    before = first.loc[texts.index]
-    folds = zip(texts, before["fold"], strict=True)
-    after = [attackers.score(text, attribute, int(fold), merge) for text, fold in folds]
-    differ = sum(" ".join(new.tokens) != masked for new, masked in zip(after, before["masked"], strict=True))
-    earlier, later = _numbers(before, "p"), [new.probabilities for new in after]
-    changes = [new.logit - logit for new, logit in zip(after, _numbers(before, "logit"), strict=True)]
-    note, tokens, words = "", tokenize(replacement), attribute.masked_words  # what a reader may miss
-    if not after:
-        note = f"No caption has the word {word}."
-    elif not differ and word in words and words.issuperset(tokens):
-        note = (
-            f"Nothing changes: {word} and {replacement} are words for {attribute.name}, and the attacker reads "
-            f"{attribute.mask_token} for either."
+    first, second, attribute = options.before, choice.captioner, choice.defined
+    items = {item.name: item.hash for item in choice.workspace.items(CAPTIONS, choice.collection)}
+    if first not in items:
+        raise unknown_name("captioner", first, items)
+    if first == second:
+        raise CapbiasError(f"{first} is compared with itself.", "Name another captioner.")
+    if options.function_words or options.least != USUAL.least:
+        raise CapbiasError(
+            f"Words that changed are in at least {FEWEST} captions, and no function words.",
+            "Leave out the other options of words.",
         )
-    elif not differ:
-        note = "Nothing changes: the attacker reads the same captions."
-    elif unseen := attackers.unseen(tokens, attribute):
-        note = f"No attacker has seen {', '.join(unseen)}: only the loss of {word} counts."
-
-    def mean(rows: Any, names: Sequence[str]) -> dict[str, float]:
-        return _named(np.mean(rows, axis=0), names) if len(rows) else {}
-
-    return {
-        "word": word,
-        "replacement": replacement,
-        "captions_with_the_word": len(after),
-        "captions_that_read_differently": differ,
-        "note": note,
-        "probability_before": mean(earlier, attribute.values),
-        "probability_after": mean(later, attribute.values),
-        "change_of_logit": mean(changes, _towards(attribute)),
-        "examples": [
-            {
-                "image_id": before.at[index, "image_id"],
-                "label": attribute.values[int(before.at[index, "label"])],
-                "before": written[index],
-                "after": texts[index],
-                "probability_before": _named(first, attribute.values),
-                "probability_after": _named(second, attribute.values),
-            }
-            for index, first, second in list(zip(texts.index, earlier, later, strict=True))[:3]
-        ],
-    }
-
-
-def edit_text(edit: dict[str, Any]) -> str:
-    """What one edit does: means over the captions with the word, then examples."""
-    lines = [f"{edit['word']} -> {edit['replacement']}: {counted(edit['captions_with_the_word'], 'caption')}"]
-    lines += [edit["note"]] if edit["note"] else []
-    if edit["captions_that_read_differently"]:
-        for value, change in edit["change_of_logit"].items():
-            before, after = edit["probability_before"][value], edit["probability_after"][value]
-            lines.append(
-                f"Mean probability of {value} {before:.3f} -> {after:.3f}, mean change of logit {signed(change, 3)}."
-            )
-        for item in edit["examples"]:
-            shares = ", ".join(
-                f"{value} {item['probability_before'][value]:.3f} -> {item['probability_after'][value]:.3f}"
-                for value in edit["change_of_logit"]
-            )
-            lines += [f"  image {item['image_id']}, labelled {item['label']}: {shares}"]
-            lines += [f"    before: {item['before']}", f"    after:  {item['after']}"]
-    return "\n".join(lines) + "\n"
+    labels = labels_of(choice.workspace, attribute, choice.run().spec.labels)
+    hashes = [items[first], items[second]]
+    frames = [choice.workspace.frame(digest)["image_id"] for digest in hashes]
+    images = pd.Index(sorted({*frames[0]} & {*frames[1]} & {*labels.index}))
+    tokens = Tokens.join([choice.workspace.tokens(digest) for digest in hashes]).masked(attribute)
+    matrix, size = tokens.matrix(), len(frames[0])
+    before, after = (
+        _by_image(rows, images.get_indexer(ids), len(images))
+        for rows, ids in zip((matrix[:size], matrix[size:]), frames, strict=True)
+    )
+    code = pd.Index(attribute.values).get_indexer(labels.loc[images])
+    captions = np.asarray((before + after).sum(axis=0)).ravel() / 2
+    words = np.array(list(tokens.words), dtype=object)
+    functional = function_words(choice.workspace, sorted(words[captions >= FEWEST]))
+    tested = np.flatnonzero((captions >= FEWEST) & ~np.isin(words, list(functional)))
+    changes = lean_changes(before[:, tested], after[:, tested], code, attribute)
+    at = tested[changes["word"]]
+    changes = changes.assign(word=words[at], n=captions[at], size=changes["change"].abs(), differs=changes["p"] < ALPHA)
+    changes = changes.sort_values(["differs", "size", "word"], ascending=[False, False, True], ignore_index=True)
+    two, top = len(attribute.values) == 2, changes.head(options.top)
+    common = {"metric": "lean", "setting": choice.setting, "setting_name": choice.setting_name}
+    common["line"] = top["word"] if two else top["word"] + " (" + top["toward"] + ")"
+    common |= {"toward": ""} if two else {}
+    renamed = dict(zip(("change", "low", "high"), ("difference", *ENDS_OF_DIFFERENCE), strict=True))
+    own = top.rename(columns=renamed).assign(**common, captioner=second, value=top["after"], tested=True)
+    own["verdict"] = np.where(top["differs"], CHANGED, "")
+    shared = top.drop(columns=["change", "low", "high", "p"]).assign(**common, captioner=first, value=top["before"])
+    rows = _sorted(pd.concat([own, shared]).reindex(columns=list(COLUMNS)), second)
+    ends = {"first": attribute.values[0], "second": attribute.values[-1]}
+    how = say("words.lean_between" if two else "words.lean", images=len(images), attribute=attribute.name, **ends)
+    rows.attrs = {"title": say("words.lean_axis"), "ends": attribute.values if two else (), "before": first}
+    changed = changes.loc[changes["differs"], "word"].drop_duplicates().tolist()
+    rows.attrs |= {"tested": {"words": len(tested), CHANGED: changed}, "notes": [how]}
+    return rows
 
 
-def _parts(attribute: Attribute, tokens: Sequence[str], words: np.ndarray, baseline, logit, shares) -> dict[str, Any]:
-    """What each token adds, and what that makes: intercept + tokens = logit."""
-    names = _towards(attribute)
-    return {
-        "tokens": [{"token": token, "adds": _named(row, names)} for token, row in zip(tokens, words, strict=True)],
-        "intercept": _named(baseline, names),
-        "logit": _named(logit, names),
-        "probability": _named(shares, attribute.values),
-    }
+def lean_changes(before: csr_array, after: csr_array, code: np.ndarray, attribute: Attribute) -> pd.DataFrame:
+    """The lean of each word before and after, and its change with a 95% normal interval paired over images.
 
-
-def _towards(attribute: Attribute) -> tuple[str, ...]:
-    return attribute.values[1:] if len(attribute.values) == 2 else attribute.values
-
-
-def _numbers(rows: pd.DataFrame | pd.Series, part: str) -> np.ndarray:
-    """The columns part0, part1, ... of a table of scores, or of one of its rows."""
-    return rows.filter(regex=rf"^{part}\d+$").to_numpy(dtype=float)
-
-
-def _named(values, names: Sequence[str]) -> dict[str, float]:
-    return {name: float(value) for name, value in zip(names, values, strict=True)}
-
-
-# words of a caption in colour
-
-STYLE = """<style>
-.cb-words {line-height: 2.1; font-size: 1.02rem; overflow-wrap: anywhere}
-.cb-w {display: inline-block; max-width: 100%; line-height: 1.4; border-radius: 4px; padding: 1px 5px; margin: 0 1px}
-.cb-first {border-bottom: 2px dotted var(--cb-orange)}
-.cb-second {border-bottom: 2px solid var(--cb-blue)}
-.cb-masked {border: 1px dashed var(--cb-grey); opacity: .75}
-.cb-alone {font-weight: 750}
-/* What a word adds: read out by a screen reader, and shown where a keyboard goes to the caption. */
-.cb-w[data-adds]::after {content: " " attr(data-adds); position: absolute; width: 1px; height: 1px; overflow: hidden;
-  clip-path: inset(50%); white-space: nowrap}
-.cb-words:focus-visible .cb-w[data-adds]::after {position: static; width: auto; height: auto; clip-path: none;
-  font-size: .72rem; padding-left: .2rem; white-space: nowrap}
-.cb-legend {font-size: .85rem}
-</style>"""
-
-
-MOST_DRAWN = 1_000  # words of a caption; a longer one would send megabytes to the browser
-
-
-def _further(words: Sequence[str]) -> list[str]:
-    """What stands for the words that are not drawn."""
-    return [f"… and {len(words) - MOST_DRAWN:,} more words"] if len(words) > MOST_DRAWN else []
-
-
-def coloured_words(
-    tokens: Sequence[str],
-    values: np.ndarray,
-    attribute: Attribute,
-    originals: Sequence[str] | None = None,
-    largest: float = 0.0,
-    alone: Sequence[bool] | np.ndarray | None = None,
-    only: str = "",
-    plain: Collection[str] = (),
-) -> str:
-    """HTML of one caption. tokens: T masked tokens; values: (T,) signed contributions (negative pushes toward the
-    first value, positive toward the second). originals: the T words that stood there before masking, if known.
-    largest: the value that gets the full colour; 0 takes this caption's largest. alone: (T,) booleans, words that the
-    caption beside it does not have; they are bold. only: the token that is coloured (default: all). plain: tokens
-    without a colour, such as function words; what they add is on hover.
+    before, after: (n_images, V), the share of the image's captions with the word. code: (n_images,) labels. Of two
+    values toward the second alone.
     """
-    largest = largest or max((abs(float(value)) for value in values), default=0.0)
-    marks = [False] * len(tokens) if alone is None else alone
-    parts = []
-    words = zip(tokens, map(float, values), originals or tokens, marks, strict=True)
-    for token, value, original, mark in islice(words, MOST_DRAWN):
-        kind = " cb-alone" if mark else ""
-        if only not in ("", token):
-            parts.append(escape(original))
-        elif token == attribute.mask_token:
-            title = escape(f"masked: the attacker reads {token} ({signed(value, 3)})")
-            adds = f'title="{title}" data-adds="(masked, {signed(value, 2)})"'
-            parts.append(f'<span class="cb-w cb-masked{kind}" {adds}>{escape(original)}</span>')
-        else:
-            toward, side = attribute.values[int(value >= 0)], "cb-first" if value < 0 else "cb-second"
-            title = escape(f"{signed(value, 3)} toward {toward}")
-            adds = f'title="{title}" data-adds="({signed(value, 2)} {escape(toward)})"'
-            colour = "" if token in plain else f'style="background:{ramp(value, largest)}"'
-            parts.append(f'<span class="cb-w {side}{kind}" {colour} {adds}>{escape(token)}</span>')
-    named = 'role="group" tabindex="0" aria-label="A caption, with what each word adds to the logit"'
-    return f'<div class="cb-words" {named}>{" ".join([*parts, *_further(tokens)])}</div>'
+    rows, difference = [], csr_array(after - before)
+    for value in range(len(attribute.values)) if len(attribute.values) > 2 else (1,):
+        inside = code == value
+        leans = [_mean(side[inside]) - _mean(side[~inside]) for side in (before, after)]
+        error = np.sqrt(sum(_variance(difference[part]) for part in (inside, ~inside)))
+        change = leans[1] - leans[0]
+        differing = np.diff(csr_array(difference != 0).tocsc().indptr)  # images
+        with np.errstate(invalid="ignore", divide="ignore"):  # without any spread p is the sign test's
+            p = np.where(error > 0, 2 * ndtr(-np.abs(change) / error), np.minimum(1.0, 2 * 0.5**differing))
+        columns = {"before": leans[0], "after": leans[1], "change": change}
+        columns |= {"low": change - NORMAL * error, "high": change + NORMAL * error}
+        scaled = pd.DataFrame({name: 100 * column for name, column in columns.items()})
+        rows.append(scaled.assign(word=np.arange(len(change)), toward=attribute.values[value], p=p))
+    table = pd.concat(rows, ignore_index=True)
+    return table.assign(p=corrected(table["p"].tolist()) if len(table) else [])
 
 
-def legend(attribute: Attribute, beside: bool = False) -> str:
-    """HTML that names both ends of the ramp. beside: two captions are compared, and words of only one are marked."""
-    ends = "".join(
-        f'<span class="cb-w {side}" style="background:{ramp(sign, 1.0)}">{escape(value)}</span>'
-        + (" or " if sign < 0 else "")
-        for sign, side, value in ((-1, "cb-first", attribute.values[0]), (1, "cb-second", attribute.values[1]))
-    )
-    masked = (
-        ' · <span class="cb-w cb-masked">masked word</span>, of which the attacker sees only that it is there'
-        if attribute.masked_words
-        else ""
-    )
-    alone = ' · <span class="cb-alone">only in this caption</span>' if beside else ""
-    return (
-        f'<div class="cb-legend">A word pushes the attacker toward {ends} (dotted and solid underline)'
-        f"{masked}{alone} · function words have no colour · hover a word for what it adds to the logit, or go to a "
-        "caption with Tab</div>"
-    )
+def _mean(rows: csr_array) -> np.ndarray:
+    return np.asarray(rows.sum(axis=0)).ravel() / max(1, rows.shape[0])
 
 
-LARGE = """<style>
-.cb-large {display: flex; flex-wrap: wrap; gap: 1.2rem .9rem; margin: 1rem 0}
-.cb-large span {display: inline-block; text-align: center; font-size: clamp(28px, 3vw, 52px); line-height: 1.5}
-.cb-large small {display: block; font-variant-numeric: tabular-nums}
-.cb-score {font-size: clamp(28px, 3.2vw, 56px); font-weight: 650}
-</style>"""
+def _variance(rows: csr_array) -> np.ndarray:
+    """Of the mean of each column."""
+    n = max(2, rows.shape[0])
+    return np.maximum(0, np.asarray(rows.multiply(rows).sum(axis=0)).ravel() / n - _mean(rows) ** 2) / (n - 1)
 
 
-def large_words(
-    tokens: Sequence[str],
-    values: np.ndarray,
-    attribute: Attribute,
-    originals: Sequence[str],
-    plain: Collection[str] = (),
-) -> str:
-    """HTML of one caption to be read from the back of a room, as `coloured_words` has it, with each word's value and
-    the value of the attribute that it pushes toward printed under it."""
-    largest, parts = max((abs(float(value)) for value in values), default=0.0), []
-    for token, value, original in islice(zip(tokens, map(float, values), originals, strict=True), MOST_DRAWN):
-        adds = escape(pushes(value, attribute))
-        if token == attribute.mask_token:
-            word, adds = f'<span class="cb-w cb-masked">{escape(original)}</span>', f"masked, {adds}"
-        else:
-            side = "cb-first" if value < 0 else "cb-second"
-            colour = "" if token in plain else f'style="background:{ramp(value, largest)}"'
-            word = f'<span class="cb-w {side}" {colour}>{escape(token)}</span>'
-        parts.append(f"<span>{word}<small>{adds}</small></span>")
-    return f'<div class="cb-large">{"".join([*parts, *_further(tokens)])}</div>'
+def _by_image(matrix: csr_array, image: np.ndarray, images: int) -> csr_array:
+    """(images, V) the share of an image's captions with each word. image: of each row of the matrix, -1 for none."""
+    rows, of_image = np.flatnonzero(image >= 0), image[image >= 0]
+    sums = csr_array(tasks.rows_by_image(of_image, images) @ matrix[rows], dtype=float)
+    sums.data /= np.repeat(np.bincount(of_image, minlength=images), np.diff(sums.indptr))
+    return sums
 
 
-def pushes(value: float, attribute: Attribute) -> str:
-    """A part of the logit and the value of the attribute that it is toward: `0.40 Male`, `0.00`."""
-    printed = f"{abs(value):.2f}"
-    return f"{printed} {attribute.values[int(value > 0)]}" if float(printed) else printed
+# the view
 
 
-def logit_waterfall(words: Sequence[str], values: np.ndarray, intercept: float, ends: Attribute, largest: float):
-    """How a caption's logit adds up: the intercept, every word in order, and the sum as the last bar.
-
-    words: T words as they are shown. values: (T,) what each adds, positive toward the second of the two values of ends.
-    largest: the axis goes this far to either side, so that two captions can be compared.
-    """
-    words = [*words[:MOST_DRAWN], *_further(words)]
-    if len(values) > MOST_DRAWN:  # the last bar before the sum is that of all others
-        values = np.append(values[:MOST_DRAWN], values[MOST_DRAWN:].sum())
-    steps = [intercept, *map(float, values)]
-    go, total = graph_objects(), sum(steps)
-    figure = go.Figure(
-        go.Waterfall(
-            orientation="h",
-            y=list(range(len(steps) + 1)),
-            x=[*steps, total],
-            measure=["absolute", *["relative"] * len(values), "total"],
-            text=[signed(step, 2) for step in (*steps, total)],
-            textposition="outside",
-            cliponaxis=False,
-            hoverinfo="none",
-            connector={"line": {"color": GREY, "width": 1}},
-            increasing={"marker": {"color": BLUE_MARK}},
-            decreasing={"marker": {"color": ORANGE_MARK}},
-            totals={"marker": {"color": GREY}},
-        )
-    )
-    figure.add_vline(x=0, line={"dash": "dash", "color": GREY, "width": 1.5})
-    names = ["intercept", *map(escape, words), "sum"]
-    title = f"← {escape(ends.values[0])} · logit · {escape(ends.values[1])} →"
-    return figure.update_layout(
-        height=MARGINS + 24 * len(names),
-        margin={"l": 10, "r": 40, "t": 10, "b": 46},
-        showlegend=False,
-        xaxis={"title": {"text": title}, "zeroline": False, "range": [-largest, largest]},
-        yaxis={"tickvals": list(range(len(names))), "ticktext": names, "autorange": "reversed", "automargin": True},
-        dragmode=False,
-    )
+def word_sentence(choice: Choice, rows: pd.DataFrame) -> str:
+    return sentence_of(rows, choice.captioner, choice.attribute)
 
 
-def furthest(values: np.ndarray, intercept: float) -> float:
-    """How far from 0 the sums of a waterfall get, with room for the numbers beside its bars.
-
-    >>> furthest(np.array([1.0, -3.0]), 0.0)
-    2.6
-    """
-    return 1.3 * float(abs(intercept + np.cumsum([0.0, *values])).max())
-
-
-# attention between the words of a caption
-
-# Where the reproduction of LIC (Baratov et al. 2023) found what its classes hang on, counted from 1.
-PAPERS_LAYER, PAPERS_HEAD = 4, 2
-CLASS_TOKENS = ("[CLS]", "<s>")  # of BERT and RoBERTa, whose state stands for the whole text
-
-
-def first_shown(attention: Attention) -> tuple[int, int]:
-    """Layer and head to begin with, from 1: those of the reproducibility paper, or the last where there are fewer."""
-    layers, heads = attention.weights.shape[:2]
-    return min(PAPERS_LAYER, layers), min(PAPERS_HEAD, heads)
-
-
-def weights_of(attention: Attention, layer: int, head: int) -> np.ndarray:
-    """(W, W) of one layer and head, counted from 1. Raises CapbiasError where there is none."""
-    for what, number, count in zip(("layer", "head"), (layer, head), attention.weights.shape, strict=False):
-        if not 1 <= number <= count:
-            raise CapbiasError(f"There is no {what} {number}: the encoder has {count}.")
-    return attention.weights[layer - 1, head - 1]
+def sentence_of(rows: pd.DataFrame, captioner: str, attribute: str) -> str:
+    """Which words differ significantly; without a comparison those that weigh most."""
+    if rows.empty:
+        return say("words.nothing", captioner=captioner)
+    tested: dict[str, Any] = rows.attrs["tested"]
+    about = {"captioner": captioner, "attribute": attribute}
+    if CHANGED in tested:
+        about |= {"before": rows.attrs["before"], "words": counted(tested["words"], "word")}
+        words = tested[CHANGED]
+        return say("words.changed" if words else "words.unchanged", count=len(words), named=_named(words), **about)
+    if not tested:
+        weights = rows.assign(size=rows["value"].abs()).sort_values("size", ascending=False)
+        sides = [(value, list(part["word"])) for value, part in weights.groupby("toward", sort=False)]
+        named = "; ".join(say("words.toward", value=value, named=_named(words)) for value, words in sorted(sides))
+        return say("words.alone", named=named, **about)
+    about["words"] = tested["words"]
+    parts: list[str] = []
+    for way in (way for way in (MORE, LESS) if tested[way]):
+        template = f"words.{'and_' if parts else ''}{way}"
+        parts.append(say(template, count=len(tested[way]), named=_named(tested[way]), **about))
+    return say("words.compared", parts="; ".join(parts), **about) if parts else say("words.none", **about)
 
 
-def class_token_weights(attention: Attention, layer: int) -> tuple[str, np.ndarray]:
-    """Which words each head of a layer reads for the caption as a whole: who reads, and (heads, W) shares.
-
-    That is the class token, such as `[CLS]`; where the encoder has none, as Transformers from scratch that average over
-    their words, the mean over all words. layer: from 1. Raises CapbiasError where there is none.
-    """
-    weights_of(attention, layer, 1)
-    weights, first = attention.weights[layer - 1], attention.words[0]
-    if first in CLASS_TOKENS:
-        return f"the class token {first}", weights[:, 0]
-    return "the mean over words", weights.mean(axis=1)
+def _named(words: Sequence[str]) -> str:
+    return listed(words) if len(words) <= NAMED else say("words.such_as", named=listed(words[:NAMED]))
 
 
-def attention_chart(attention: Attention, layer: int, head: int):
-    """Which word (row) reads how much of which (column) in a head; darker is more, from 0 to 1."""
-    figure = _heat_map(weights_of(attention, layer, head), attention.words, attention.words, "is read", 1.0)
-    return figure.update_yaxes(title_text="word that reads")
+def word_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
+    if rows.empty:
+        return ()
+    if "before" in rows.attrs:
+        return (*rows.attrs["notes"], say("words.lean_tested", alpha=ALPHA, fewest=FEWEST), choice.defined.note)
+    lines = [say("words.meaning"), say("words.intervals") if rows.attrs["tested"] else say("words.one_training")]
+    lines += rows.attrs["notes"]
+    if other := rows["other"].iloc[0]:
+        lines.append(say("captions.other", other=other, setting=choice.setting_name))
+    return [*lines, choice.defined.note]
 
 
-def class_token_chart(attention: Attention, layer: int, largest: float = 1.0):
-    """How much each head (row) of a layer reads of each word (column); darker is more, from 0 to `largest`."""
-    reader, weights = class_token_weights(attention, layer)
-    heads = [f"head {number}" for number in range(1, len(weights) + 1)]
-    return _heat_map(weights, heads, attention.words, f"is read by {reader}", largest).update_traces(showscale=False)
+def runs_for_words(choice: Choice, options: WordsOptions = USUAL) -> list[RunSpec]:
+    """What the attacker of the setting still has to read; what changed needs no attacker."""
+    return [] if options.before else runs_to_score(choice, [choice.captioner], compared=True)
 
 
-def _heat_map(weights: np.ndarray, readers: Sequence[str], words: Sequence[str], title: str, largest: float):
-    go, down, across = graph_objects(), [escape(name) for name in readers], [escape(name) for name in words]
-    hover = [
-        [f"{reader} reads {share:.2f} of {read}" for read, share in zip(across, row, strict=True)]
-        for reader, row in zip(down, weights, strict=True)
-    ]
-    figure = go.Figure(
-        go.Heatmap(
-            z=weights,
-            x=list(range(len(across))),
-            y=list(range(len(down))),
-            hovertext=hover,
-            hoverinfo="text",
-            zmin=0,
-            zmax=largest,
-            xgap=2,
-            ygap=2,
-            colorscale=[[0, "rgba(29,95,168,0.04)"], [1, "rgb({},{},{})".format(*BLUE)]],
-            colorbar={"title": {"text": "share"}, "thickness": 12, "outlinewidth": 0},
-        )
-    )
-    axes = [
-        {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
-        for names in (across, down)
-    ]
-    above = {"side": "top", "title": {"text": title, "standoff": 12}, "tickangle": -90, "automargin": True}
-    return figure.update_layout(
-        height=120 + 30 * len(down),
-        margin={"l": 10, "r": 10, "t": 60, "b": 30},
-        dragmode=False,
-        xaxis=axes[0] | above,
-        yaxis={**axes[1], "autorange": "reversed", "automargin": True},
-    )
-
-
-def attention_text(attention: Attention, layer: int | None = None, head: int | None = None) -> str:
-    """The same as columns for a terminal: a row for each word that reads, with the words that it reads most of.
-
-    layer, head: from 1; None for those of `first_shown`.
-    """
-    usual = first_shown(attention)
-    layer, head = layer or usual[0], head or usual[1]
-    weights = weights_of(attention, layer, head)
-    rows = [
-        {
-            "word": word,
-            "reads most of": ", ".join(f"{attention.words[position]} {row[position]:.2f}" for position in order[:4]),
-        }
-        for word, row, order in zip(attention.words, weights, np.argsort(-weights, axis=1), strict=True)
-    ]
-    layers, heads = attention.weights.shape[:2]
-    return f"Attention, layer {layer} of {layers}, head {head} of {heads}:\n\n{to_text(pd.DataFrame(rows))}"
+WORDS = View(
+    name="words",
+    question="Which words reveal it?",
+    rows=word_rows,
+    columns=(
+        Field("line", label="word"),
+        Field("toward"),
+        Field("value", low="low", high="high", across=True, signed=True),
+        Field("difference", digits=2, low=ENDS_OF_DIFFERENCE[0], high=ENDS_OF_DIFFERENCE[1], signed=True),
+        Field("verdict", label="significantly", help="more or less than in human captions, or changed"),
+        Field("n", label="captions", digits=0, help="captions with the word"),
+        Field("kind"),
+    ),
+    sentence=word_sentence,
+    by="line",
+    across="captioner",
+    chart=Forest(series="captioner", diverging=True),
+    options=WordsOptions,
+    notes=word_notes,
+    needs=runs_for_words,
+    example="""\
+  capbias view words --collection coco --captioner oscar
+  capbias view words --collection coco --captioner oscar --before sat --output words.csv""",
+)

@@ -13,7 +13,7 @@ import pandas as pd
 from capbias_core.attributes import attribute_folder, known_attributes
 from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, ORDER, PHOTOGRAPHS, REFERENCES, SEGMENTS
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, ORDER, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.columns import Wanted
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import File, Given, Held, Part, read
@@ -147,6 +147,7 @@ def load_demo(workspace: Workspace) -> None:
         File(DEMO_FOLDER / "references.json", (REFERENCES,), "human"),
         File(DEMO_FOLDER / "objects.csv", (OBJECTS,), "objects"),
         File(DEMO_FOLDER / "instances.json", (SEGMENTS,), "outlines"),
+        File(DEMO_FOLDER / "boxes.csv", (BOXES,), "yolov8n"),
         *(File(path, (CAPTIONS,), trained=True) for path in sorted((DEMO_FOLDER / "results").glob("*.json"))),
     ]
     store(workspace, DEMO, read(files, None, every_attribute(names=["gender"])).parts, "bundled")

@@ -7,23 +7,23 @@ import streamlit as st
 
 from capbias_core.attributes import attribute_files, attribute_folder
 from capbias_core.types import Attribute
-from capbias_core.views.labels import attribute_lines, examples_table, lines_block, trial_row, words_text
-from pages.ui import cached, view
-from pages.ui.bar import Bar, attribute_names
-from pages.ui.base import note, show_error
-from pages.ui.drawing import draw_table
+from capbias_core.views.labels import attribute_lines, examples_table, lines_block, trial, trial_row, words_text
+from pages.ui import controls
+from pages.ui.base import note, once, show_error
+from pages.ui.page import Page
+from pages.ui.show import frame_table
 
 
-def attributes_tab(bar: Bar) -> None:
-    folder = attribute_folder(bar.workspace.folder)
+def attributes_tab(page: Page) -> None:
+    folder = attribute_folder(page.workspace.folder)
     note(
         "An attribute lists the values to compare and the words that name each value. These words are masked before an "
         f"attacker reads a caption. To add one, copy a TOML file into {folder}."
     )
     files = {file.path.name if file.fault else file.name: file for file in attribute_files(folder)}
-    default = next((name for name in attribute_names(bar.items("labels")) if name in files), None)
+    default = next((name for name in page.attributes if name in files), None)
     left, right = st.columns([1, 2], vertical_alignment="bottom")
-    file = files[view.selectbox(left, "Attribute", [*files], key="pick", default=default, missing="the attribute")]
+    file = files[controls.selectbox(left, "Attribute", [*files], key="pick", default=default)]
     with right:
         note("Comes with capbias." if file.shipped else f"File: {file.path.name}.")
     if file.attribute:
@@ -33,24 +33,27 @@ def attributes_tab(bar: Bar) -> None:
     with st.expander("TOML"):
         st.code(file.path.read_text(encoding="utf-8", errors="replace"), language="toml")
     if file.attribute:
-        _trials(bar, file.attribute)
+        _trials(page, file.attribute)
 
 
-def _trials(bar: Bar, attribute: Attribute) -> None:
+def _trials(page: Page, attribute: Attribute) -> None:
     st.header("Words in your captions")
-    items = [item for item in bar.workspace.items() if item.kind in ("captions", "references")][::-1]
+    items = [item for item in page.workspace.items() if item.kind in ("captions", "references")][::-1]
     if not attribute.masked_words:
         note("The attribute has no words, so nothing is masked.")
         return
     if not items:
         note("Load captions in the tab Files to try the words on them.")
         return
-    trials = [cached.trial(bar.folder, item, attribute) for item in items]
-    rows = [
-        {"captions of": item.name, "collection": item.collection} | trial_row(trial)
-        for item, trial in zip(items, trials, strict=True)
+    trials = [
+        once(repr((page.folder, item.hash, attribute)), lambda item=item: trial(page.workspace, item, attribute))
+        for item in items
     ]
-    draw_table(pd.DataFrame(rows), alt="Captions that name each value")
+    rows = [
+        {"captions of": item.name, "collection": item.collection} | trial_row(counted)
+        for item, counted in zip(items, trials, strict=True)
+    ]
+    frame_table(pd.DataFrame(rows))
     left, _ = st.columns([1, 2])
     index = left.selectbox(
         "Words and examples of",
@@ -59,4 +62,4 @@ def _trials(bar: Bar, attribute: Attribute) -> None:
         format_func=lambda index: f"{items[index].name} ({items[index].collection})",
     )
     note(f"Words found, with the number of captions: {words_text(trials[index])}.")
-    draw_table(examples_table(trials[index]), alt="Captions as written and as an attacker reads them")
+    frame_table(examples_table(trials[index]))

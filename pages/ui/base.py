@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
+from typing import TypeVar
 
 import streamlit as st
 
@@ -14,7 +15,7 @@ from capbias_core.measures.registry import METRICS
 from capbias_core.types import counted
 from capbias_core.workspace.labels import attribute_of
 from capbias_core.workspace.store import Item
-from pages.ui import view
+from pages.ui import controls
 from pages.ui.plain import plain
 
 TERMS = {
@@ -27,6 +28,7 @@ TERMS = {
     "logit": "The score behind the guess: 0 is undecided, the sign is the side, the size is how sure",
 }
 ABBREVIATIONS = [name for name in METRICS if name != name.lower()]  # `error` and the like are words
+T = TypeVar("T")
 KNOWN_TERMS = re.compile(
     rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted([*TERMS, *ABBREVIATIONS], key=len, reverse=True)))})(?!\w)"
 )
@@ -129,9 +131,16 @@ def delete_button(name: str, consequence: str, delete: Callable[[], object], key
 def show_messages() -> None:
     """What the last action saved or deleted, once; in a container, so that the elements below keep their state."""
     with st.container():
-        if text := view.pop_message(SAVED):
+        if text := controls.pop_message(SAVED):
             st.success(plain(text))
-        if name := view.pop_message("deleted"):
+        if name := controls.pop_message("deleted"):
             st.success(plain(f"Deleted {name}."))
-        if error := view.pop_message("not_deleted"):
+        if error := controls.pop_message("not_deleted"):
             show_error(error)
+
+
+@st.cache_resource(show_spinner=False, max_entries=256)
+def once(key: str, _work: Callable[[], T]) -> T:
+    """The result of some work that depends on its key alone, such as a folder, the workspace's version and choices.
+    Shared by all sessions, so callers only read it."""
+    return _work()

@@ -32,7 +32,7 @@ from capbias_core.load.questions import Answer, Option, merged
 from capbias_core.load.read import Ask, File, Given, Held, Part, Read
 from capbias_core.prepare.split import SMALLEST_GROUP
 from capbias_core.types import CONDITIONS, Attribute, counted
-from capbias_core.views.conditions import TITLES
+from capbias_core.views.masking import TITLES
 from capbias_core.views.photographs import keep_uploaded, photograph_fault
 from capbias_core.views.sentence import listed
 from capbias_core.workspace import ingest
@@ -41,10 +41,9 @@ from capbias_core.workspace.labels import dropped_line, images_used, labels_for
 from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import checked_name, content_hash
-from pages.ui import cached
-from pages.ui.bar import Bar
 from pages.ui.base import errors, note, plain, show_error
-from pages.ui.drawing import THREE_LINES, draw_table
+from pages.ui.page import Page
+from pages.ui.show import frame_table
 from pages.ui.uploads import discard, path_in_uploads
 
 TYPES = {kind: KINDS[kind].title.capitalize() for kind in (CAPTIONS, REFERENCES, LABELS, OBJECTS, SEGMENTS)}
@@ -59,31 +58,31 @@ PER_ROW = 3  # boxes side by side; more are cut in a narrow window
 FILES, READ = "files_described", "files_read"  # in the session: what the user chose for each file, and what was read
 
 
-def drop_zone(bar: Bar, paths: list[Path]) -> str:
+def drop_zone(page: Page, paths: list[Path]) -> str:
     """The files as a table with a Save button above it. What was saved, as a sentence; '' until something is."""
     st.header("2 · Check what they are, and save")
     pictures = _photographs([path for path in paths if path.suffix.lower() in PICTURES])
     described: dict[str, dict[str, Any]] = st.session_state.setdefault(FILES, {})
     tables = [path for path in paths if path.suffix.lower() not in PICTURES]
-    known = known_attributes(attribute_folder(bar.workspace.folder))
-    read = _read(bar, tables, known, described) if tables else Read((), {})
+    known = known_attributes(attribute_folder(page.workspace.folder))
+    read = _read(page, tables, known, described) if tables else Read((), {})
     if read is None or not (read.parts or pictures):
         return ""
     parts = read.parts
-    if not bar.items(IMAGES) and not pictures:  # outlines need photographs
+    if not page.items(IMAGES) and not pictures:  # outlines need photographs
         parts = tuple(part for part in parts if part.kind != SEGMENTS or not part.beside)
     shown = list(parts)
     # The button stays above the table, however many files there are; what it needs is known below.
     save = st.container(key="save_bar")
     pressed = save.container()
-    chosen = [_details(part, described) for part in _table(bar, shown, described)]
+    chosen = [_details(part, described) for part in _table(page, shown, described)]
     parts = _with_mappings(chosen, known, described)
-    ready, trained = _ready(bar, parts, save)
+    ready, trained = _ready(page, parts, save)
     kinds = [kind_title(part.kind) for part in parts]
     texts = [f"{counted(kinds.count(kind), 'file')} of {kind}" for kind in dict.fromkeys(kinds)]
     texts += [counted(len(pictures), "photograph")] if pictures else []
     left, right = pressed.columns([5, 2], vertical_alignment="center")
-    left.markdown(plain(f"Save in {bar.collection}: {', '.join(texts) or 'nothing yet'}."))
+    left.markdown(plain(f"Save in {page.collection}: {', '.join(texts) or 'nothing yet'}."))
     disabled = not (ready and (parts or pictures))
     if not right.button("Save", type="primary", width="stretch", key="save", disabled=disabled):
         return ""
@@ -92,9 +91,9 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
             replace(part, file=replace(part.file, trained=trained)) if part.kind == CAPTIONS else part for part in parts
         ]
         with save, st.spinner("Saving"):
-            names = [item.name for item in ingest.store(bar.workspace, bar.collection, parts)] if parts else []
+            names = [item.name for item in ingest.store(page.workspace, page.collection, parts)] if parts else []
         if pictures:
-            item, refused = keep_uploaded(bar.workspace, checked_name(bar.collection), pictures, tried=pictures)
+            item, refused = keep_uploaded(page.workspace, checked_name(page.collection), pictures, tried=pictures)
             names.append(
                 counted(item.rows, "photograph") + (f" (left out: {'; '.join(refused.values())})" if refused else "")
             )
@@ -102,7 +101,7 @@ def drop_zone(bar: Bar, paths: list[Path]) -> str:
         left_out = [part.title for part in shown if (part.kind, part.title) not in kept]
         forget()
         ignored = f" Not saved: {', '.join(left_out)}." if left_out else ""
-        return f"Saved in {bar.collection}: {', '.join(names)}.{ignored}"
+        return f"Saved in {page.collection}: {', '.join(names)}.{ignored}"
     return ""
 
 
@@ -117,7 +116,7 @@ def forget() -> None:
 
 
 def _read(
-    bar: Bar, paths: Sequence[Path], known: dict[str, Attribute], described: dict[str, dict[str, Any]]
+    page: Page, paths: Sequence[Path], known: dict[str, Attribute], described: dict[str, dict[str, Any]]
 ) -> Read | None:
     """What the files hold; None while something is open, which is shown with boxes to answer it."""
     answers: list[Answer] = described.setdefault(ANSWERS, {}).setdefault("given", [])
@@ -135,13 +134,13 @@ def _read(
     }
     given = Given(**said)
     wanted = [Wanted(name, attribute, False) for name, attribute in known.items()]
-    key = "read", repr(files), repr(given), tuple(known), _held_key(bar)
+    key = "read", repr(files), repr(given), tuple(known), _held_key(page)
     cache = st.session_state.setdefault(READ, {})
     if key not in cache:
         names = plain(listed([path.name for path in paths]))
         with st.spinner(f"Reading {names}{' after other files' * all_taken()}"):
             try:
-                cache[key] = within_limits("The files", reader.read, files, given, wanted, _held(bar))
+                cache[key] = within_limits("The files", reader.read, files, given, wanted, _held(page))
             except CapbiasError as error:
                 cache[key] = error
     result = cache[key]
@@ -193,17 +192,17 @@ def _types(paths: Sequence[Path], described: dict[str, dict[str, Any]]) -> None:
             st.rerun()
 
 
-def _held_key(bar: Bar) -> tuple:
-    items = bar.workspace.items(collection=bar.collection)
-    return "held", bar.collection, tuple((item.kind, item.hash) for item in items)
+def _held_key(page: Page) -> tuple:
+    items = page.workspace.items(collection=page.collection)
+    return "held", page.collection, tuple((item.kind, item.hash) for item in items)
 
 
-def _held(bar: Bar) -> Held:
+def _held(page: Page) -> Held:
     """What the collection holds, read again only if that changed."""
-    key = _held_key(bar)
+    key = _held_key(page)
     known = st.session_state.setdefault(READ, {})
     if key not in known:
-        known[key] = ingest.held_by(bar.workspace, bar.collection)
+        known[key] = ingest.held_by(page.workspace, page.collection)
     return known[key]
 
 
@@ -222,9 +221,9 @@ def _photographs(paths: list[Path]) -> list[Path]:
 # The table of files
 
 
-def _table(bar: Bar, parts: Sequence[Part], described: dict[str, dict[str, Any]]) -> list[Part]:
+def _table(page: Page, parts: Sequence[Part], described: dict[str, dict[str, Any]]) -> list[Part]:
     """One row per part: Save, type and name can be edited. The parts to save, as the user described them."""
-    known: dict[str, set[str]] = {kind: set(images) for kind, images in _held(bar).images.items()}
+    known: dict[str, set[str]] = {kind: set(images) for kind, images in _held(page).images.items()}
     for part in parts:
         known.setdefault(part.kind, set()).update(part.images)
     rows = []
@@ -248,7 +247,7 @@ def _table(bar: Bar, parts: Sequence[Part], described: dict[str, dict[str, Any]]
         key=f"files_{signature}",
         hide_index=True,
         width="stretch",
-        row_height=THREE_LINES if any(len(row["Check"]) > LONG_CHECK for row in rows) else None,
+        row_height=66 if any(len(row["Check"]) > LONG_CHECK for row in rows) else None,
         disabled=["File", "Rows", "Images matched", "Check"],
         column_config={
             "Save": st.column_config.CheckboxColumn(width=70),
@@ -287,8 +286,8 @@ def _details(part: Part, described: dict[str, dict[str, Any]]) -> Part:
             note(f"⚠ {warning}")
         left, right = st.container(key=f"stacks_{_key(part, 'report')}").columns([3, 2], gap="large")
         lines = pd.DataFrame(part.lines(), columns=["", "what the file holds"])
-        draw_table(lines, left, alt=f"Report on {part.title}", key=_key(part, "lines"), height="content")
-        draw_table(part.frame.head(8), right, alt="First rows as they will be stored", key=_key(part, "first"))
+        frame_table(lines, left, key=_key(part, "lines"))
+        frame_table(part.frame.head(8), right, key=_key(part, "first"))
     return part
 
 
@@ -407,7 +406,7 @@ def _labels(counts: pd.Series, attribute: Attribute, key: str) -> dict[str, str 
 # Saving
 
 
-def _images_used(bar: Bar, parts: list[Part]) -> pd.DataFrame:
+def _images_used(page: Page, parts: list[Part]) -> pd.DataFrame:
     """A row per attribute and caption set with how many of its images count: of the sets of the files, and of stored
     ones if labels or human captions are new. The last column, smallest, has the images of the rarest value."""
     kinds = {part.kind for part in parts}
@@ -418,13 +417,13 @@ def _images_used(bar: Bar, parts: list[Part]) -> pd.DataFrame:
         for name, frame in [(ingest.item_name(part), part.frame)]
     }
     if kinds & {LABELS, REFERENCES}:
-        stored = [item for item in bar.items(CAPTIONS) if item.name not in sets]
-        sets |= {item.name: set(cached.captions(bar.folder, item.hash)["image_id"]) for item in stored}
+        stored = [item for item in page.items(CAPTIONS) if item.name not in sets]
+        sets |= {item.name: set(page.workspace.frame(item.hash)["image_id"]) for item in stored}
     mapped = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.mapping]
     human = frozenset().union(*(part.images for part in parts if part.kind == REFERENCES))
-    human = human or _held(bar).images.get(REFERENCES)
+    human = human or _held(page).images.get(REFERENCES)
     rows, seen = [], set()
-    for frame, details in (mapped or _stored_labels(bar)) if sets else ():
+    for frame, details in (mapped or _stored_labels(page)) if sets else ():
         name = details["attribute"]["name"]
         title = f"{name} (column {details['column']})" if name in seen else name
         seen.add(name)
@@ -448,17 +447,17 @@ def _findings(
     return findings(_captions, attribute, values, _human)
 
 
-def _contents(bar: Bar, parts: list[Part]) -> list[tuple[str, bool, str]]:
+def _contents(page: Page, parts: list[Part]) -> list[tuple[str, bool, str]]:
     """Title, whether Save waits, and sentence of each finding on new captions, and on stored ones if labels or human
     captions are new. Findings for two attributes that differ only in their numbers are one."""
-    human = next((part.frame for part in parts if part.kind == REFERENCES), _held(bar).references)
+    human = next((part.frame for part in parts if part.kind == REFERENCES), _held(page).references)
     new_tables = [(part.frame, details) for part in parts if part.kind == LABELS for details in part.mapping]
-    tables = new_tables or _stored_labels(bar)
+    tables = new_tables or _stored_labels(page)
     sets = [(part.title, part.frame, True) for part in parts if part.kind == CAPTIONS]
     if new_tables or any(part.kind == REFERENCES for part in parts):
         new = {ingest.item_name(part) for part in parts if part.kind == CAPTIONS}
-        stored = [item for item in bar.items(CAPTIONS) if item.name not in new]
-        sets += [(item.name, cached.captions(bar.folder, item.hash), False) for item in stored]
+        stored = [item for item in page.items(CAPTIONS) if item.name not in new]
+        sets += [(item.name, page.workspace.frame(item.hash), False) for item in stored]
     messages, hashes = {}, {}  # of contents, each computed once: Streamlit itself would hash a sample of the rows
 
     def hashed(frame: pd.DataFrame | None) -> str:
@@ -477,43 +476,43 @@ def _contents(bar: Bar, parts: list[Part]) -> list[tuple[str, bool, str]]:
     return list(messages.values())
 
 
-def _stored_labels(bar: Bar) -> list[tuple[pd.DataFrame, dict]]:
+def _stored_labels(page: Page) -> list[tuple[pd.DataFrame, dict]]:
     return [
-        (cached.captions(bar.folder, item.hash), details)
-        for item in bar.items(LABELS)
+        (page.workspace.frame(item.hash), details)
+        for item in page.items(LABELS)
         for details in item.details["attributes"].values()
     ]
 
 
-def _ready(bar: Bar, parts: list[Part], save) -> tuple[bool, bool | None]:
+def _ready(page: Page, parts: list[Part], save) -> tuple[bool, bool | None]:
     """Whether the files can be saved as they are, with the reasons against; whether models saw the references."""
     ready = True
     if without := [part.title for part in parts if part.kind == LABELS and not part.mapping]:
         save.warning(f"Choose a protected attribute and what its labels mean, below: {plain(', '.join(without))}.")
         ready = False
     with save:
-        if len(used := _images_used(bar, parts)):
+        if len(used := _images_used(page, parts)):
             few = used[used["smallest"] < SMALLEST_GROUP]
             if len(few):
                 names = ", ".join(few["captioner"] + " (" + few["attribute"] + ")")
                 needed = "a label and a human caption" if "with human captions" in used else "a label"
                 text = f"Too few images of {names} have {needed}. Scoring needs {SMALLEST_GROUP} of each value."
                 st.warning(plain(text))
-            draw_table(used.drop(columns="smallest"), alt="Images that count, by captioner")
+            frame_table(used.drop(columns="smallest"))
             note("After balancing: every value has as many images as the rarest one. LIC is measured on these.")
-    for title, refused, text in _contents(bar, parts):
+    for title, refused, text in _contents(page, parts):
         (save.error if refused else save.warning)(plain(f"{title}: {text}"))
         ready &= not refused
     with errors():
         if twice := ingest.name_conflicts(parts):
             save.warning(f"Several files are called {plain(', '.join(twice))}. Give each another name.")
             ready = False
-        if replaced := [item.name for item in ingest.replaced_items(bar.workspace, bar.collection, parts)]:
+        if replaced := [item.name for item in ingest.replaced_items(page.workspace, page.collection, parts)]:
             ready &= save.checkbox(
                 f"Replace {plain(', '.join(replaced))} and delete its results (a new name keeps both)",
                 key=f"replace_{'_'.join(replaced)}",
             )
-    human = any(part.kind == REFERENCES for part in parts) or bar.items(REFERENCES)
+    human = any(part.kind == REFERENCES for part in parts) or page.items(REFERENCES)
     if not human or not any(part.kind == CAPTIONS for part in parts):
         return ready, None
     answer = save.segmented_control(

@@ -23,55 +23,56 @@ from capbias_core.workspace.limited import make_ready, within_limits
 from capbias_core.workspace.objects import WEIGHTS
 from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
-from pages.ui import cached, view
-from pages.ui.bar import Bar, demo_button
-from pages.ui.base import SAVED, delete_button, errors, note, show_error, show_messages
-from pages.ui.drawing import draw_table
+from pages.ui import controls
+from pages.ui.base import SAVED, delete_button, errors, note, once, show_error, show_messages
 from pages.ui.drop import drop_zone, forget
+from pages.ui.empty import demo_button
+from pages.ui.page import Page
 from pages.ui.plain import plain
 from pages.ui.runs import score_now, start_cheap
-from pages.ui.uploads import discard, held_from, held_paths, server_path, uploaded_path
+from pages.ui.show import frame_table
+from pages.ui.uploads import discard, held_paths, kept_paths_of, server_path, uploaded_path
 
 CLOSED = f"No folder of this computer is open. Start the app with {ROOTS}=/folder to open one."
 READ_ONLY = "This workspace is shared: you can read it, but not change it."
 WIDTH_FROM = 160  # pixels; what is cut is shown for the row that is selected
 
 
-def files_tab(bar: Bar) -> None:
+def files_tab(page: Page) -> None:
     show_messages()
-    if bar.workspace.read_only:
+    if page.workspace.read_only:
         note(READ_ONLY)
-        _stored(bar)
-        _manage(bar)
+        _stored(page)
+        _manage(page)
         return
-    target = _load(bar)
-    if target.collection in bar.workspace.collections():
+    target = _load(page)
+    if target.collection in page.workspace.collections():
         with errors():
             score_now(target)
     _photographs(target)
     st.divider()
-    _stored(bar)
-    _manage(bar)
+    _stored(page)
+    _manage(page)
 
 
-def models_tab(bar: Bar) -> None:
+def models_tab(page: Page) -> None:
     """Word vectors of the collection, and weights of detectors."""
     show_messages()
-    if bar.workspace.read_only:
+    if page.workspace.read_only:
         note(READ_ONLY)
         return
-    if bar.collection:
-        _vectors(bar)
+    if page.collection:
+        _vectors(page)
     else:
         note("Word vectors are saved with a collection: load captions first, in the tab Files.")
-    _weights(bar)
+    _weights(page)
 
 
-def _load(bar: Bar) -> Bar:
-    """What is to be read. Returns the bar with the collection that it goes into: the demo is not changed."""
+def _load(page: Page) -> Page:
+    """What is to be read. Returns the page with the collection that it goes into: the demo is not changed."""
     st.header("1 · Choose files")
-    target = replace(bar, collection=DEFAULT_COLLECTION) if bar.collection == DEMO else bar
-    if bar.collection == DEMO:
+    target = replace(page, collection=DEFAULT_COLLECTION) if page.collection == DEMO else page
+    if page.collection == DEMO:
         note(f"The demo stays as it is. Your files are saved in “{DEFAULT_COLLECTION}”, or type another name above.")
     round_ = st.session_state.setdefault("round", 0)
     uploads = st.file_uploader(
@@ -94,12 +95,12 @@ def _load(bar: Bar) -> Bar:
         return target
     try:
         if uploads:
-            paths = held_paths(bar.folder, uploads)
+            paths = held_paths(page.folder, uploads)
         else:
             path = server_path(typed)
             if path.suffix.lower() in PICTURES:  # it is not to be moved from there
                 raise CapbiasError(f"{path.name} is a photograph.", "Name its folder below, under Photographs.")
-            paths = held_from(bar.folder, path)
+            paths = kept_paths_of(page.folder, path)
         if text := drop_zone(target, paths):
             _after_save(target, text)
     except CapbiasError as error:
@@ -109,25 +110,25 @@ def _load(bar: Bar) -> Bar:
     return target
 
 
-def _after_save(bar: Bar, text: str) -> None:
+def _after_save(page: Page, text: str) -> None:
     """Derive labels if there are none, start what is cheap, and open Answer if something is measured or can be; else
     draw the page again with an empty drop zone."""
     st.session_state["round"] += 1
-    derived = derive_missing(bar.workspace, bar.collection, get_attribute("gender"))
+    derived = derive_missing(page.workspace, page.collection, get_attribute("gender"))
     labels = f" There were no labels: {derived.line('the human captions')}." if derived else ""
-    kinds = {item.kind for item in bar.workspace.items(collection=bar.collection)}
+    kinds = {item.kind for item in page.workspace.items(collection=page.collection)}
     missing = [KINDS[kind].title for kind in ("captions", "labels", "references") if kind not in kinds]
-    started = start_cheap(bar)
+    started = start_cheap(page)
     next_step = f" Scoring now: {started}." if started else ""
     if missing:
         next_step = f" Still missing: {'; '.join(missing).lower()}."
     st.session_state[SAVED] = f"{text}{labels}{next_step}"
-    if not missing and (started or bar.collection not in bar.workspace.scored()):
-        view.go("app.py", collection=bar.collection)
-    view.go("pages/1_Data.py", collection=bar.collection)
+    if not missing and (started or page.collection not in page.workspace.scored()):
+        controls.go("app.py", collection=page.collection)
+    controls.go("pages/1_Data.py", collection=page.collection)
 
 
-def _photographs(bar: Bar) -> None:
+def _photographs(page: Page) -> None:
     """Where the photographs are: only their path is stored."""
     with st.expander("Photographs in a folder on the server (optional, for Captions and Images)"):
         if not roots():
@@ -140,13 +141,13 @@ def _photographs(bar: Bar) -> None:
         )
         if st.button("Use these photographs", type="primary", key="photographs", disabled=not folder.strip()):
             with errors():
-                item = keep_images(bar.workspace, named(folder.strip()), bar.collection)
-                text = f"{item.rows:,} photographs found for the collection {bar.collection}. {twins_text(item)}"
+                item = keep_images(page.workspace, named(folder.strip()), page.collection)
+                text = f"{item.rows:,} photographs found for the collection {page.collection}. {twins_text(item)}"
                 st.session_state[SAVED] = text.strip()
                 st.rerun()
 
 
-def _vectors(bar: Bar) -> None:
+def _vectors(page: Page) -> None:
     st.header("Word vectors")
     note("Optional, for contextual vocabulary alignment.")
     left, right = st.columns([2, 1])
@@ -175,10 +176,10 @@ def _vectors(bar: Bar) -> None:
     )
     if (upload or typed.strip()) and st.button("Match vocabulary", key="vectors"):
         with errors(), st.spinner("Reading the file; a few gigabytes take half a minute"):
-            path = _one_file(held_paths(bar.folder, [upload])) if upload else server_path(typed)
-            offered = within_limits(path.name, offer_vectors, bar.workspace, path, bar.collection)
+            path = _one_file(held_paths(page.folder, [upload])) if upload else server_path(typed)
+            offered = within_limits(path.name, offer_vectors, page.workspace, path, page.collection)
             source = upload.name if upload else ""
-            item = keep_vectors(bar.workspace, offered, name or offered.path.stem, bar.collection, source)
+            item = keep_vectors(page.workspace, offered, name or offered.path.stem, page.collection, source)
             if upload:
                 discard()
             st.session_state["vectors_round"] += 1
@@ -196,30 +197,30 @@ def _one_file(paths: list[Path]) -> Path:
     return paths[0]
 
 
-def _weights(bar: Bar) -> None:
+def _weights(page: Page) -> None:
     """Weights of a detector from the visitor's computer, for Images. A .pt file can run code, so it is not accepted."""
     st.header("Detector weights")
-    folder = bar.workspace.folder / WEIGHTS
+    folder = page.workspace.folder / WEIGHTS
     names = saved_weights(folder)
     label, key = "Weights of a YOLO model (.onnx or .tflite)", f"weights_{len(names)}"
     upload = st.file_uploader(label, type=["onnx", "tflite"], key=key)
     if upload is not None and st.button("Save", type="primary", key="save_weights"):
         with errors():
-            path = keep_weights(folder, uploaded_path(bar.folder, upload))
+            path = keep_weights(folder, uploaded_path(page.folder, upload))
             st.session_state[SAVED] = f"Saved {path.name}. Use it on Images, in the tab Prepare."
             st.rerun()
     if names:
         note(f"Saved: {', '.join(names)}.")
 
 
-def _stored(bar: Bar) -> None:
-    items = bar.workspace.items(collection=bar.collection)[::-1]  # what was just saved comes first
-    st.header(f"In {plain(bar.collection)}")
+def _stored(page: Page) -> None:
+    items = page.workspace.items(collection=page.collection)[::-1]  # what was just saved comes first
+    st.header(f"In {plain(page.collection)}")
     if not items:
         note("Nothing yet.")
-        demo_button(st.columns(2)[0], bar.engine)
+        demo_button(st.columns(2)[0], page.engine)
         return
-    uses = [len(bar.workspace.using(item)) for item in items]
+    uses = [len(page.workspace.using(item)) for item in items]
     table = pd.DataFrame(
         {
             "name": [item.name for item in items],
@@ -232,47 +233,46 @@ def _stored(bar: Bar) -> None:
             "from": [shown(item.source) for item in items],
         }
     )
-    event = draw_table(
+    event = frame_table(
         table,
         on_select="rerun",
         selection_mode="single-row",
         key=f"kept {len(items)} {items[0].created}",  # another table once somebody else saved or deleted something
         alt="Your data",
-        row_height=None,
         column_config={"from": st.column_config.Column(width=WIDTH_FROM)},
     )
     note("Results: how many runs use the file. Select a row for its content hash, or to delete it.")
     for item in items:
-        if outdated(bar.workspace, item):
+        if outdated(page.workspace, item):
             note(f"⚠ {item.name} in {item.collection} was derived from deleted captions. Derive it again.")
     if event.selection.rows:
         item, used = items[event.selection.rows[0]], uses[event.selection.rows[0]]
         note(f"{item.name}: content hash {item.hash}, from {shown(item.source)}.")
         if account := item.details.get(ACCOUNT):
-            draw_table(pd.DataFrame(account, columns=["", "what was read"]), alt=f"How {item.name} was read")
-        if bar.workspace.read_only:
+            frame_table(pd.DataFrame(account, columns=["", "what was read"]))
+        if page.workspace.read_only:
             return
-        dependent = len(bar.workspace.gone_with(item))
+        dependent = len(page.workspace.gone_with(item))
         runs = f", and with it {counted(dependent, 'run')} with results" if dependent else ""
         stay = " Results of the same content under another name stay." if used > dependent else ""
         text = f"Removes {item.name} from {item.collection}{runs}. Your file is not deleted.{stay}"
-        delete_button(item.name, text, partial(bar.workspace.delete, item))
+        delete_button(item.name, text, partial(page.workspace.delete, item))
 
 
-def _manage(bar: Bar) -> None:
+def _manage(page: Page) -> None:
     """Disk used, and what changes a whole collection: another name, or its end."""
-    workspace, name = bar.workspace, bar.collection
+    workspace, name = page.workspace, page.collection
     items = workspace.items(collection=name)
     if not items:
         return
-    used = cached.of_collection(workspace, name, "size", workspace.size)
+    used = once(repr((page.folder, workspace.version(), "size")), workspace.size)
     size = sum(item.bytes for item in items)
     note(f"Disk: the files of {name} take {size / 1e6:,.1f} MB; the workspace, with all results, {used / 1e6:,.1f} MB.")
 
     def rename() -> None:
         try:
             renamed = workspace.rename_collection(name, st.session_state["new_name"])
-            view.choose("collection", renamed)
+            controls.choose(collection=renamed)
             st.session_state[SAVED] = f"{name} is now called {renamed}."
         except CapbiasError as error:
             st.session_state["not_deleted"] = error
@@ -291,6 +291,6 @@ def _manage(bar: Bar) -> None:
 
         def delete() -> None:
             workspace.delete_collection(name)
-            view.forget(["collection"])
+            controls.leave("collection", *controls.OF_COLLECTION)
 
         delete_button(f"the collection {name}", text, delete, "delete_collection")

@@ -1,104 +1,165 @@
-"""What each page calls: `page` first, for its frame and bar, and `draw` last, which draws it."""
+"""What each page calls first: `page` draws the line of pages and the bar, and says what is shown; `draw` draws it."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
+import pandas as pd
 import streamlit as st
 
+from capbias_core.errors import CapbiasError
+from capbias_core.kinds import LABELS
 from capbias_core.load import places
-from capbias_core.prepare.tasks import function_words
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
-from capbias_core.workspace.store import one_reading
-from pages.ui import sign_in, view
-from pages.ui.bar import Bar
-from pages.ui.base import box, errors, note
+from capbias_core.views.choose import Choice, choose, measured_rows
+from capbias_core.workspace.labels import attributes_in
+from capbias_core.workspace.store import Item, Workspace, one_reading
+from pages.ui import controls, sign_in
+from pages.ui.base import box, errors, once
 from pages.ui.frame import frame
 from pages.ui.runs import progress, runs_dialog
 
 DEMO_ASKED = "CAPBIAS_DEMO"  # set by `make app`: an empty workspace opens on the demo
-NEW_COLLECTION = (
-    "What belongs together: a table of labels, human captions, and the captions of several models for the same images. "
-    "To start another collection, type its name and press Enter."
-)
-# In the session: the name on Data, which may be new, or of a collection that another session deleted.
-UNSAVED = "unsaved_collection"
+T = TypeVar("T")
 READING = 2.0  # seconds after the first page was asked for; by then it is being read
+TITLES = {
+    "collection": "Collection",
+    "attribute": "Attribute",
+    "captioner": "Captioner",
+    "references": "Human captions",
+    "setting": "Measured with",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page shows. collection: '' if nothing is loaded. choice: None if nothing of it is scored yet."""
+
+    engine: Engine
+    collection: str
+    choice: Choice | None
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.engine.workspace
+
+    @property
+    def folder(self) -> str:
+        return str(self.engine.folder)
+
+    def items(self, kind: str) -> list[Item]:
+        """The items of a kind in the collection, the oldest first."""
+        return self.workspace.items(kind, self.collection)
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes of the collection's labels."""
+        return attributes_in(self.items(LABELS)) if self.collection else []
+
+    def once(self, piece: str, work: Callable[[], T]) -> T:
+        """The result of work that depends on the choice and the name of the piece alone, kept for all visitors."""
+        choice = self.choice
+        of_choice = (choice.attribute, choice.setting, choice.captioner) if choice else ()
+        return once(repr((self.folder, self.workspace.version(), self.collection, *of_choice, piece)), work)
 
 
 def draw(main: Callable[[], None]) -> None:
     """Draw a page by its function. The last line of each page."""
-    with view.written_at_once(), one_reading(), errors():
+    with one_reading(), controls.written_at_end(), errors():
         main()
 
 
-def page(title: str, new: str = "") -> Bar:
-    """Draw the frame, and the bar with the collection and the runs. The first call of each page; new: of `draw_bar`."""
-    frame(title)
-    return draw_bar(new)
+def page(
+    title: str, fields: tuple[str, ...] = ("collection", "attribute", "captioner", "setting"), new: str = ""
+) -> Page:
+    """Draw the line of pages and the bar. The first call of each page.
 
-
-def draw_bar(new: str = "") -> Bar:
-    """The bar below the frame. Each page adds the controls that it reads.
-
-    new: a collection that need not exist yet; with it, others can be named that do not exist either.
+    fields: of the bar. new: the name of a collection that need not exist yet; others can then be named, too.
     """
-    engine = _engine()
+    engine = _engine(title)
     workspace = engine.workspace
-    with st.container(key="bar", horizontal=True, vertical_alignment="bottom", border=True):
-        container = st.container(key="bar_choices", horizontal=True, vertical_alignment="bottom")
-        runs_container = st.container(width="content")
-    share = st.sidebar.popover("Share", icon=":material/link:", key="share_link", on_change="rerun")
-    if share.open:
-        share.code(view.address(), language=None, wrap_lines=True)
-    collections = dict.fromkeys([*workspace.scored(), *workspace.collections()])  # scored ones first
-    shown_before = st.session_state.get("collection")
-    gone = shown_before and shown_before not in {*collections, new}
-    if gone:  # it stays chosen, and the page says what it lacks: a click must never reach another collection
-        view.choose("collection", shown_before)
-        st.session_state[UNSAVED] = shown_before
-    naming = {"accept_new_options": True, "help": NEW_COLLECTION} if new else {}
-    for name in filter(None, (new, st.session_state.get(UNSAVED))):
-        collections[name] = None
+    bar = st.container(key="bar", horizontal=True, vertical_alignment="bottom")
+    collections = list(dict.fromkeys([*workspace.scored(), *workspace.collections(), *([new] if new else [])]))
+    typed = " ".join(controls.named("collection").split())
+    if new and typed and typed not in collections:
+        collections.append(typed)
+    naming = {"accept_new_options": True, "help": "To start another collection, type its name."} if new else {}
     collection = ""
     if collections:
-        collection = view.selectbox(
-            container,
-            "Collection",
-            collections,
-            key="collection",
-            missing="the collection",
-            on_change=view.leave,
-            **naming,
+        leave = lambda: controls.leave(*controls.OF_COLLECTION)  # noqa: E731
+        collection = controls.selectbox(
+            bar, TITLES["collection"], collections, key="collection", on_change=leave, **naming
         )
-    if gone and collection == shown_before and not new:
-        note(f"The collection “{collection}” is empty: it was deleted, renamed or never saved.")
-    if new:  # a name that was typed stays chosen on other pages, which say what it lacks
-        st.session_state[UNSAVED] = collection
-    with runs_container:
-        runs_dialog(engine, collection)
+    choice = chosen(workspace, collection)
+    for key in fields[1:]:
+        options, value = _options(choice, key)
+        names = choice.names.get if choice and key == "setting" else str
+        controls.selectbox(bar, TITLES[key], options, key=key, default=value, format_func=names, disabled=not options)
+    if choice:
+        shown = {"attribute": choice.attribute, "captioner": choice.captioner, "setting": choice.setting}
+        controls.carry(collection=collection, **{key: shown[key] for key in shown if key in fields})
+    else:
+        controls.carry(collection=collection)
+    runs_dialog(engine, collection, bar)
     with st.container():  # keeps its position when the progress of runs comes and goes
         progress(engine, collection or None)
-    return Bar(engine, " ".join(collection.split()), container)
+    return Page(engine, collection, choice)
 
 
-def _engine() -> Engine:
+def _options(choice: Choice | None, key: str) -> tuple[list[str], str | None]:
+    """What a field of the bar offers, and what it shows."""
+    if choice is None:
+        return [], None
+    shown = {"references": choice.settings[choice.setting].references}
+    return list(choice.options.get(key, ())), shown.get(key) or getattr(choice, key, None)
+
+
+def chosen(workspace: Workspace, collection: str, **choices: str) -> Choice | None:
+    """What is shown of a collection, by the address and what other pages chose; None if nothing is scored.
+
+    choices: in place of these.
+    """
+    if not collection or collection not in workspace.scored():
+        return None
+    rows = rows_of(workspace, collection)
+    given = {key: controls.named(key) for key in ("attribute", "captioner", "setting", "references")}
+    try:
+        return choose(workspace, rows, {"collection": collection} | given | choices)
+    except CapbiasError:
+        return None
+
+
+def rows_of(workspace: Workspace, collection: str) -> pd.DataFrame:
+    """All that is measured of a collection; callers only read it."""
+    return _rows(str(workspace.folder), workspace.version(), collection)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _rows(folder: str, version: str, collection: str) -> pd.DataFrame:
+    return measured_rows(Workspace(folder), collection)
+
+
+def _engine(title: str) -> Engine:
     """The engine of the workspace. If that cannot be used, or somebody has to sign in first, the page ends here."""
+    controls.enter(title)
     places.serve()
-    if sign_in.nobody():
-        box("Sign in first.", "This server shows captions and scores to people whom it knows.")
-        sign_in.ways_in()
-        view.stop()
-    with errors():
-        folder, read_only = sign_in.workspace_folder()
-        engine = engine_for(str(folder), read_only)
-        if not read_only:
-            _open_on_demo(engine.folder)
-        _load_for_later()
-        return engine
+    with frame(title) as account:
+        if sign_in.nobody():
+            box("Sign in first.", "This server shows captions and scores to people whom it knows.")
+            sign_in.ways_in()
+            st.stop()
+        with errors():
+            folder, read_only = sign_in.workspace_folder(account)
+            engine = engine_for(str(folder), read_only)
+            if not read_only:
+                _open_on_demo(engine.folder)
+            _load_for_later()
+            return engine
     st.stop()
 
 
@@ -116,8 +177,6 @@ def _load_for_later() -> None:
 
     def load() -> None:
         import plotly.graph_objects  # noqa: F401
-
-        function_words(["to"])
 
     timer = threading.Timer(READING, load)
     timer.daemon = True

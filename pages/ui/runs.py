@@ -6,9 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from capbias_core.aggregate.resampling import LEAST_SEEDS
 from capbias_core.errors import CapbiasError
@@ -19,15 +21,17 @@ from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import is_current
 from capbias_core.types import counted
 from capbias_core.views.results import first_request
-from capbias_core.views.sentence import Answer, cost_text, left_text, run_text
+from capbias_core.views.sentence import cost_text, left_text, run_text
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
-from pages.ui import cached, view
-from pages.ui.bar import LABELS, Bar, lacking
-from pages.ui.base import box, caveats, errors, note, show_error
-from pages.ui.drawing import draw_table
+from pages.ui import controls
+from pages.ui.base import box, caveats, errors, note, once, show_error
+from pages.ui.empty import lacking, needs
 from pages.ui.plain import plain
+
+if TYPE_CHECKING:
+    from pages.ui.page import Page
 
 POLL_SECONDS = 1.0  # seconds between two looks at the runs under way
 LONG_SECONDS = 600  # from which the cost of fewer seeds is shown too
@@ -56,9 +60,9 @@ def to_do(workspace: Workspace, specs: Sequence[RunSpec]) -> tuple[dict[str, Run
 # Buttons that start runs
 
 
-def start_button(bar: Bar, specs: list[RunSpec], label: str, key: str) -> None:
+def start_button(page: Page, specs: list[RunSpec], label: str, key: str) -> None:
     """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed."""
-    known, todo = to_do(bar.workspace, specs)
+    known, todo = to_do(page.workspace, specs)
     _show_failures(known.values())
     done = sum(run.status == "finished" for run in known.values())
     text = "All results are up to date" if specs else "Nothing to run"
@@ -68,9 +72,9 @@ def start_button(bar: Bar, specs: list[RunSpec], label: str, key: str) -> None:
         text = f"{counted(len(specs), 'run')}: {done} done, {under_way}{len(todo)} to do"
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     with row:
-        note(text + (f"; {cost(bar.workspace, todo)}{_with_fewer_seeds(bar.workspace, todo)}." if todo else "."))
+        note(text + (f"; {cost(page.workspace, todo)}{_with_fewer_seeds(page.workspace, todo)}." if todo else "."))
     if row.button(plain(label), type="primary", disabled=not todo, key=key):
-        bar.engine.submit(todo, bar.collection)
+        page.engine.submit(todo, page.collection)
         st.rerun()
 
 
@@ -91,90 +95,77 @@ def _show_failures(runs: Iterable[RunRow]) -> None:
             note(f"⚠ {run.spec.model} ({what}) {run.status}: {run.message}")
 
 
-def first_runs(bar: Bar, attribute: str = "") -> list[RunSpec]:
+def first_runs(page: Page, attribute: str = "") -> list[RunSpec]:
     """What a first answer of the collection still needs; nothing if it is there, under way or impossible.
 
     attribute: as of `first_request`.
     """
-    return to_do(bar.workspace, _first_plan(bar, attribute)[0])[1]
+    return to_do(page.workspace, _first_plan(page, attribute)[0])[1]
 
 
-def _first_plan(bar: Bar, attribute: str = "") -> tuple[list[RunSpec], CapbiasError | None]:
+def _first_plan(page: Page, attribute: str = "") -> tuple[list[RunSpec], CapbiasError | None]:
     """The runs of a first answer; none, with the error, if for example the human captions are of other images."""
 
     def work() -> tuple[list[RunSpec], CapbiasError | None]:
-        request = first_request(bar.workspace, bar.collection, attribute)
+        request = first_request(page.workspace, page.collection, attribute)
         try:
-            return (useful(plan(bar.workspace, request), request)[0] if request else []), None
+            return (useful(plan(page.workspace, request), request)[0] if request else []), None
         except CapbiasError as error:
             return [], error
 
-    return cached.of_collection(bar.workspace, bar.collection, f"first runs {attribute}", work)
+    return once(repr((page.folder, page.workspace.version(), page.collection, "first runs", attribute)), work)
 
 
-def start_cheap(bar: Bar) -> str:
+def start_cheap(page: Page) -> str:
     """Start the first answer of a collection with human captions by itself, if it takes a moment only. What it will
     take, in words; '' if no run was started."""
-    todo = first_runs(bar)
-    if todo and any(spec.references for spec in todo) and expected(bar.workspace, todo).seconds <= MOST_SECONDS:
-        price = cost(bar.workspace, todo)
+    todo = first_runs(page)
+    if todo and any(spec.references for spec in todo) and expected(page.workspace, todo).seconds <= MOST_SECONDS:
+        price = cost(page.workspace, todo)
         with errors():  # what is there already can be shown on a full disk too
-            return price if bar.engine.submit(todo, bar.collection) else ""
+            return price if page.engine.submit(todo, page.collection) else ""
     return ""
 
 
-def score_now(bar: Bar) -> None:
+def score_now(page: Page) -> None:
     """What a first answer costs, and the button that starts it and shows it; a link if the answer is there."""
-    todo = first_runs(bar)
+    todo = first_runs(page)
     if not todo:
-        if error := _first_plan(bar)[1]:
+        if error := _first_plan(page)[1]:
             show_error(error)
-            view.link(
-                st, "pages/2_Scores.py", "Choose other settings", ":material/bar_chart:", collection=bar.collection
+            controls.link(
+                st, "pages/2_Scores.py", "Choose other settings", ":material/bar_chart:", collection=page.collection
             )
-        elif first_request(bar.workspace, bar.collection):
-            view.link(st, "app.py", "See the answer", ":material/balance:", collection=bar.collection)
+        elif first_request(page.workspace, page.collection):
+            controls.link(st, "app.py", "See the answer", ":material/balance:", collection=page.collection)
         return
-    _show_failures(bar.workspace.runs_of([spec.run_id for spec in todo]).values())
+    _show_failures(page.workspace.runs_of([spec.run_id for spec in todo]).values())
     left, right = st.container(key="stacks_score").columns([4, 1], vertical_alignment="center")
     with left:
         name = todo[0].attribute["name"]
-        what = "Computing missing scores" if bar.collection in bar.workspace.scored() else "A first answer"
-        note(f"{what} for “{bar.collection}” ({name}) takes {cost(bar.workspace, todo)}.")
+        what = "Computing missing scores" if page.collection in page.workspace.scored() else "A first answer"
+        note(f"{what} for “{page.collection}” ({name}) takes {cost(page.workspace, todo)}.")
     if right.button("Score now", type="primary", width="stretch", key="score_now"):
-        bar.engine.submit(todo, bar.collection)
-        view.go("app.py", collection=bar.collection)
+        page.engine.submit(todo, page.collection)
+        controls.go("app.py", collection=page.collection)
 
 
-def nothing_scored(bar: Bar, text: str) -> None:
+def nothing_scored(page: Page, text: str) -> None:
     """What to do next in a collection without scores: score it, or load what that needs."""
-    if not bar.items("captions"):
-        lacking(bar, "captions of a model")
-    elif not first_request(bar.workspace, bar.collection):
-        lacking(bar, LABELS)
+    if missing := needs(page):
+        lacking(page, missing)
     else:
         box("Nothing to show yet.", text)
-        score_now(bar)
+        score_now(page)
 
 
 # Progress
-
-
-def answer_box(bar: Bar, answer: Answer) -> None:
-    """The answer of a page, and how many runs are still to come."""
-    waiting = active_runs(bar.workspace, bar.collection) if bar.collection else []
-    about = ", ".join(dict.fromkeys(name for run in waiting if (name := run.spec.attribute.get("name", ""))))
-    coming = f"{counted(len(waiting), 'run')} of this collection still to come{f' ({about})' if about else ''}."
-    box(answer.headline, answer.support, coming if waiting else "")
-    if details := " ".join(filter(None, (answer.details, answer.warning))):
-        note(details)
 
 
 def progress(engine: Engine, collection: str | None = None) -> None:
     """How far the runs under way are and how long they still take; the page is drawn anew when any of them ends, so
     that results appear as they arrive."""
     active = active_runs(engine.workspace, collection)
-    view.results_arrive(bool(active))
     if active:
         _poll(engine, collection, expected(engine.workspace, [run.spec for run in active]))
 
@@ -199,16 +190,17 @@ def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
 # The dialog
 
 
-def runs_dialog(engine: Engine, collection: str) -> None:
+def runs_dialog(engine: Engine, collection: str, container: DeltaGenerator) -> None:
     """The button that opens the dialog, and the dialog if the address has it open. collection: whose runs it lists
     first."""
 
     def close() -> None:
-        view.choose(OPEN, False)
-        view.choose("run", None)
+        controls.choose(runs=None, run=None)
 
-    st.button("Runs", icon=":material/pending_actions:", key="open_runs", on_click=view.choose, args=(OPEN, True))
-    if view.state(OPEN, False):
+    container.button(
+        "Runs", icon=":material/pending_actions:", key="open_runs", on_click=controls.choose, kwargs={OPEN: 1}
+    )
+    if controls.named(OPEN):
         st.dialog("Runs", width="large", on_dismiss=close)(_runs)(engine, collection)
 
 
@@ -274,8 +266,10 @@ def _time_taken(run: RunRow) -> str:
 def _all_runs(engine: Engine, collection: str) -> None:
     """The runs of the collection, or of all; how each was computed."""
     runs, all_runs = engine.workspace.runs(collection), engine.workspace.runs()
-    elsewhere = view.named("run") in {run.run_id for run in all_runs} - {run.run_id for run in runs}
-    if len(runs) < len(all_runs) and view.checkbox(st, "Runs of all collections", key="all_runs", default=elsewhere):
+    elsewhere = controls.named("run") in {run.run_id for run in all_runs} - {run.run_id for run in runs}
+    if len(runs) < len(all_runs) and controls.checkbox(
+        st, "Runs of all collections", key="all_runs", default=elsewhere
+    ):
         runs = all_runs
     if not runs:
         note(f"Nothing has been run for {collection} yet.")
@@ -296,17 +290,16 @@ def _all_runs(engine: Engine, collection: str) -> None:
 
     def select() -> None:  # once: what is chosen in the box later has precedence over the row
         if rows := st.session_state[key].selection.rows:
-            view.choose("run", ids[rows[0]])
+            controls.choose(run=ids[rows[0]])
 
-    draw_table(table, on_select=select, selection_mode="single-row", key=key, alt="Every run")
+    st.dataframe(table, hide_index=True, on_select=select, selection_mode="single-row", key=key)
     titles = {run.run_id: f"{run_text(run.spec)} · {run.run_id[:6]}" for run in runs}
-    chosen = view.selectbox(
+    chosen = controls.selectbox(
         st,
         "How a number was computed",
         ids,
-        index=None,
+        optional=True,
         key="run",
-        missing="the run",
         placeholder="Choose a run",
         format_func=titles.get,
     )
@@ -325,11 +318,11 @@ def _details(engine: Engine, run: RunRow) -> None:
         engine.submit([run.spec], run.collection)
         st.rerun()
     settings = pd.DataFrame(_settings(run.spec).items(), columns=["setting", "value"])
-    draw_table(settings, alt="How it was computed", row_height=None)
+    st.dataframe(settings, hide_index=True)
     results = engine.workspace.results(run_ids=[run.run_id])
     if len(results):
         shown = results[["metric", "value", "ci_low", "ci_high", "spread", "spread_kind", "n", "seeds", "method"]]
-        draw_table(shown, alt="Results of this run")
+        st.dataframe(shown, hide_index=True)
     log = "\n".join(
         f"{pd.Timestamp(at, unit='s'):%H:%M:%S}  {message}" for at, message in engine.workspace.log_of(run.run_id)
     )

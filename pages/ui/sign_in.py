@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from pages.ui import view
+from pages.ui import controls
 from pages.ui.plain import plain
 
 PEOPLE = "people"  # the folder of their workspaces in CAPBIAS_HOME
@@ -66,7 +67,7 @@ def person() -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
-def workspace_folder() -> tuple[Path, bool]:
+def workspace_folder(container: DeltaGenerator) -> tuple[Path, bool]:
     """The workspace that the page shows, and whether it can only be read: that of the person, or the shared one."""
     from capbias_core.workspace.store import default_folder, shared_folder
 
@@ -78,14 +79,19 @@ def workspace_folder() -> tuple[Path, bool]:
     name = str(st.user.get("email") or st.user.get("name") or st.user["sub"])[:80]
     shared = shared_folder()
     folders = {name: home / PEOPLE / person()} | ({f"{shared.name} (shared)": shared} if shared else {})
-    chosen = view.selectbox(
-        st.sidebar, "Workspace", list(folders), key="workspace", missing="the workspace", on_change=_leave_collection
+    chosen = controls.selectbox(
+        container,
+        "Workspace",
+        list(folders),
+        key="workspace",
+        on_change=_leave_collection,
+        label_visibility="collapsed",
     )
-    st.sidebar.button("Sign out", key="sign_out", on_click=st.logout)
+    container.button("Sign out", key="sign_out", on_click=st.logout)
     return folders[chosen], folders[chosen] == shared
 
 
 def _leave_collection() -> None:
     """Another workspace has other collections."""
-    view.leave()
-    view.forget(["collection"])
+    controls.leave("collection", *controls.OF_COLLECTION)
+    controls.leave_tab()

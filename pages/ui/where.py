@@ -1,79 +1,76 @@
-"""The tab Where of Scores: LIC, error and refusals in slices of images; a slice leads to its captions."""
+"""Scores, tab Where: a metric in slices of one captioner's images; beside it the captions of the slice clicked."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pandas as pd
 import streamlit as st
 
-from capbias_core.views.slices import FEWEST_IMAGES, LEAST_IMAGES, METRICS_OF_SLICES, MOST, slice_sources, slices
-from capbias_core.views.view import Scope, Shown
-from pages.ui import cached, view
-from pages.ui.answer import chosen_comparison
-from pages.ui.bar import Bar, captions_and_labels
-from pages.ui.base import box, errors, note
-from pages.ui.shown import draw_shown
+from capbias_core.views.choose import Choice
+from capbias_core.views.objects import METRIC
+from capbias_core.views.slices import FEWEST_IMAGES, LEAST_IMAGES, MOST, slice_sources
+from capbias_core.views.view import View
+from capbias_core.views.where import BY_OBJECT, WHERE, WhereOptions, images_of, metrics_of
+from pages.ui import controls
+from pages.ui.empty import nothing_measured
+from pages.ui.evidence import panel
+from pages.ui.page import Page
+from pages.ui.show import show
 
-WORDS = (
-    "Words of human captions, such as kitchen|cooking: an image is in the slice if people say one of them. Commas "
-    "between slices."
-)
-LEAST = (
-    "Images that a slice, and the others, need for a number: those whose captions attackers guessed from. A slice with "
-    f"fewer than {LEAST_IMAGES} gets numbers but is not tested, so no claim follows."
-)
-SEARCH = "A text anywhere in the captioner's captions. Commas between slices."
-USUAL = (
-    f"Without a choice: the {MOST} objects that most images have, else the {MOST} content words of most human captions."
-)
+USUAL = f"Without a choice: the {MOST} objects that most images have, else the {MOST} words of most human captions."
+WORDS = "Words of human captions, such as kitchen|cooking. Commas between slices."
+MINIMUM = f"Images that a slice needs for a number. With fewer than {LEAST_IMAGES} it is not tested."
 
 
-def where_tab(bar: Bar) -> None:
-    """Slices of one captioner's images beside the other images."""
-    if captions_and_labels(bar) is None:
+def where_tab(page: Page) -> None:
+    if page.choice is None:
+        nothing_measured(page, "Slices of images are measured from a finished run of LIC.")
         return
-    comparisons = cached.compared(bar.workspace, bar.collection)
-    if not comparisons:
-        box("Nothing to show yet.", "Slices are measured from a finished run of LIC. Run it in the tab Table.")
+    row = st.container(key="controls_where", horizontal=True)
+    names = page.choice.options["captioner"]
+    captioner = controls.selectbox(row, "Captioner", names, key="captioner", default=page.choice.captioner, width=240)
+    choice = page.choice.of_captioners(captioner)
+    metrics = [name for name in metrics_of(choice) if name != METRIC and name not in BY_OBJECT]
+    metric = controls.selectbox(row, "Metric", metrics, key="metric", width=240)
+    view = WHERE if metric == metrics[0] else replace(WHERE, question=f"Where is {metric} higher?")
+    show_where(page, view, choice, _options(choice, metric))
+
+
+def show_where(page: Page, view: View, choice: Choice, options: WhereOptions) -> None:
+    """The view, and the captions of the line that was clicked beside it."""
+    rows = page.once(repr(("where", choice.captioner, options)), lambda: WHERE.rows(choice, options))
+    line = controls.kept("line")
+    if line not in set(rows["line"]):
+        show(view, choice, rows)
         return
-    comparison, _ = chosen_comparison(bar, comparisons)
-    captioner = bar.captioner([run.spec.model for run in comparison.runs])
-    scope = Scope(bar.workspace, bar.collection, comparison, (captioner,))
-    with errors():
-        shown, rules = _shown(bar, scope)
-        event = draw_shown(
-            shown, "slices", on_select="rerun", selection_mode="single-row", alt="Slices beside the other images"
-        )
-        note("Select a row to read its captions.")
-        if event.selection.rows:
-            view.go("pages/3_Captions.py", captioner=captioner, slice=rules[event.selection.rows[0]])
+    left, right = st.container(key="stacks").columns([3, 2], gap="large")
+    with left:
+        show(view, choice, rows)
+    with right:
+        _captions(page, choice, rows, line, options)
 
 
-def _shown(bar: Bar, scope: Scope) -> tuple[Shown, list[str]]:
-    """The view of the slices that are chosen, and the rule of each row of its table."""
-    run = scope.run(scope.captioners[0])
-    sources = slice_sources(scope, run)
-    metrics = METRICS_OF_SLICES[bool(run.spec.references)]
-    metric = view.selectbox(st, "Metric", metrics, key="slice_metric", any_case=True, width=300)
-    columns = st.expander("Choose slices").container(key="stacks_slices").columns(5, vertical_alignment="bottom")
-    objects = view.multiselect(columns[0], "Objects", sorted(sources.by_object), key="slice_objects", help=USUAL)
-    words = view.text(columns[1], "Words people use", key="slice_words", help=WORDS) if run.spec.references else ""
-    values = view.multiselect(
-        columns[2], "Columns of tables", [*sources.columns], key="slice_columns", help="A slice per value."
+def _captions(page: Page, choice: Choice, rows: pd.DataFrame, line: str, options: WhereOptions) -> None:
+    images = page.once(repr(("where", choice.captioner, options, line)), lambda: images_of(choice, rows, line, options))
+    panel(page, images=images, captioner=choice.captioner)
+
+
+def _options(choice: Choice, metric: str) -> WhereOptions:
+    """What the slices are, from controls that are folded."""
+    sources = slice_sources(choice.workspace, choice.collection, choice.run())
+    folded = st.expander("Choose slices").container(key="stacks_slices").columns(5, vertical_alignment="bottom")
+    objects = controls.multiselect(folded[0], "Objects", sorted(sources.by_object), key="objects", help=USUAL)
+    words = controls.text(folded[1], "Words people use", key="words", help=WORDS) if sources.references else ""
+    columns = controls.multiselect(folded[2], "Columns", [*sources.columns], key="column", help="A slice per value.")
+    search = controls.text(folded[3], "Search its captions", key="search", help="Commas between slices.")
+    least = controls.number(
+        folded[4], "Minimum images", FEWEST_IMAGES, LEAST_IMAGES, LEAST_IMAGES, key="minimum", step=10, help=MINIMUM
     )
-    search = view.text(columns[3], "Search its captions", key="slice_search", help=SEARCH)
-    least = view.number(
-        columns[4], "Least images", FEWEST_IMAGES, LEAST_IMAGES, LEAST_IMAGES, step=10, key="slice_least", help=LEAST
-    )
-
-    if not (objects or words or values or search or sources.has_objects or run.spec.references):
-        note("No objects and no human captions to slice by: choose columns or search.")
-        view.stop()
-
-    def work() -> Shown:
-        return slices(scope, objects, _several(words), values, _several(search), metric=metric, least=int(least))
-
-    shown = cached.once(scope.workspace, "slices", work)
-    return shown, list(dict.fromkeys(shown.rows["rule"]))
+    chosen = {"objects": tuple(objects), "column": tuple(columns), "minimum": int(least)}
+    return WhereOptions(metric=metric, words=several(words), search=several(search), **chosen)
 
 
-def _several(text: str) -> tuple[str, ...]:
+def several(text: str) -> tuple[str, ...]:
+    """The parts of a text between commas."""
     return tuple(filter(None, (part.strip() for part in text.split(","))))

@@ -16,7 +16,7 @@ from tests.random_captions import write_files
 
 SCORE = "score a.csv b.csv labels.csv --attribute gender --metric sc --seeds 1"
 STORED = "--collection c --workspace home"
-VIEW = f"view lengths {STORED} --captioner first --attribute gender"
+VIEW = f"view table {STORED} --captioner first --attribute gender"
 
 
 @pytest.fixture

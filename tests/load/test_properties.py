@@ -29,7 +29,6 @@ from capbias_core.load.formats import sheets_of
 from capbias_core.load.published import read_human_scores, read_results
 from capbias_core.load.read import File, read
 from capbias_core.load.tables import boxes
-from capbias_core.load.texts import read_texts
 from capbias_core.load.vectors import read_vectors
 from tests.load.test_formats import FILES as SHAPES
 from tests.load.test_formats import arrow, to_bytes
@@ -174,13 +173,7 @@ def contents(ending: str) -> st.SearchStrategy[bytes]:
 
 WANTED = [Wanted("gender", get_attribute("gender"), False)]
 KINDS = ("", CAPTIONS, REFERENCES, LABELS, OBJECTS, SEGMENTS, BOXES)
-READERS = [
-    read_results,
-    read_human_scores,
-    read_texts,
-    lambda path: read_vectors(path, {"dog", "man", ""}),
-    read_attribute,
-]
+READERS = [read_results, read_human_scores, lambda path: read_vectors(path, {"dog", "man", ""}), read_attribute]
 
 
 @given(RECORDS | st.dictionaries(KEYS | st.text(max_size=3), VALUES, max_size=5))

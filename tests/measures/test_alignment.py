@@ -1,4 +1,4 @@
-"""Vocabulary alignment: vector files, the nearest word, runs that use it, the sweep over delta, the command line."""
+"""Vocabulary alignment: vector files, the nearest word, runs that use it, the sweep over delta."""
 
 import gzip
 import struct
@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core import cli
 from capbias_core.aggregate import unlabelled
 from capbias_core.errors import CapbiasError
 from capbias_core.load import vectors
@@ -22,8 +21,7 @@ from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
-from capbias_core.views.alignment import constant_sentence
-from capbias_core.workspace.store import Workspace, bytes_frame
+from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import aligner, alignment_option, keep_vectors, offer_vectors
 from tests.collections_ import keep
 
@@ -200,27 +198,23 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
 
 
 @pytest.mark.long
-def test_the_sweep_and_constant_alignment_by_hand(tools, monkeypatch):
+def test_the_sweep_by_hand(tools, monkeypatch):
     """Words of the captions: someone (known), spanner or whisk (0.0038 from a known word), zzz (no vector)."""
     workspace, request, path = tools
     monkeypatch.setattr(measure, "has_java", lambda: False)
-    constant = next(spec for spec in plan(workspace, request) if spec.references)
-    headline, support = constant_sentence(workspace, constant)
-    assert " 66.7% of" in headline and support.endswith("Most often: zzz, spanner, whisk.")
-    assert support.startswith("240 human captions of 240 images")
     option = {"alignment": alignment_option(kept(workspace, path), 0.003)}
     (spec,) = plan(workspace, replace(request, metrics=("alignment",), options=option))
     outcome = run_one(workspace, spec, silent)
-    table = bytes_frame(outcome.arrays["sweep"]).set_index("delta")
-    assert list(table.index) == [0, 0.003, *measure.DELTAS[1:]]
-    assert table["contextual"].tolist() == pytest.approx([0, 0] + [50] * 10), "one of two words outside"
-    assert table["unknown"].tolist() == pytest.approx([200 / 3, 200 / 3] + [100 / 3] * 10)
-    assert table["unknown_constant"].tolist() == pytest.approx([200 / 3] * 12)
-    assert (table["captions"] == 240).all() and (table["images"] == 240).all()
-    assert table["METEOR"].isna().all() and outcome.lacking == {"METEOR_aligned": measure.NO_JAVA}
     found = {(row.metric, row.alignment): row.value for row in outcome.results}
-    assert {name for _, name in found} == {"constant", "contextual_glove_0.003"}, "rows are of the chosen delta"
-    assert found["contextual_share", "contextual_glove_0.003"] == 0
+    names = ["contextual_glove_0", "contextual_glove_0.003"]
+    names += ["contextual_glove" if delta == 0.4 else f"contextual_glove_{delta:g}" for delta in measure.DELTAS[1:]]
+    shares = [found["contextual_share", name] for name in names]
+    assert shares == pytest.approx([0, 0] + [50] * 10), "one of two words outside"
+    unknown = [found["unknown_share", name] for name in ["constant", *names]]
+    assert unknown == pytest.approx([200 / 3] * 3 + [100 / 3] * 10)
+    assert len(found) == 25 and {row.n for row in outcome.results} == {240}
+    assert outcome.results[0].alignment == "contextual_glove_0.003", "the chosen delta comes first"
+    assert outcome.lacking == {"METEOR_aligned": measure.NO_JAVA}
     of_usual = replace(request, metrics=("alignment",), options={"alignment": alignment_option(kept(workspace, path))})
     usual = {
         (row.metric, row.alignment): row.value for row in run_one(workspace, *plan(workspace, of_usual), silent).results
@@ -243,31 +237,3 @@ def test_meteor_of_the_sweep(tools):
     assert constant[4] == nearest[4] == 1, "a caption that stays as it is"
     assert len(set(constant[:4])) == 1, "one of three words is left, whichever the others were"
     assert len(set(nearest[:3])) == 1 and nearest[0] > 2 * nearest[3] > 0
-    table = measure.sweep_table(found)
-    assert table["METEOR"].tolist() == pytest.approx([100 * nearest.mean()])
-    assert table["METEOR_constant"].tolist() == pytest.approx([100 * constant.mean()])
-    assert (table["METEOR_low"] < table["METEOR"]).all() and (table["METEOR_high"] > table["METEOR"]).all()
-
-
-@pytest.mark.long
-def test_align_prints_a_row_a_delta(tmp_path, capsys, monkeypatch):
-    ids = [str(image) for image in range(80)]
-    human = {image: f"someone {('spanner', 'whisk')[int(image) % 2]}" for image in ids}
-    model = {image: f"someone {('wrench', 'spoon')[int(image) // 2 % 2]}" for image in ids}
-    pd.DataFrame({"image_id": ids, "group": ["A", "B"] * 40}).to_csv(tmp_path / "labels.csv", index=False)
-    for name, texts in (("human", human), ("sat", model)):
-        captions_of(texts).to_csv(tmp_path / f"{name}.csv", index=False)
-    (tmp_path / "glove.txt").write_bytes(GLOVE)
-    monkeypatch.setattr("capbias_core.views.alignment.has_java", lambda: False)
-    monkeypatch.setattr(measure, "has_java", lambda: False)
-    monkeypatch.chdir(tmp_path)
-    asked = ["view", "align", "--captions", "sat.csv", "--references", "human.csv", "--vectors", "glove.txt"]
-    asked += ["--delta", "0", "0.4"]
-    assert cli.main([*asked, "--output", "sweep.csv"]) == 0
-    table = pd.read_csv("sweep.csv")
-    assert table["delta"].tolist() == [0, 0.4] and table["contextual"].tolist() == [0, 100]
-    assert table["unknown"].tolist() == [50, 0] and table["unknown_constant"].tolist() == [50, 50]
-    assert table["METEOR"].isna().all() and capsys.readouterr().err.count("no Java") == 1
-    labelled = [*asked, "--labels", "labels.csv"]
-    assert cli.main([*asked, "nan"]) == cli.main(labelled) == 2, "not a cosine distance; without an attribute"
-    assert cli.main([*labelled, "--attribute", "group"]) == 0

@@ -23,7 +23,7 @@ from capbias_core.question import Question
 from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
-from capbias_core.views.groups import GAPS, gap_table
+from capbias_core.views.tables import GAPS, gap_table
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -133,18 +133,18 @@ def test_values_named_wrongly_by_group_make_up_the_papers_error(coco_bias):
     table = pd.read_csv(labels, dtype=str).set_index("image_id")["gender"]
     frame = pd.DataFrame(json.loads(captions.read_text())).astype(str)
     frame = frame.assign(label=frame["image_id"].map(table)).query("label in @GENDER.values")
-    assert len(frame) == 10780 and round(found["misnamed"], 2) == 14.25 == round(found["error"], 2)
+    assert len(frame) == 10780 and round(found["error"], 2) == 14.25
     words = [set(text.split()) for text in frame["caption"]]
     women, men = (np.array([not own.isdisjoint(GENDER.words[value]) for own in words]) for value in GENDER.values)
     male = frame["label"] == "Male"
     gap = 100 * ((women & ~men)[male].mean() - (men & ~women)[~male].mean())
     left = 100 * ((~women & ~men)[male].mean() - (~women & ~men)[~male].mean())
-    assert found["misnamed_gap"] == pytest.approx(gap) and found["unnamed_gap"] == pytest.approx(left)
+    assert found["error_gap"] == pytest.approx(gap) and found["unnamed_gap"] == pytest.approx(left)
 
 
 # runs
 
-ASKED = ("chair", "description", "reference_words", "naming_gap")
+ASKED = ("chair", "description", "reference_words", "naming_gap", "error")
 
 
 @pytest.fixture
@@ -175,14 +175,14 @@ def test_runs_give_values_groups_and_gaps(workspace):
         "valence": (180 / 7, 45),  # big is not rated
         "noun_recall": (100, 100),
         "verb_recall": (0, 100),
-        "misnamed": (100, 0),
+        "error": (100, 0),
         "unnamed": (0, 0),
     }
     assert set(rows["metric"]) == {own for name in by_hand for own in (name, f"{name}_gap")}
     for name, (women, men) in by_hand.items():
         assert (value[name, "Female"], value[name, "Male"]) == pytest.approx((women, men)), name
         assert value[f"{name}_gap", ""] == pytest.approx(men - women), name
-    assert value["chair_i", ""] == 50 and value["misnamed", ""] == 50
+    assert value["chair_i", ""] == 50 and value["error", ""] == 50
     assert (rows.loc[rows["metric"].isin(GAPS), "method"].str.startswith("Male minus Female; ")).all()
     without = rows[rows["ci_low"].isna()]
     assert {"noun_recall_gap", "unnamed_gap"} <= set(without["metric"]), "0 in both groups: nothing is known of it"

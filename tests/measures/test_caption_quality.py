@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import linregress
 
 from capbias_core.aggregate import Counts, Estimate, estimates_of, quotient
-from capbias_core.aggregate.comparison import trend
 from capbias_core.aggregate.resampling import BOOTSTRAP_SEED, resampled_sums
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
@@ -24,8 +22,6 @@ from capbias_core.prepare.java import PLAIN, PTB, default_tokenizer, has_java, q
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
-from capbias_core.types import RESULT_COLUMNS, Result
-from capbias_core.views.tradeoff import measured_points
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -253,36 +249,3 @@ open('{tmp_path}/ended', 'w').close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert not (tmp_path / "ended").exists(), "killed, not asked to end"
-
-
-def test_a_trend_by_hand_and_against_scipy():
-    """x 1 2 3, y 1 3 2: covariance 1, variances 2 and 2: r = 1/2. x 0 1 2 3, y 0 2 1 3: slope 0.8, residuals -0.3, 0.9,
-    -0.9, 0.3: error sqrt(1.8 / 2 / 5) = 0.424264; t(0.975, 2) = 4.30265; t = 1.88562, p = 1 - t / sqrt(t^2 + 2)."""
-    assert trend(np.array([1.0, 2, 3]), np.array([1.0, 3, 2])).r_squared == pytest.approx(0.25)
-    found, half = trend(np.arange(4.0), np.array([0.0, 2.0, 1.0, 3.0])), 4.30265 * 0.424264
-    assert (found.n, found.slope, found.r_squared, found.p) == pytest.approx((4, 0.8, 0.64, 0.2))
-    assert (found.low, found.high) == pytest.approx((0.8 - half, 0.8 + half), abs=1e-4) and not found.shown
-    x = np.random.default_rng(1).random(12)
-    y = 3 * x + np.random.default_rng(2).random(12)
-    found, theirs = trend(x, y), linregress(x, y)
-    expected = theirs.slope, theirs.intercept, theirs.rvalue**2, theirs.pvalue
-    assert (found.slope, found.intercept, found.r_squared, found.p) == pytest.approx(expected)
-    assert found.shown and found.low < found.slope < found.high
-    assert trend(np.array([1.0, 2.0, np.nan]), np.array([1.0, 2.0, 3.0])).reason, "two captioners have no line"
-    assert trend(np.ones(4), np.arange(4.0)).reason
-
-
-def test_measured_points_come_from_one_encoder_and_all_images():
-    lic, bleu = {"nic": 4.0, "sat": 5.0, "fc": 6.5}, {"nic": 22.0, "sat": 33.0, "fc": 35.0}
-    cases = [(model, "LIC", "", "ngram", value) for model, value in lic.items()]
-    cases += [("nic", "LIC", "", "lstm_bi", 3.0), ("nic", "bleu4", "Female", "", 99.0)]
-    cases += [(model, "bleu4", "", "", value) for model, value in (bleu | {"only_quality": 10.0}).items()]
-    rows = [
-        Result("gender", model, metric, value, encoder, scale=100.0, group=group, run_id=f"{model} {metric} {encoder}")
-        for model, metric, group, encoder, value in cases
-    ]
-    frame = pd.DataFrame([row.row() for row in rows], columns=list(RESULT_COLUMNS))
-    frame = frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
-    points = measured_points(frame).set_index("model")
-    assert set(points["encoder"]) == {"ngram"}
-    assert points["LIC"].to_dict() == lic and points["bleu4"].to_dict() == bleu

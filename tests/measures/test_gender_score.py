@@ -19,7 +19,6 @@ from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import MINILM_PACKAGE
 from capbias_core.load.published import published_results
-from capbias_core.load.texts import read_texts
 from capbias_core.measures.caption_side import objects_of
 from capbias_core.measures.gender_score import (
     COOCCURRENCE,
@@ -37,10 +36,9 @@ from capbias_core.measures.gender_score_common import (
     by_value,
     evidence,
     gendered,
-    text_model,
     texts_of,
 )
-from capbias_core.measures.registry import MEASURES, expand_metrics
+from capbias_core.measures.registry import expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
 from capbias_core.prepare.text import variants
 from capbias_core.question import Question
@@ -49,8 +47,7 @@ from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
-from capbias_core.views.published import printed_as
-from capbias_core.views.texts import keywords_by_models, nearest_objects, text_keywords, text_results
+from capbias_core.views.printed import printed_as
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -101,10 +98,6 @@ def test_variants():
         assert found.texts == texts
         assert all("".join(parts) == text for parts, text in zip(found.places, found.texts, strict=True))
     assert word_forms(get_attribute("age")) == (("kid", "elder", "person"),)
-    # With a lead a text that names no value has variants too.
-    data = gendered(frame_of([("1", "the dog")]), GENDER, None, USUAL, keep_all=True).with_objects()
-    texts = texts_of(data, GENDER, VariantChoices(lead="a {word} says:"))
-    assert texts.distinct == tuple(f"a {word} says: the dog" for word in ("woman", "man", "person"))
     with pytest.raises(CapbiasError, match="no words"):
         word_forms(plain_attribute("group", ("A", "B")))
 
@@ -173,6 +166,9 @@ def test_objects_of_the_image_and_their_confidence():
     men = {("man", "cat", 0.9), ("man", "d", 0.6), ("man", "c", 0.5), ("man", "b", 0.4)}
     assert set(found) == men | {("wom", "tie", 0.7), ("wom", "cup", 0.7)}
     assert data.unsure == 2, "the dog, and the fourth object of image 2"
+    options = GenderScoreOptions(objects_from="image", least_confidence=0.0)  # as for cloze probabilities
+    data = gendered(frame_of(), GENDER, text, options).with_objects()
+    assert {data.objects[o]: p for _, o, p in zip(*data.pairs, strict=True)}["dog"] == 0.19 and data.unsure == 1
     # Other metrics read names without the confidence.
     names, _ = objects_of(
         ["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": "dog:5e-05"})
@@ -464,104 +460,6 @@ def test_score_with_a_row_for_each_object(tmp_path, capsys):
     assert main([*asked, "--metric", "gs", "--language-model", "no-such-model-of-ours"]) == 2
 
 
-@pytest.mark.long
-def test_plain_texts(tmp_path, capsys):
-    """From a table and from a terminal; then two texts that name nobody: their labels count."""
-    table, texts = tmp_path / "profiles.csv", tmp_path / "lines.txt"
-    table.write_text('id,description,sex\n1,"novels, family",f\n2,,m\n3,gaming,m\n')
-    assert read_texts(table) == (["novels, family", "gaming"], None)
-    assert read_texts(table, "description", "sex") == (["novels, family", "gaming"], ["f", "m"])
-    with pytest.raises(CapbiasError, match="no column 'nothing'"):
-        read_texts(table, "nothing")
-    texts.write_text("a man with a dog\na woman with a dog\na man with a dog\n\npeople with dogs\na man")
-    asked = ["view", "text", "--input", str(texts), "--attribute", "gender", "--per-object"]
-    assert main([*asked, "--keywords", "1"]) == 0
-    rows = csv_of(capsys.readouterr().out)
-    assert value_of(rows, COOCCURRENCE, "Male") == pytest.approx(2 / 3)
-    assert value_of(rows, f"{COOCCURRENCE}_count", "Female", "dog") == 1
-
-    given = (["I love coffee", "coffee and novels"], "t", GENDER)
-    options = {"object_words": ["coffee", "novel"]}
-    found = text_results(*given, [COOCCURRENCE], options, ["m", "f"])
-    assert value_of(found.rows, COOCCURRENCE, "Male") == 0.5
-    assert value_of(found.by_object, COOCCURRENCE, "Male", "coffee") == 0.5
-    assert value_of(found.by_object, COOCCURRENCE, "Female", "novel") == 1.0
-    for metric, message, more in (
-        (COOCCURRENCE, "value of gender", {"labels": ["x", "y"]}),
-        (COOCCURRENCE, "No caption names one value and has an object", {}),
-        ("LIC_M", "needs images", {}),
-        (COOCCURRENCE, "'says'", {"lead": "says"}),
-    ):
-        with pytest.raises(CapbiasError, match=message):
-            text_results(*given, [metric], options, **more)
-
-
-def test_keywords_of_a_text_are_nearest_to_it_and_have_a_cloze_probability():
-    """Vectors of length 1 by hand: the dog's text is at 0 degrees, its words at 30 (dog), 60 (ball), 90 (chases)."""
-    texts = ["The Dog chases a ball near a man", "novels", ""]
-    degrees = {texts[0]: 0, "dog": 30, "ball": 60, "chases": 90, "novels": 45, texts[2]: 0}
-
-    def encode(asked):
-        angles = np.radians([degrees[text] for text in asked])
-        return np.column_stack([np.cos(angles), np.sin(angles)])
-
-    asked = []
-
-    def word_probability(contexts):
-        asked.extend(contexts)
-        return np.linspace(0.1, 0.3, len(contexts))
-
-    found = text_keywords(texts, GENDER, 2, encode, word_probability)
-    assert found["keyword"].tolist() == ["dog", "ball", "novels"] and found["text"].tolist() == [0, 0, 1]
-    assert found["similarity"].tolist() == pytest.approx([3**0.5 / 2, 0.5, 1.0])
-    assert asked == [("The ", "Dog", " chases a ball near a man"), ("The Dog chases a ", "ball", " near a man"),
-                     ("", "novels", "")]  # fmt: skip
-    assert found["cloze"].tolist() == pytest.approx([0.1, 0.2, 0.3])
-    assert text_keywords(texts, GENDER, 2, encode)["cloze"].isna().all()
-    counted = text_results(texts, "t", GENDER, [COOCCURRENCE], {}, keywords=found)
-    assert set(counted.by_object["object"]) == {"dog", "ball"}, "only the first text names a value"
-    assert value_of(counted.by_object, COOCCURRENCE, "Male", "ball") == 1.0
-
-
-def test_objects_nearest_to_a_word():
-    """Cosines by hand: dog (3, 4) and cat (4, 3) against woman (1, 0), man (0, 1), person (1, 1)."""
-    vectors = {"woman": (1, 0), "man": (0, 1), "person": (1, 1), "dog": (3, 4), "cat": (4, 3), "kite": (0, 2)}
-
-    def read(wanted: set[str]) -> Vectors:
-        words = tuple(word for word in vectors if word in wanted)
-        return Vectors(words, np.array([vectors[word] for word in words], float))
-
-    texts = ["a man with a dog", "two dogs and a cat", "a kite", "a zebra"]
-    found = nearest_objects(texts, GENDER, 2, read)
-    named = {word: part["object"].tolist() for word, part in found.groupby("word")}
-    assert named == {"woman": ["cat", "dog"], "man": ["kite", "dog"], "person": ["dog", "cat"]}
-    assert found["rank"].tolist() == [1, 2] * 3
-    cells = found.set_index(["word", "object"])
-    assert cells.at[("woman", "cat"), "cosine"] == pytest.approx(0.8) and cells.at[("man", "dog"), "texts"] == 2
-
-
-@pytest.mark.torch
-def test_scores_of_plain_texts(tiny, minilm):
-    """P(c) of Eq. 3 is the cloze probability of a keyword, recomputed from the models of one text; and texts that name
-    nobody count with a lead."""
-    from capbias_core.language.models import CausalModel, SentenceEncoder
-
-    options = {"language_model": str(tiny["gpt"]), "sentence_encoder": minilm, "masked_model": str(tiny["bert"])}
-    texts = ["a man with a dog"]
-    keywords = keywords_by_models(texts, GENDER, 1, options)
-    assert keywords["keyword"].tolist() == ["dog"] and 0 < keywords["cloze"][0] < 1
-    found = text_results(texts, "t", GENDER, ["gender_score"], options, keywords=keywords)
-    sentence, word = SentenceEncoder(text_model("sentence_encoder", minilm).path).encode([texts[0], "dog"])
-    likelihood = CausalModel(str(tiny["gpt"])).mean_token_probability(texts)[0]
-    expected = gender_score(likelihood, float(sentence @ word), keywords["cloze"][0])
-    assert value_of(found.by_object, "gender_score", "Male", "dog") == pytest.approx(float(expected), rel=1e-4)
-    texts = ["a man with a dog", "the dog", "a cake"]
-    found = text_results(texts, "t", GENDER, ["gender_score", "estimation_count"], options, lead="a {word} with")
-    assert list(dict.fromkeys(found.rows["metric"])) == ["gender_score", "estimation_count"]
-    assert set(found.by_object["object"]) == {"dog", "cake"}
-    assert sum(value_of(found.rows, "estimation_count", value) for value in GENDER.values) == 3
-
-
 def test_printed_rows_have_our_names_and_tables_of_the_paper_agree_with_themselves():
     for metric, encoder, condition, here in (
         ("ratio_m", "", "gender_object_distance", ("gender_object_distance_to_neutral", "Male", "")),
@@ -584,7 +482,6 @@ def test_printed_rows_have_our_names_and_tables_of_the_paper_agree_with_themselv
 
 @pytest.mark.long
 def test_what_the_page_reads(tmp_path):
-    """And a score of the same captions and labels, which the page takes from the workspace."""
     workspace = fill(tmp_path)
     spec = objects.cooccurrence_spec(workspace, Question("c", ("m",), "labels", "gender", ()))
     own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
@@ -594,14 +491,6 @@ def test_what_the_page_reads(tmp_path):
     assert table.loc["skateboard", columns].tolist() == [12, 3, 9, 0.75, 0.5]
     shown = objects.captions_with(workspace, spec, "dog")
     assert len(shown) == 12 and set(shown["names"]) == {"Female", "Male"} and shown["caption"].str.endswith("dog").all()
-
-    models = {"sentence_encoder": {"name": "mini"}}
-    run = replace(spec, measure="object_distance", version=MEASURES["object_distance"].version, options=models)
-    assert workspace.enqueue(run, "c")
-    workspace.finish(run.run_id, [], {}, (), [metric.name for metric in MEASURES["object_distance"].metrics])
-    assert list(objects.scored_runs(workspace, "c", spec)) == ["object_distance mini"]
-    other = replace(spec, labels=spec.labels | {"column": "other"})
-    assert objects.scored_runs(workspace, "c", other) == {}
 
 
 @pytest.mark.long

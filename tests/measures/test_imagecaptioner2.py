@@ -25,7 +25,7 @@ from capbias_core.runs.artifact_runs import plan_captioning
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attribute, silent
-from capbias_core.views.consistency import masks
+from capbias_core.views.agreement import masks
 from capbias_core.vision.presets import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.photographs import ORIGINALS

@@ -9,7 +9,7 @@ from capbias_core.runs.plan import plan
 from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
 from pages.ui import runs
-from tests.app import errors, html, opened
+from tests.app import html, opened
 from tests.pages.synthetic import score
 from tests.runs.test_engine import fill
 
@@ -87,23 +87,6 @@ def test_views_of_the_demo_with_photographs(workspace):
         page = opened("Table", collection=DEMO, seeds="1", metrics=metric)
         assert {box.label for box in page.selectbox} & {"Photographs", "Judge"} == boxes
     assert "is not known here" in html(opened("Table", collection=DEMO, seeds="1", metrics=metric, judge="self"))
-    sets = ("amplifier", "amplifier_masked_person")
-    score(workspace, DEMO, sets, metrics=("lic",), human="", words=False)
-    pages = {view: opened(view, collection=DEMO, captioner="amplifier", seeds="2") for view in VIEWS}
-    assert {view: errors(page) for view, page in pages.items() if errors(page)} == {}
-    assert len(pages["Experiment"].get("plotly_chart")) == 1
-    table = next(table.value for table in pages["Experiment"].dataframe if "masked" in table.value)
-    assert list(table["masked"]) == ["original", "person"] and set(table["metric"]) == {"LIC_M"}
-    assert opened("Experiment", collection=DEMO, captioner="amplifier").number_input(key="seeds").value == 2
-    other = opened("Experiment", collection=DEMO, captioner="amplifier", seeds="3")
-    assert not other.get("plotly_chart") and "LIC_M</abbr> with 2 seeds" in html(other)
-    texts = [str(picture.proto) for picture in pages["One photograph"].image]
-    (layers,) = [text for text in texts if "person in the foreground" in text]
-    assert pages["One photograph"].selectbox(key="photograph").value in layers
-    assert "outlines (8 photographs)" in html(pages["Prepare"])
-
-
-VIEWS = ("Experiment", "One photograph", "Prepare")
 
 
 def test_captions_with_a_photograph_are_listed_alone_and_a_missing_one_is_said(workspace):
@@ -117,14 +100,3 @@ def test_captions_with_a_photograph_are_listed_alone_and_a_missing_one_is_said(w
     other = next(image for image in workspace.frame(item.hash)["image_id"] if image not in photographs)
     page = opened("Captions", collection=DEMO, image=other)
     assert not page.image and "No photograph of this image; 8 images have one" in html(page)
-
-
-def test_the_experiment_opens_on_a_captioner_with_masked_sets(workspace):
-    load_demo(workspace)
-    page = opened("Experiment", collection=DEMO, captioner="faithful")
-    box = page.selectbox(key="captioner")
-    assert box.value == "amplifier" and "faithful" not in box.options
-    assert "faithful has no captions of masked photographs" in html(page)
-    assert (
-        opened("One photograph", collection=DEMO, captioner="faithful").selectbox(key="captioner").value == "faithful"
-    )

@@ -1,11 +1,13 @@
 """The demo data: it is what the code makes, it meets its design, and measuring it finds the truth."""
 
+import json
 import zipfile
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import capbias_core as capbias
@@ -15,7 +17,7 @@ from capbias_core.prepare import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
 from capbias_core.runs.run import estimates
-from capbias_core.views.captions import caption_scores
+from capbias_core.views.scored import caption_scores
 from capbias_core.workspace.store import Workspace
 from scripts import demo, demo_scores
 
@@ -62,8 +64,8 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
     demo.write(tmp_path)
     written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     committed = {path.relative_to(COMMITTED) for path in COMMITTED.rglob("*") if path.is_file()}
-    assert written == committed - {Path(SCORED.name)}
-    assert len(written) == 21
+    assert written == committed - {Path(SCORED.name), Path("boxes.csv")}
+    assert len(written) == 22
     for name in written:
         if name.suffix == ".png":
             assert np.array_equal(np.asarray(Image.open(tmp_path / name)), np.asarray(Image.open(COMMITTED / name))), (
@@ -71,6 +73,20 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
             )
         else:
             assert (tmp_path / name).read_bytes() == (COMMITTED / name).read_bytes(), name
+
+
+def test_the_detector_found_the_person_of_each_picture():
+    """Its boxes, which no code here makes, against the outlines of the figures: intersection over union."""
+    boxes = pd.read_csv(COMMITTED / "boxes.csv").query("`class` == 'person'").set_index("image")
+    outlines = json.loads((COMMITTED / "instances.json").read_text())
+    people = {f"{each['image_id']}.png": each["bbox"] for each in outlines["annotations"] if each["category_id"] == 1}
+    assert set(boxes.index) == set(people) and len(boxes) == len(people) == 8
+    for image, (left, top, width, height) in people.items():
+        found = boxes.loc[image]
+        across = min(found["x2"], left + width) - max(found["x1"], left)
+        up = min(found["y2"], top + height) - max(found["y1"], top)
+        whole = (found["x2"] - found["x1"]) * (found["y2"] - found["y1"]) + width * height - across * up
+        assert across * up / whole > 0.7, image
 
 
 def knowing_attacker(captions: list[tuple[str, str]]) -> float:
@@ -116,7 +132,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     load(workspace)
     planned = {spec.run_id: spec.model for spec in demo_scores.slow_runs(workspace)}
     runs = workspace.runs()
-    assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 31
+    assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 34
     assert (
         workspace.past_durations("caption_scores", demo_scores.NETWORK, "", 5) == []
     )  # nothing here says how long they take
@@ -127,14 +143,14 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
         if run.spec.measure != "caption_scores":
             assert len(rows) and set(rows.index) >= set(values)
             continue
-        scores = caption_scores(workspace, run)
+        scores = caption_scores(run)
         table = scores.table
         sums = [scores.words_of(row).sum() for row in range(len(table))]
         gap = abs(table["baseline0"] + sums - table["logit0"])
         assert len(table) == 1200 and gap.to_numpy() == pytest.approx(table["delta"], abs=1e-6)
         assert 0 < table["delta"].median() < 0.02 and table["delta"].max() < 0.1
         assert (table["predicted"] == table["label"]).mean() > 0.65
-    assert SCORED.stat().st_size < 4_000_000
+    assert SCORED.stat().st_size < 4_500_000
     demo_scores.write(workspace, tmp_path / "again.zip")
     again, bundled = zipfile.ZipFile(tmp_path / "again.zip"), zipfile.ZipFile(SCORED)
     assert {name: again.read(name) for name in again.namelist()} == {

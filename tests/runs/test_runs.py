@@ -19,9 +19,9 @@ from capbias_core.prepare import align
 from capbias_core.question import Question
 from capbias_core.runs.plan import WORDS_COMPARED, plan
 from capbias_core.runs.run import add_later_metrics, run_one
-from capbias_core.views import captions as caption_views
 from capbias_core.views import results
-from capbias_core.views.word_comparison import top_words, words_of_set
+from capbias_core.views.scored import caption_scores, stored_attackers
+from capbias_core.views.words import top_words, words_of_set
 from capbias_core.worker import execute
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
@@ -350,8 +350,8 @@ def test_ratio_and_error_of_a_small_set(workspace):
     )
     (spec,) = plan(workspace, request)
     outcome = run_one(workspace, spec, silent)
-    values = {row.metric: row.value for row in outcome.results}
-    assert set(values) == {"ratio", "error"}
+    values = {row.metric: row.value for row in outcome.results if not row.group}
+    assert set(values) == {"ratio", "error", "error_gap"}
     assert values["ratio"] == pytest.approx(3) and values["error"] == pytest.approx(100 / 6)
     counts = outcome.counts
     assert {name: counts.size(name) for name in counts.columns} == {
@@ -452,7 +452,7 @@ def test_a_later_metric_has_its_own_n_and_method(tmp_path):
         ("bias_amplification", "DBA_O", 60, "no interval"),
         ("bias_amplification", "DBA_O_crossfit", 60, "bootstrap"),
         ("ratio_error", "error", 60, "Wilson"),
-        ("named_values", "misnamed_gap", 60, "minus"),
+        ("named_values", "unnamed_gap", 60, "minus"),
         ("lic", "LIC", 6, "references"),
         ("lic", "LIC_M", 6, "std over"),
     ):
@@ -539,9 +539,9 @@ def test_words_and_scores_of_each_caption_are_read_back(workspace):
     request = fill(workspace, labels, {"m": told}, attribute=get_attribute("gender"))
     runs = finished_runs(workspace, replace(request, words=True))
     (row,) = [run for run in runs if run.spec.measure == "caption_scores"]
-    scores = caption_views.caption_scores(workspace, row)
+    scores = caption_scores(row)
     assert len(scores.table) == 120 * 2 and len(scores.words) == scores.offsets[-1]
-    attackers = [caption_views.stored_attackers(workspace, row, index) for index in (0, 1)]
+    attackers = [stored_attackers(row, index) for index in (0, 1)]
     for place, own in enumerate(scores.table.itertuples()):
         words = scores.words_of(place)
         assert len(words) == len(own.masked.split())

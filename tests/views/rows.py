@@ -21,17 +21,15 @@ def pair(model: str, across: tuple, up: tuple, metric: str = "DBAC", **more) -> 
     return [row(metric, *values, direction=way, **more) for way, values in ((A_TO_T, across), (T_TO_A, up))]
 
 
-def masked(metric: str = "LIC_M", n: int = 662, **values) -> pd.DataFrame:
-    """Condition -> (value, half width of its interval)."""
+def masked(metric: str = "LIC_M", **values) -> pd.DataFrame:
+    """Rows of the view masking. Condition -> (value, half width of its interval)."""
     original, rows = values["original"][0], []
     for condition, (value, half) in values.items():
         change = {"to_original": value - original, "original_there": original}
         change |= {"to_original_low": value - original - half, "to_original_high": value - original + half}
-        neutral = {"to_neutral": value - 25, "to_neutral_low": value - 25 - half, "to_neutral_high": value - 25 + half}
+        own = {"captioner": "m", "masked": condition, "low": value - half, "high": value + half, "column": metric}
+        own |= {"neutral": 25.0 if metric == "LIC_M" else 0.0, "setting_name": "ngram, 10 seeds"}
         rows.append(
-            row(metric, value, value - half, value + half, n=n if condition == "original" else 662)
-            | {"captioner": "m", "masked": condition, "paper": "measured"}
-            | (change if condition != "original" else dict.fromkeys(change, float("nan")))
-            | neutral
+            row(metric, value) | own | (change if condition != "original" else dict.fromkeys(change, float("nan")))
         )
     return pd.DataFrame(rows)

@@ -1,170 +1,179 @@
-"""Captions to read: which are listed, drawn for a person, aligned word by word: worked out by hand."""
+"""Captions side by side: disagreement, coloured words, captions behind a word; rows by hand and on a workspace."""
 
+import io
+import json
 import re
-from urllib.parse import unquote
-from xml.etree import ElementTree
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from capbias_core.attributes import get_attribute
+from capbias_core.errors import CapbiasError
+from capbias_core.prepare import tokenize
 from capbias_core.types import Attribute
-from capbias_core.views import captions
-from capbias_core.views.charts import BLUE_MARK, ORANGE_MARK
+from capbias_core.views import captions as view
+from capbias_core.views.choose import choose, measured_rows
+from capbias_core.views.coloured import coloured_words, columns, guess_text, section
+from capbias_core.views.files import content
+from capbias_core.views.scored import CaptionScores, Line, caption_scores, scored
+from capbias_core.views.words import WORDS, WordsOptions
+from capbias_core.workspace.store import Workspace
+from tests import sentences
 
 GENDER = get_attribute("gender")
-WRITTEN = ["a man in a tie", "a woman and a man", "a girl rides", "Two People riding", "a boy. (x)"]
-KEPT = pd.DataFrame({"caption": WRITTEN[::-1]})  # as scored, the other way round
+LABELS = {"1": 0, "2": 1, "3": 1, "4": 1}
 
 
-def scores(second: list[float], labels: list[int], images: list[str]) -> captions.CaptionScores:
-    """Of two values: the probability of the second in each caption."""
-    columns = {"image_id": images, "caption_index": 0, "kept_at": range(len(images))[::-1], "label": labels}
-    columns |= {"masked": ["x"] * len(images), "p0": [1 - share for share in second], "p1": second}
-    table = pd.DataFrame(columns)
+def of_images(male: dict[str, list[float]], labels: dict[str, int] = LABELS) -> CaptionScores:
+    """Of each image the probability of Male in each of its captions; kept_at counts them."""
+    rows = [(image, index, share) for image, shares in male.items() for index, share in enumerate(shares)]
+    table = pd.DataFrame(rows, columns=["image_id", "caption_index", "p1"])
+    table = table.assign(p0=1 - table["p1"], kept_at=range(len(table)), label=table["image_id"].map(labels))
     table["predicted"] = (table["p1"] > 0.5).astype(int)
     table["confidence"] = table[["p0", "p1"]].max(axis=1)
-    return captions.CaptionScores(None, GENDER, table, None, None)  # pyright: ignore[reportArgumentType]
+    return CaptionScores(None, GENDER, table, None, None)  # pyright: ignore[reportArgumentType]
+
+
+def of_texts(texts: list[str], added: list[float], attribute: Attribute = GENDER) -> CaptionScores:
+    """Captions of images 0, 1, ..., of which the last is Female, with what each word adds toward Male."""
+    table = of_images({str(image): [0.6] for image in range(len(texts))}, dict.fromkeys("0123456", 1)).table
+    table.loc[len(texts) - 1, "label"] = 0
+    offsets = np.cumsum([0, *(len(text.split()) for text in texts)])
+    table = table.assign(masked=texts, logit0=0.5, baseline0=0.125, delta=0.0)
+    return CaptionScores(None, attribute, table, np.array(added)[:, None], offsets)  # pyright: ignore[reportArgumentType]
+
+
+def test_disagreement_is_the_range_of_the_probability_of_the_label():
+    sets = [
+        of_images({"1": [0.2], "2": [0.9], "3": [0.5]}),
+        of_images({"3": [0.75, 0.25], "2": [0.1], "1": [0.3], "4": [0.5]}),
+        of_images({"1": [0.6], "2": [0.4], "3": [0.6]}),
+    ]
+    table = view.disagreements(sets).set_index("image_id")
+    assert list(table.index) == ["1", "2", "3"], "image 4 has no caption of two sets"
+    # Image 1 is Female: 0.8, 0.7, 0.4. Image 2: 0.9, 0.1, 0.4. Image 3: 0.5, the mean 0.5 of two captions, 0.6.
+    assert table["disagreement"].tolist() == pytest.approx([0.4, 0.8, 0.1])
+    assert table[["p0", "p1", "p2"]].loc["1"].tolist() == pytest.approx([0.8, 0.7, 0.4])
+    assert table["labelled"].tolist() == ["Female", "Male", "Male"]
+    assert table[["guess0", "guess1", "guess2"]].loc["3"].tolist() == ["Female", "Male", "Male"], "of the first caption"
+
+
+def test_captions_with_a_word_come_by_what_it_adds_there():
+    added = [0.0, 0.5, 0.0, 0.4, 0.0, 0.0, 0.3, 0.0, 0.9, -0.6]
+    scores = of_texts(["a tie", "a tie and a tie", "no ties", "tie"], added)
+    assert view.to_read(scores, "tie") == [1, 3, 0]  # 0.4 + 0.3, then 0.6 the other way, then 0.5
+    assert view.to_read(scores, "tie", first={"0"}) == [0, 1, 3] and view.to_read(scores, "tie", {"3", "9"}) == [3]
+    assert view.to_read(scores, "hat") == [] and view.to_read(scores, "a tie") == [0, 1]
+    assert view.to_read(scores) == [0, 1, 2, 3], "the surest of their label first: 0.6, and 0.4 of the last"
+
+
+def test_a_caption_is_only_text_and_each_word_has_its_number():
+    html = coloured_words(["<b>x</b>"], np.ones(1), GENDER, alone=["<b>x</b>"])
+    assert "<b>" not in html and "&lt;b&gt;" in html and "cb-alone" in html
+    tokens = ["a", GENDER.mask_token, "in", "tie"]
+    html = coloured_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, ["a", "man", "in", "tie"], plain={"a"})
+    assert re.findall(r"<small>(.*?)</small>", html) == ["+0.40", "−0.25", "+1.50"], "a function word has none"
+    assert (
+        html.count("background:") == 2 and ">man<" in html and GENDER.mask_token not in re.sub("title=.*?>", "", html)
+    )
+    assert "+1.500 toward Male" in html and "−0.250 toward Female" in html
+    long = coloured_words(["w"] * 1005, np.zeros(1005), GENDER)
+    assert "5 more words" in long and long.count(">w<") == 1000
+
+
+def test_a_column_says_the_guess():
+    scores = of_texts(["a tie", "a hat"], [0.25, 0.125, 0.0, 0.0])
+    line = Line("sat", "a <s>tie</s>", ["a", "tie"], scores.words_of(0), scores, 0)
+    assert guess_text(line) == "guess: Male, 60%"
+    drawn = columns([section("<i>name</i>", line, rest=["<u>other</u>"])])
+    assert not re.search("<[isu]>", drawn) and drawn.count("&lt;/") == 2
+    unread = section("people", Line("people", "<u>x</u>", ["x"], np.zeros((0, 1))))
+    assert "&lt;u&gt;" in unread and "guess" not in unread
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> Workspace:
+    """Two captioners and two human captions per image, whose words are scored by ngram; `second` and `human` differ."""
+    from tests.pages.synthetic import fill, score
+
+    made = Workspace(tmp_path_factory.mktemp("captions"))
+    fill(made)
+    score(made, metrics=("lic",))
+    return made
 
 
 @pytest.fixture
-def rows() -> pd.DataFrame:
-    """Labelled Female, Male, Male, Male, Female. Of the other set image 3 has two captions and image 5 none."""
-    own = scores([0.2, 0.9, 0.7, 0.5, 0.1], [0, 1, 1, 1, 0], ["1", "2", "3", "4", "5"])
-    other = scores([0.8, 0.6, 0.3, 0.7, 0.8], [0, 1, 1, 1, 1], ["1", "2", "3", "3", "4"])
-    return captions.caption_rows(own, other)
-
-
-def listed(rows: pd.DataFrame, **filters) -> list[str]:
-    return list(captions.select_rows(rows, KEPT, GENDER, captions.IMAGE, captions.Filters(**filters))["image_id"])
-
-
-def test_a_file_has_the_probabilities_of_both_sets(rows):
-    """Image 3 has two captions in the other set, 0.3 and 0.7; image 5 has none."""
-    table = captions.probability_table(rows, KEPT, GENDER, "sat", "human")
-    assert table["caption"].tolist() == WRITTEN and table["guess"].tolist()[:2] == ["Female", "Male"]
-    assert table["P(Female), sat"].tolist() == pytest.approx([0.8, 0.1, 0.3, 0.5, 0.9])
-    assert table["P(Male), human"].tolist() == pytest.approx([0.8, 0.6, 0.5, 0.8, float("nan")], nan_ok=True)
-    assert not list(captions.probability_table(rows, KEPT, GENDER, "sat").filter(like="human"))
-
-
-def test_one_gives_the_label_away_and_the_other_does_not(rows):
-    assert rows["share"].tolist() == pytest.approx([0.8, 0.9, 0.7, 0.5, 0.9])
-    assert rows["other"].tolist()[:4] == pytest.approx([0.2, 0.6, 0.5, 0.8])
-    assert listed(rows, kind=captions.OWN) == ["1", "3"]  # the other is above chance in image 2, and absent in image 5
-    assert listed(rows, kind=captions.OTHER) == ["4"]
-
-
-@pytest.mark.parametrize("kind", [object, "string[python]", "string[pyarrow]", "str"])
-def test_a_word_is_whole_and_may_be_several(rows, kind):
-    masked = ["a tie on a dog", "ties", "dog tie", "tie", "a doge on tie"]
-    rows = rows.assign(masked=pd.Series(masked, dtype=kind))
-    found = {word: listed(rows, word=word) for word in ("tie", " Dog ", "on a", "", "zebra")}
-    assert found == {"tie": ["1", "3", "4", "5"], " Dog ": ["1", "3"], "on a": ["1"], "": list("12345"), "zebra": []}
+def choice(workspace):
+    return choose(workspace, measured_rows(workspace, "c"), {"collection": "c", "captioner": "first"})
 
 
 @pytest.mark.long
-def test_a_search_is_a_text_unless_it_is_an_expression(rows):
-    """An expression is read in a process that can be ended."""
-    assert listed(rows, query="(x)") == ["5"] and listed(rows, query="RID") == ["3", "4"]
-    assert listed(rows, query="(x)", pattern=True) == ["5"] and listed(rows, query="4") == ["4"]
-    assert listed(rows, query=r"^a (man|girl)\b", pattern=True) == ["1", "3"]
-    assert listed(rows, query="two people", pattern=True) == ["4"]
-    assert listed(rows, query=" ", pattern=True) == ["1", "2", "3", "4", "5"]
-
-
-def test_images_by_a_column_of_the_labels(rows):
-    columns = {"skin": ["Dark", None, "Light"], "objects": ["cat|hot dog", "", "dog|cat"]}
-    table = pd.DataFrame({"image_id": ["1", "2", "3"]} | columns)
-    assert captions.column_values(table, "skin") == ["Dark", "Light"]
-    assert captions.column_values(table, "objects") == ["cat", "dog", "hot dog"]
-    assert captions.images_with(table, "objects", "cat") == {"1", "3"} and captions.images_with(
-        table, "objects", "dog"
-    ) == {"3"}
-    assert listed(rows, images={"3", "9"}) == ["3"] and listed(rows, images=set()) == []
-
-
-THREE = Attribute("hair", "Hair", ("red", "dark", "fair"), mask_token="<hair>")
-
-
-def drawn_from(attribute: Attribute, counts: tuple[int, ...]) -> captions.CaptionScores:
-    """Two captions of each image, and for each value one image more whose captions have two words beside the mask."""
-    mask, rows = attribute.mask_token, []
-    for label, count in enumerate(counts):
-        for image in range(count + 1):
-            text = f"a {mask} runs fast" if image < count else f"{mask} {mask} runs fast"
-            rows += [(f"{label}-{image}", index, label, text, image % 2) for index in (0, 1)]
-    columns = ["image_id", "caption_index", "label", "masked", "predicted"]
-    table = pd.DataFrame(rows, columns=columns).sample(frac=1, random_state=0)
-    return captions.CaptionScores(None, attribute, table, None, None)  # pyright: ignore[reportArgumentType]
-
-
-@pytest.mark.parametrize(
-    ("attribute", "counts", "sizes"),
-    [
-        (GENDER, (24, 31), [20, 20, 0]),  # the third draw would have four images of the first value
-        (GENDER, (30, 7), [14, 0, 0]),
-        (GENDER, (30, 0), [0, 0, 0]),
-        (THREE, (12, 13, 40), [18, 18, 0]),
-    ],
-)
-def test_draws_are_balanced_have_one_caption_per_image_and_share_none(attribute, counts, sizes):
-    own = drawn_from(attribute, counts)
-    draws = [captions.draw_captions(own, "sat", draw) for draw in (1, 2, 3)]
-    assert [len(drawn) for drawn in draws] == sizes
-    for drawn in draws:
-        assert drawn["label"].value_counts().nunique() <= 1
-        assert not drawn["masked"].str.startswith(f"{attribute.mask_token} ").any(), "two words are too few"
-    assert pd.concat(draws)["image_id"].is_unique
-
-
-def test_accuracies_have_wilsons_intervals():
-    drawn = pd.DataFrame({"label": [0, 1] * 5, "predicted": [0] * 10})
-    row = captions.score_guesses(drawn, [0, 1] * 4 + [1, 0])
-    # Wilson's interval of 8 in 10, as Newcombe (1998) prints it: 0.490 to 0.943; of 5 in 10: 0.237 to 0.763.
-    assert row == pytest.approx(
-        {"n": 10, "value": 80, "ci_low": 49.0, "ci_high": 94.3}
-        | {"attacker_value": 50, "attacker_ci_low": 23.7, "attacker_ci_high": 76.3},
-        abs=0.05,
+def test_rows_of_a_workspace(choice):
+    sets = scored(choice)
+    assert list(sets.sets) == ["first", "human", "second"] and set(sets.runs) == set(sets.sets) and not sets.other
+    rows = view.CAPTIONS.rows(choice, view.CaptionsOptions(top=4))
+    assert rows["captioner"].tolist() == ["first", "human", "second"] * 4
+    of_image = rows.groupby("image_id", sort=False)
+    assert (of_image["value"].max() - of_image["value"].min()).tolist() == pytest.approx(
+        of_image["disagreement"].first().tolist()
     )
+    assert of_image["disagreement"].first().is_monotonic_decreasing
+    assert rows.set_index("captioner")["n"].to_dict() == {"first": 1, "human": 2, "second": 1}
+    scores = caption_scores(sets.runs["first"])
+    first = rows.iloc[0]
+    row = scores.table.set_index("image_id").loc[first["image_id"]]
+    assert first["probability"] == row["confidence"] and row["logit0"] == pytest.approx(
+        row["baseline0"] + sum(value for _, value in first["words"]), abs=1e-6
+    )
+    assert [word for word, _ in first["words"]] == row["masked"].split()
+    sentences.check("captions side by side", view.CAPTIONS.sentence(choice, rows))
+    filters: list[tuple[dict[str, Any], set[str] | None]] = [
+        ({"search": first["image_id"]}, {first["image_id"]}),
+        ({"labelled": "Male", "guess": "Female", "differ": True}, None),
+        ({"search": "nowhere"}, set()),
+    ]
+    for options, expected in filters:
+        found = view.CAPTIONS.rows(choice, view.CaptionsOptions(**options))
+        assert expected is None or set(found["image_id"]) == expected
+        if "differ" in options:
+            assert set(found["labelled"]) == {"Male"} and set(found.loc[::3, "guess"]) == {"Female"}
+            assert (found.groupby("image_id")["guess"].nunique() == 2).all()
+    for options in (view.CaptionsOptions(beside=("nobody",)), view.CaptionsOptions(labelled="Both")):
+        with pytest.raises(CapbiasError, match="nobody|Both"):
+            view.CAPTIONS.rows(choice, options)
 
 
-def test_words_that_the_other_does_not_have_at_that_place_and_the_closest_caption():
-    """difflib takes words that come in more than 1% of 200 and more for junk, unless told not to."""
-    long = "the dog " * 150
-    for first, second, expected in (
-        ("a man with a dog", "a man with a dog", ([], [])),
-        ("a man with a dog", "a man with a big dog", ([], ["big"])),
-        ("a man holding a knife", "a woman holding a cake", (["man", "knife"], ["woman", "cake"])),
-        ("a dog and a cat", "a cat and a dog", (["and", "a", "cat"], ["a", "cat", "and"])),  # longest run first
-        ("a dog", "", (["a", "dog"], [])),
-        ("", "", ([], [])),
-        (long, long + "barks", ([], ["barks"])),
-    ):
-        sides = first.split(), second.split()
-        marked = zip(sides, captions.words_of_one(*sides), strict=True)
-        alone = [[word for word, mark in zip(*side, strict=True) if mark] for side in marked]
-        assert alone == list(expected)
-    others = ["two dogs run", "a wave and a man riding", "a man riding a big wave", "a man riding a small wave"]
-    assert captions.closest(["a", "man", "riding", "a", "wave"], [other.split() for other in others]) == 2
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("shown", "options"),
+    [(view.CAPTIONS, view.CaptionsOptions(top=3)), (WORDS, WordsOptions()), (WORDS, WordsOptions(before="second"))],
+)
+def test_each_format_has_the_same_numbers(choice, shown, options):
+    assert not shown.needs(choice, options) or all(
+        run.status == "finished"
+        for run in choice.workspace.runs_of([each.run_id for each in shown.needs(choice, options)]).values()
+    )
+    rows = shown.rows(choice, options)
+    files = {ending: content(shown, choice, rows, ending).decode() for ending in ("csv", "json", "tex", "txt")}
+    read = pd.read_csv(io.StringIO(files["csv"]))
+    assert read["value"].tolist() == pytest.approx(rows["value"].tolist(), nan_ok=True)
+    assert [row["value"] for row in json.loads(files["json"])] == pytest.approx(rows["value"].tolist())
+    texts = shown.table(rows).texts
+    assert shown.sentence(choice, rows).split(".")[0] in files["txt"] and texts.shape[0] == rows[shown.by].nunique()
+    assert str(texts.iloc[0, -2]).split(" [")[0].replace("−", "$-$") in files["tex"].replace(r"\_", "_")
 
 
-def test_a_bar_goes_from_the_middle_to_its_side():
-    for value, left, width, colour in (
-        (-1, 0, 32, ORANGE_MARK),
-        (-0.5, 16, 16, ORANGE_MARK),
-        (0, 32, 0, BLUE_MARK),
-        (0.25, 32, 8, BLUE_MARK),
-        (3, 32, 32, BLUE_MARK),
-    ):
-        uri = captions.signed_bar(value)
-        assert re.fullmatch(r"data:image/svg\+xml,[\w%/:= .-]+", uri)
-        bar = ElementTree.fromstring(unquote(uri.partition(",")[2]))[0].attrib
-        assert (float(bar["x"]), float(bar["width"]), bar["fill"]) == (left, width, colour)
-
-
-def test_how_far_captions_lean():
-    two = pd.DataFrame({"p0": [0.9, 0.5, 0.2], "p1": [0.1, 0.5, 0.8]})
-    assert captions.lean(two, get_attribute("gender")).tolist() == pytest.approx([-0.8, 0.0, 0.6])
-    nine = get_attribute("emotion")
-    assert captions.lean(pd.DataFrame({"score": [1 / 9, 5 / 9, 1.0]}), nine).tolist() == pytest.approx([0.0, 0.5, 1.0])
+@pytest.mark.long
+def test_captions_of_a_report(choice):
+    sets = scored(choice)
+    pairs = [
+        (caption_scores(sets.runs[name]), choice.workspace.frame(sets.sets[name].hash)) for name in ("second", "first")
+    ]
+    table = view.report_captions(pairs)
+    assert table["model"].tolist() == ["first"] * 300 + ["second"] * 300
+    assert (table["caption"].map(lambda text: len(tokenize(text))) == table["words"].map(len)).all()
+    assert table["p_label"].to_numpy() == pytest.approx(
+        np.where(table["guess"] == table["labelled"], table["probability"], 1 - table["probability"])
+    )

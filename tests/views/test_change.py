@@ -1,15 +1,12 @@
-"""Before and after: paired intervals beside NumPy's, claims, the gate and its exit codes, and words."""
+"""Before and after: paired intervals beside NumPy's, gaps and error by label, verdicts, the gate and its exit codes."""
 
 from __future__ import annotations
 
-import io
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 from scipy.stats import t as student
 
 from capbias_core import cli
@@ -18,17 +15,18 @@ from capbias_core.aggregate.change import IMPROVED, WORSE, change_of, corrected
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.registry import METRICS
 from capbias_core.views.change import (
-    FAILED,
+    BEFORE_AND_AFTER,
+    BY_LABEL,
+    CHANGE,
+    GAPS_OF_ERROR,
+    NOT_SIGNIFICANT,
     PASSED,
     UNDECIDED,
-    change,
+    ChangeOptions,
     change_rows,
-    clause,
     gate,
-    lean_changes,
-    pair_scope,
 )
-from capbias_core.views.view import exported
+from capbias_core.views.choose import Choice, choose, measured_rows
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
@@ -54,7 +52,7 @@ def workspace(tmp_path_factory) -> Workspace:
     score(
         made,
         captioners=("first", "second", "telling", "wrong", "mixed"),
-        metrics=("lic", "ratio", "error"),
+        metrics=("lic", "ratio", "error", "naming_gap"),
         seeds=5,
         words=False,
     )
@@ -62,17 +60,22 @@ def workspace(tmp_path_factory) -> Workspace:
     return made
 
 
-def command(workspace: Workspace, *more: str) -> list[str]:
-    return ["view", "change", *more, "--collection", "c", "--workspace", str(workspace.folder)]
+def pair(workspace: Workspace, *names: str) -> Choice:
+    given = {"collection": "c", "captioner": names[0]}
+    return choose(workspace, measured_rows(workspace, "c"), given, strict=True, captioners=names)
+
+
+def changes(choice: Choice, *metrics: str) -> pd.DataFrame:
+    """The changes by line."""
+    rows = change_rows(choice, ChangeOptions(metric=metrics))
+    return rows[rows["of"] == CHANGE].set_index("line", drop=False)
 
 
 def test_an_interval_with_refits_beside_numpy(workspace):
     """LIC of each seed on the images that both hold out, from the counts; then the corrected resampled variance."""
-    scope = pair_scope(workspace, "c", "first", "telling")
-    row = change_rows(scope).set_index("metric").loc["LIC"]
-    differences, ratio = [], 0.0
-    runs = [scope.run(name) for name in scope.captioners]
-    counts = [workspace.counts(run.run_id)[""] for run in runs]
+    choice = pair(workspace, "first", "telling")
+    row, differences, ratio = changes(choice, "LIC", "error").loc["LIC"], [], 0.0
+    counts = [workspace.counts(choice.run(name).run_id)[""] for name in choice.captioners]
     for seed in range(5):
         values = []
         for of in counts:
@@ -83,13 +86,40 @@ def test_an_interval_with_refits_beside_numpy(workspace):
         differences.append(values[1] - values[0])
         ratio += len(set(counts[0].image[np.asarray(counts[0].seed) == seed])) / counts[0].training / 5
     mean, spread = np.mean(differences), np.var(differences, ddof=1)
-    half = student.ppf(0.975, 4) * math.sqrt(spread * (1 / 5 + ratio))
-    assert row[["change", "ci_low", "ci_high"]].astype(float).tolist() == pytest.approx(
-        [mean, mean - half, mean + half]
-    )
-    p = 2 * student.sf(abs(mean) / math.sqrt(spread * (1 / 5 + ratio)), 4)
-    others = change_rows(scope).set_index("metric").loc["error", "p"]
-    assert row["p"] == pytest.approx(2 * p) and others == 1, "Holm over two, of which the other does not change"
+    error = math.sqrt(spread * (1 / 5 + ratio))
+    half = student.ppf(0.975, 4) * error
+    assert row[["value", "low", "high"]].astype(float).tolist() == pytest.approx([mean, mean - half, mean + half])
+    p = 2 * student.sf(abs(mean) / error, 4)
+    assert row["p"] == pytest.approx(p), "not corrected"
+    assert row["p_holm"] == pytest.approx(4 * p), "Holm with error as a whole and by label, which do not change"
+
+
+def test_error_by_label_and_its_gap_are_tested_by_default_and_equal_a_count_by_hand(workspace):
+    """`wrong` names every third woman a man: their error rises, that of men does not, and the gap opens."""
+    choice = pair(workspace, "first", "wrong")
+    rows = changes(choice)
+    base, gap = BY_LABEL[0], f"{BY_LABEL[0]} gap"
+    assert [METRICS[name].gap_of for name in GAPS_OF_ERROR] == [base]
+    assert list(rows.index) == ["LIC", "error", "error Female", "error Male", gap, "unnamed gap"]
+    frame = workspace.frame(workspace.item("captions", "wrong", "c").hash)
+    labels = workspace.frame(workspace.item("labels", "labels", "c").hash).set_index("image_id")["gender"]
+    women = frame[frame["image_id"].map(labels) == "Female"]
+    wrong = women["caption"].str.contains("a man").to_numpy(float)
+    female, male = rows.loc[f"{base} Female"], rows.loc[f"{base} Male"]
+    half = student.ppf(0.975, wrong.sum() - 1) * 100 * wrong.std() / math.sqrt(len(wrong))
+    assert female["value"] == pytest.approx(100 * wrong.mean()) and female["n"] == len(women)
+    assert [female["low"], female["high"]] == pytest.approx([female["value"] - half, female["value"] + half], rel=0.05)
+    assert male["value"] == 0 and rows.at[gap, "value"] == pytest.approx(-female["value"]), "men minus women"
+    verdicts = rows["verdict"].to_dict()
+    assert {verdicts[name] for name in (gap, f"{base} Female", "error")} == {WORSE}
+    assert {verdicts[name] for name in ("LIC", f"{base} Male", "unnamed gap")} == {NOT_SIGNIFICANT}
+    back = changes(pair(workspace, "wrong", "first"))
+    assert back.at[gap, "verdict"] == IMPROVED and back.at[gap, "value"] > 0
+    before = change_rows(choice)
+    sides = before[(before["line"] == f"{base} Female") & (before["of"] != CHANGE)]
+    assert sides["captioner"].tolist() == ["first", "wrong"]
+    measured = choice.rows[(choice.rows["metric"] == base) & (choice.rows["group"] == "Female")]
+    assert sides["value"].tolist() == measured.set_index("captioner").loc[["first", "wrong"], "value"].tolist()
 
 
 def counted(values: np.ndarray, reads: tuple[str, ...]) -> Counts:
@@ -159,24 +189,17 @@ def test_the_interval_excludes_0_where_p_is_below_005(differing):
 
 
 @pytest.mark.parametrize(
-    ("pair", "claim", "said"),
+    ("names", "verdict", "reason"),
     [
-        (("first", "telling"), "", "ratio is the same"),
-        (("first", "wrong"), WORSE, "further from 0.90, the ratio of the labels (worse)"),
-        (("wrong", "first"), IMPROVED, "nearer to 0.90, the ratio of the labels (better)"),
-        (("wrong", "mixed"), "", "nearer to 0.90, the ratio of the labels (no claim: error rose)"),
+        (("first", "telling"), NOT_SIGNIFICANT, ""),
+        (("first", "wrong"), WORSE, ""),
+        (("wrong", "first"), IMPROVED, ""),
+        (("wrong", "mixed"), "", "error rose"),
     ],
 )
-def test_a_ratio_is_compared_with_that_of_the_labels(workspace, pair, claim, said):
-    rows = change_rows(pair_scope(workspace, "c", *pair), ["ratio", "error"]).set_index("metric", drop=False)
-    assert rows.at["ratio", "claim"] == claim and said in clause(rows.loc["ratio"].to_dict())
-
-
-def test_a_claim_that_is_lost_by_the_correction_says_so_and_an_untested_metric_makes_none(workspace):
-    rows = change_rows(pair_scope(workspace, "c", "first", "wrong"), ["error"])
-    row = rows[rows["metric"] == "error"].iloc[0].to_dict()
-    assert clause(row | {"claim": ""}).endswith("not significant after Holm's correction")
-    assert clause(row | {"claim": "", "tested": False}).endswith("]")
+def test_a_ratio_is_compared_with_that_of_the_labels(workspace, names, verdict, reason):
+    row = changes(pair(workspace, *names), "ratio", "error").loc["ratio"]
+    assert (row["verdict"], row["reason"]) == (verdict, reason)
 
 
 def test_what_cannot_be_compared_has_a_reason_and_no_claim():
@@ -189,7 +212,8 @@ def test_what_cannot_be_compared_has_a_reason_and_no_claim():
 def test_the_gate(workspace, capsys):
     def ended(*more: str) -> tuple[int, str]:
         capsys.readouterr()
-        return cli.main(command(workspace, *more, "--fail-if", "worse")), capsys.readouterr().err.splitlines()[-1]
+        place = ["--collection", "c", "--workspace", str(workspace.folder), "--fail-if", "worse"]
+        return cli.main(["view", "change", *more, *place]), capsys.readouterr().err.splitlines()[-1]
 
     lines = []
     for code, *more in (
@@ -198,6 +222,7 @@ def test_the_gate(workspace, capsys):
         (0, "first", "second"),
         (1, "first", "telling", "--metric", "error", "LIC"),
         (1, "first", "wrong", "--metric", "error"),
+        (1, "first", "wrong", "--metric", GAPS_OF_ERROR[0]),
         (0, "wrong", "first", "--metric", "error"),
         (2, "first", "others"),  # other seeds
         (2, "others", "first", "--metric", "LIC"),
@@ -205,6 +230,7 @@ def test_the_gate(workspace, capsys):
         (2, "telling", "first", "--metric", "LIC", "cider"),  # better, and one is missing
         (2, "first", "second", "--metric", "length"),
         (2, "first", "first"),
+        (2, "first"),
         (2, "first", "second", "--metric", "lics"),
         (2, "first", "second", "--seeds", "7"),
     ):
@@ -214,25 +240,19 @@ def test_the_gate(workspace, capsys):
     sentences.check("view change, gate", "\n".join(lines), numbers=False)
 
 
-def test_two_seeds_decide_nothing(workspace):
-    rows = change_rows(pair_scope(workspace, "c", "first", "telling"), ["LIC"])
-    assert gate(rows)[0] == FAILED and gate(rows.assign(claim=""))[0] == PASSED
-    (own,) = rows.loc[rows["tested"], "of"]
-    undecided = rows.assign(of=[replace(own, undecided="2 seeds decide nothing")] * len(rows), claim="", undecided="x")
-    assert gate(undecided)[0] == UNDECIDED and "no claim" in clause(undecided.iloc[0].to_dict())
-    assert own.claim(0.0) == WORSE and replace(own, undecided="x").claim(0.0) == ""
+def test_what_cannot_be_decided_leaves_the_gate_undecided(workspace):
+    rows = change_rows(pair(workspace, "first", "second"), ChangeOptions(metric=("LIC",)))
+    assert gate(rows)[0] == PASSED
+    assert gate(rows.assign(verdict="", reason="too few seeds to conclude"))[0] == UNDECIDED
 
 
-def test_the_answer(workspace, tmp_path, capsys):
-    for name in ("x.csv", "x.tex", "x.svg", "x.txt"):
-        assert cli.main([*command(workspace, "first", "telling"), "--output", str(tmp_path / name)]) == 0
-    err = capsys.readouterr().err.split("written: ")[-1].partition("\n")[2]
-    sentences.check("view change", err, numbers=False)
-    frame = pd.read_csv(tmp_path / "x.csv")
-    assert frame["tested"].sum() == 2 and "LIC_D" not in set(frame["metric"]), "of people alone"
-    shown = change(pair_scope(workspace, "c", "telling", "first"))
-    assert "LIC fell by" in shown.sentence and "(better)" in shown.sentence and "error is the same" in shown.sentence
-    assert exported(shown, "x.json")
+def test_the_sentence_and_notes(workspace):
+    choice = pair(workspace, "first", "wrong")
+    rows = change_rows(choice)
+    text = "\n".join([BEFORE_AND_AFTER.sentence(choice, rows), *BEFORE_AND_AFTER.notes(choice, rows)])
+    sentences.check("view change", text, numbers=False)
+    drawn = rows[rows["drawn"]]
+    assert set(drawn["of"]) == {CHANGE} and all(METRICS[name].scale == 100 for name in drawn["metric"])
 
 
 def test_from_files(workspace, tmp_path, capsys):
@@ -243,43 +263,17 @@ def test_from_files(workspace, tmp_path, capsys):
         frame.drop(columns="caption_index", errors="ignore").to_csv(tmp_path / f"{name}.csv", index=False)
     files = [str(tmp_path / f"{name}.csv") for name in ("first", "telling", "labels")]
     human = ["--references", str(tmp_path / "human.csv")]
-    asked = [
-        "view",
-        "change",
-        *files,
-        *human,
-        "--attribute",
-        "gender",
-        "--seeds",
-        "5",
-        "--metric",
-        "LIC",
-        "--fail-if",
-        "worse",
-    ]
+    asked = ["view", "change", *files, *human, "--attribute", "gender", "--seeds", "5", "--metric", "LIC"]
+    asked += ["--fail-if", "worse"]
     assert cli.main([*asked, "--output", str(tmp_path / "x.csv")]) == 1
-    there = change_rows(pair_scope(workspace, "c", "first", "telling"), ["LIC"]).set_index("metric").loc["LIC"]
-    here = pd.read_csv(tmp_path / "x.csv").set_index("metric").loc["LIC"]
-    for name in ("before", "after", "change", "ci_low", "ci_high", "p"):
+    there = changes(pair(workspace, "first", "telling"), "LIC").loc["LIC"]
+    here = pd.read_csv(tmp_path / "x.csv")
+    here = here[here["of"] == CHANGE].set_index("line").loc["LIC"]
+    for name in ("value", "low", "high", "p_holm"):
         assert here[name] == pytest.approx(there[name])
     capsys.readouterr()
     assert cli.main([name for name in asked if name != files[1]]) == 2
     assert "two captioners, got 1" in capsys.readouterr().err
-    assert cli.main(["view", "change", *files, "--fail-if", "worse"]) == 2
-
-
-def test_words_that_changed(workspace, capsys):
-    before, after = np.zeros((200, 2)), np.zeros((200, 2))
-    code = np.arange(200) % 2
-    after[(code == 1) & (np.arange(200) < 100), 0] = 1
-    after[:, 1] = before[:, 1] = 1
-    table = lean_changes(csr_array(before), csr_array(after), code, GENDER).set_index("word")
-    assert table.loc[0, ["before", "after", "change"]].tolist() == [0, 50, 50]
-    half = 1.959964 * 100 * math.sqrt(np.var([0, 1], ddof=0) / 99)
-    assert table.loc[0, ["ci_low", "ci_high"]].tolist() == pytest.approx([50 - half, 50 + half])
-    assert table.loc[1, "change"] == 0 and table.loc[1, "p"] == 1 and table.loc[0, "p"] < 1e-6
-    assert cli.main(command(workspace, "first", "telling", "--words")) == 0
-    printed = capsys.readouterr()
-    rows = pd.read_csv(io.StringIO(printed.out)).set_index("word")
-    assert set(rows.index[:2]) == {"truck", "purse"} and rows.loc["truck", "change"] == pytest.approx(100, abs=1)
-    assert rows.loc["purse", "change"] == pytest.approx(-100, abs=1) and "truck" in printed.err
+    assert cli.main(["view", "change", *files, "--fail-if", "worse"]) == 2, "no attribute is named"
+    only_error = ["view", "change", *files, "--attribute", "gender", "--metric", "error", "--fail-if", "worse"]
+    assert cli.main(only_error) == 0, "no human captions, and nothing with an attacker"

@@ -19,8 +19,8 @@ from capbias_core.question import Question
 from capbias_core.runs import engine
 from capbias_core.runs.plan import plan
 from capbias_core.types import Attention, silent
-from capbias_core.views.captions import encoder_view, plan_encoder_view, what_if
-from capbias_core.views.words import class_token_chart, class_token_weights
+from capbias_core.views.coloured import attention_map, class_token_weights
+from capbias_core.views.scored import encoder_view, plan_encoder_view
 from capbias_core.worker import execute
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
@@ -74,7 +74,7 @@ def read_by_transformer(workspace, small):
 def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(workspace):
     """ngram, fitted here by hand on the captions of the others."""
     run = done(workspace, plan_encoder_view(workspace, scored_spec(workspace), "ngram", ASKED))
-    found = encoder_view(workspace, run)
+    found = encoder_view(run)
     captions = workspace.frame(run.spec.captions)
     order = captions.sort_values("image_id").reset_index(drop=True)  # images are in the order of their ids, as text
     labels = (order["image_id"].astype(int) % 2).to_numpy()
@@ -93,7 +93,7 @@ def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(wo
 
 def test_words_add_up_and_attention_is_of_every_layer_and_head(workspace, read_by_transformer):
     assert read_by_transformer.status == "finished", read_by_transformer.message
-    found = encoder_view(workspace, read_by_transformer)
+    found = encoder_view(read_by_transformer)
     for row, own in zip(found.scores.table.itertuples(), found.attention, strict=True):
         assert own.words == tuple(row.masked.split()) and own.weights.shape == (2, 5, row.tokens, row.tokens)
         assert own.weights.sum(axis=-1) == pytest.approx(np.ones((2, 5, row.tokens)), abs=1e-5)
@@ -101,23 +101,6 @@ def test_words_add_up_and_attention_is_of_every_layer_and_head(workspace, read_b
         assert abs(row.baseline0 + words.sum() - row.logit0) <= row.delta + 1e-9
         cue = row.masked.split().index("umbrella" if row.label == 0 else "skateboard")
         assert abs(words).argmax() == cue and row.predicted == row.label
-
-
-def test_a_network_reads_an_edit_after_one_training(workspace, small):
-    """An edit changes nothing of what was trained, and is read like any caption."""
-    spec, original = scored_spec(workspace), workspace.frame(scored_spec(workspace).captions)
-    (original,) = original.loc[original["image_id"] == "10", "caption"]
-    other = original.replace("an umbrella", "a skateboard")
-    run = done(workspace, plan_encoder_view(workspace, spec, "transformer_5h", ["10"], edits=[other, original]))
-    assert run.status == "finished", run.message
-    first, edited, same = what_if(workspace, run)
-    assert same.logit == pytest.approx(first.logit, abs=1e-6) and same.tokens == first.tokens
-    assert first.probabilities.argmax() == 0 and edited.probabilities.argmax() == 1
-    assert "skateboard" in edited.tokens and "woman" not in edited.tokens
-    for own in (first, edited):
-        assert own.baseline + own.words.sum(axis=0) == pytest.approx(own.logit, rel=0.05), "integrated gradients"
-    alone = done(workspace, plan_encoder_view(workspace, spec, "transformer_5h", ["10"]))
-    assert encoder_view(workspace, alone).scores.table["logit0"].tolist() == pytest.approx(first.logit, abs=1e-6)
 
 
 # attention as bytes, as a chart, as text
@@ -136,7 +119,7 @@ def test_the_class_token_reads_for_the_caption_or_else_the_mean_of_its_words():
     assert reader == "the class token [CLS]" and weights.tolist() == [[0.25, 0.75]]
     reader, weights = class_token_weights(Attention(("the", "a"), HALVES.weights), 2)
     assert reader == "the mean over words" and weights.tolist() == [[0.5625, 0.4375]]
-    chart = class_token_chart(HALVES, 1, 0.8)
+    chart = attention_map(HALVES, 1, largest=0.8)
     assert np.array(chart.data[0].z).tolist() == [[0.25, 0.75]] and chart.data[0].zmax == 0.8
     assert list(chart.layout.yaxis.ticktext) == ["head 1"]
     with sentences.raises(CapbiasError):

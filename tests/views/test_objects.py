@@ -7,11 +7,9 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
-from capbias_core.views.objects import beside_chart
 from capbias_core.views.results import current_runs
 from capbias_core.workspace.objects import COLUMN
 from capbias_core.workspace.sources import data_of
@@ -105,18 +103,3 @@ def test_runs_on_what_a_collection_does_not_hold_are_not_its_own(tmp_path, capsy
     assert command("score", "a", "--attribute", "gender") == 0
     assert "Objects are known of 20 of the 40 images." in capsys.readouterr().err
     assert exported("a") == ["20"], "images that nobody annotated do not count"
-
-
-def test_the_chart_colours_the_objects_that_differ_significantly():
-    names = ["cake", "car", "tie"]
-    side = {"captions": 90, "low1": 0.1, "high1": 0.9}
-    table = pd.DataFrame({"object": names, "share1": [0.2, 0.45, 0.8], **side, "error1": 0.05})
-    table = table.assign(human_share1=[0.5, 0.5, 0.5], **{f"human_{name}": value for name, value in side.items()})
-    figure = beside_chart(table, get_attribute("gender"), "sat")
-    objects = {trace.name: list(trace.y) for trace in figure.data if trace.name}
-    assert objects == {
-        "human captions": names,
-        "sat: Female more often than people": ["cake"],
-        "sat: Male more often": ["tie"],
-        "sat: no significant difference, or too few captions": ["car"],
-    }

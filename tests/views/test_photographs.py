@@ -29,11 +29,16 @@ def marked() -> pd.DataFrame:
 
 def test_what_each_condition_hides_by_hand(marked):
     hidden, reasons = photographs.hidden_of(marked, (10, 20), "ball")
-    pixels = {"part": 12, "segment": 24, "box": 24, "object": 4, "both": 28}
+    pixels = {"part": 12, "segment": 24, "box": 24, "person": 24, "object": 4, "both": 28}
     assert photographs.hidden_of(marked, (10, 20), "book")[1] == {"object": "no book found, nothing masked"}
     assert reasons == {} and {name: int(own.sum()) for name, own in hidden.items()} == pixels
     assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
     assert hidden["object"][5:7, 14:16].all()
+    detected = pd.DataFrame([("1", "person", 0.8, 1, 1, 6, 8)], columns=list(BOX_COLUMNS))
+    hidden, reasons = photographs.hidden_of(marked, (10, 20), "ball", boxes=detected)
+    assert hidden["box"].sum() == 35 and hidden["both"].sum() == 28, "the detector's box, and the outline"
+    hidden, reasons = photographs.hidden_of(detected, (10, 20))
+    assert set(hidden) == {"box", "person", "both"} and set(reasons) == {"part", "segment", "object"}
     # The object that departs most comes first.
     more = pd.concat([marked, pd.DataFrame([outline("bench", 0, 8, 20, 10)], columns=list(SEGMENT_COLUMNS))])
     assert photographs.objects_on(more, {}) == ["bench", "ball"], "the larger first where nothing is known"
@@ -66,29 +71,11 @@ def test_a_masked_photograph_says_what_was_masked_and_how_much(tmp_path):
     assert photographs.stored_mask_text(workspace, folder, "1269") == "", "its run went with them"
 
 
-def test_each_layer_is_drawn_where_it_belongs_and_the_photograph_stays(marked):
-    pixels = np.full((100, 200, 3), 100, dtype=np.uint8)
-    mask = np.zeros((100, 200), dtype=bool)
-    mask[40:60, 50:80] = True
-    before = pixels.copy()
-    assert (photographs.layered(pixels) == before).all()
-    drawn = photographs.layered(pixels, outlines=[("person", mask)])[45, 60]
-    assert (drawn == np.round(0.55 * 100 + 0.45 * np.array(photographs.PEOPLE))).all()
-    striped = photographs.layered(pixels, hidden=mask)
-    assert (striped[~mask] == 100).all() and (striped[mask] != 100).any() and (striped[mask] == 100).any()
-    rows = pd.DataFrame([("1", "cat", 0.81, 100, 30, 160, 90)], columns=list(BOX_COLUMNS))
-    boxed = photographs.layered(pixels, boxes=rows)
-    assert (boxed[60, 101] == photographs.THINGS).all() and (boxed[60, 130] == 100).all() and not boxed[60, 100].any()
-    framed = photographs.layered(pixels, foreground=(10, 10, 60, 60))
-    assert (framed[30, 12] == photographs.PEOPLE).all() and (framed[30, 40] == 100).all()
-    assert (pixels == before).all()
-
-
 @pytest.mark.long
 def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_see_the_image(tmp_path):
     from capbias_core.question import Question
     from capbias_core.runs.plan import plan
-    from capbias_core.views.captions import caption_scores, stored_attackers
+    from capbias_core.views.scored import caption_scores, stored_attackers
 
     workspace = Workspace(tmp_path)
     load_demo(workspace)
@@ -97,8 +84,8 @@ def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_se
     spec = next(spec for spec in plan(workspace, request) if spec.measure == "caption_scores")
     workspace.enqueue(spec, "demo")
     execute(str(tmp_path), spec.run_id)
-    scores = caption_scores(workspace, workspace.run(spec.run_id))
-    attackers = stored_attackers(workspace, scores.run)
+    scores = caption_scores(workspace.get_run(spec.run_id))
+    attackers = stored_attackers(scores.run)
     row = scores.table.iloc[0]
     frame = workspace.frame(spec.captions)
     own = frame.loc[frame["image_id"] == row["image_id"], "caption"].tolist()

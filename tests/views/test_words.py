@@ -1,88 +1,145 @@
-"""Words of a caption and what they add: in colour, large, as a sum: worked out by hand."""
+"""The words of a set beside those of human captions, and words whose use changed: chosen, signed and named; by hand."""
 
-import re
+import math
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import pytest
+from scipy.sparse import csr_array
 
 from capbias_core.attributes import get_attribute
+from capbias_core.measures.word_comparison import ENDS
+from capbias_core.types import Attribute
 from capbias_core.views import words as view
-from capbias_core.views.captions import CaptionScores, captions_with
-from capbias_core.views.charts import enlarged
+from capbias_core.views.draw import axis_title, drawn, figure, forest_html
+from capbias_core.views.palette import BLUE_MARK, GREY, ORANGE_MARK
+from capbias_core.views.view import Forest
+from tests import sentences
 
 GENDER = get_attribute("gender")
+# What words add in the captions of a captioner by a corpus table: positive toward Male.
+CORPUS = pd.DataFrame(
+    {
+        "word": ["<gender>", "tie", "dress", "kite", "to"],
+        "mean0": [0.5, 0.9, -1.0, 0.1, 0.4],
+        "count": [99, 50, 40, 30, 90],
+    }
+).assign(share0=0.25, share1=0.5)
+NUMBERS = ["toward", *(name for side, ends in ENDS.items() for name in (side, *ends)), "tested", "count", "human_count"]
+# More; not significantly other; the other way in human captions, so toward Female on both sides together; only human.
+NONE = (None, None)
+COMPARED = pd.DataFrame.from_dict(
+    {
+        "tie": [1, 0.8, 0.4, 1.2, 0.3, 0.1, 0.5, 0.5, 0.2, 0.8, True, 20, 18],
+        "dress": [0, 0.7, 0.5, 0.9, 0.6, 0.3, 0.9, 0.1, -0.1, 0.3, True, 15, 30],
+        "kite": [0, -0.1, -0.4, 0.2, 0.5, 0.1, 0.9, -0.6, -0.9, -0.3, True, 12, 12],
+        "sofa": [0, 0.0, *NONE, 0.2, *NONE, -0.2, *NONE, False, 0, 25],
+    },
+    orient="index",
+    columns=NUMBERS,
+)
+COMPARED = COMPARED.rename_axis("word").reset_index().astype({"toward": int})
+OPTIONS = view.WordsOptions(top=6)
 
 
-def test_captions_with_a_word_come_by_what_it_adds_there():
-    captions = ["a tie", "a tie and a tie", "no ties", "tie"]
-    words = np.array([[0.0], [0.5], [0.0], [0.4], [0.0], [0.0], [0.3], [0.0], [0.9], [-0.6]])
-    table = pd.DataFrame({"masked": captions})
-    offsets = np.cumsum([0, *(len(caption.split()) for caption in captions)])
-    scores = CaptionScores(None, GENDER, table, words, offsets)  # pyright: ignore[reportArgumentType]
-    assert captions_with(scores, "tie", 2) == (3, [1, 3])  # 0.4 + 0.3, then 0.6 the other way, then 0.5
-    assert captions_with(scores, "tie", 9) == (3, [1, 3, 0])
-    assert captions_with(scores, "hat", 9) == (0, [])
+@pytest.fixture
+def table() -> pd.DataFrame:
+    return view.word_table(CORPUS, COMPARED)
 
 
-def test_what_a_word_adds_is_there_without_a_mouse_and_a_caption_is_only_text():
-    html = view.coloured_words(["<b>x</b>"], np.ones(1), GENDER, alone=np.array([True]))
-    assert "<b>" not in html and "&lt;b&gt;" in html
-    html = view.coloured_words(["cake", "<gender>"], np.array([-0.4, 0.1]), GENDER, ["cake", "man"])
-    assert 'tabindex="0"' in html and html.count("tabindex") == 1  # a stop per caption, not per word
-    assert 'data-adds="(−0.40 Female)"' in html and 'data-adds="(masked, +0.10)"' in html
-    html = view.coloured_words(["a", "cake"], np.array([0.3, 0.3]), GENDER, plain={"a"})
-    assert html.count("background:") == 1 and html.count("+0.30 Male") == 2, "a function word has no colour"
-    assert ".cb-words:focus-visible" in view.STYLE and "attr(data-adds)" in view.STYLE
+def test_a_word_keeps_its_direction_and_gets_the_numbers_of_the_comparison(table):
+    found = table.set_index("word")
+    assert found["toward"].to_dict() == {"dress": 0, "kite": 1, "sofa": 0, "tie": 1, "to": 1}
+    tested = {"sofa": "not tested", "to": "not tested"}
+    assert found["significant"].to_dict() == {"dress": "no", "kite": "yes", "tie": "yes", **tested}
+    assert found["certain"].to_dict() == {"dress": "yes", "kite": "no", "tie": "yes", **tested}
+    kite = found.loc["kite", ["mean", "captioner", "human", "difference", "low", "high"]]
+    assert tuple(kite) == (0.1, 0.1, -0.5, 0.6, 0.3, 0.9), "toward Male, as in the captioner's captions"
+    assert tuple(found.loc["kite", ["captioner_low", "captioner_high", "human_low"]]) == (-0.2, 0.4, -0.9)
+    strength = {"dress": 0.65, "kite": 0.2, "sofa": 0.1, "tie": 0.55}
+    assert found.loc["sofa", "count"] == 0 and found["strength"].round(2).dropna().to_dict() == strength
+    alone = view.word_table(CORPUS).set_index("word")
+    assert alone["strength"].to_dict() == {"tie": 0.9, "dress": 1.0, "kite": 0.1, "to": 0.4} and "low" not in alone
 
 
-def test_of_a_caption_of_110_000_words_a_browser_gets_the_first():
-    words, values = ["dog"] * 110_000, np.ones(110_000)
-    texts = [view.coloured_words(words, values, GENDER), view.large_words(words, values, GENDER, words)]
-    assert all(text.count(">dog<") == 1_000 and "and 109,000 more words" in text for text in texts)
-    (bars,) = view.logit_waterfall(words, values, 0.5, GENDER, 1.0).data
-    assert len(bars.x) == 1_003 and bars.x[-2:] == (109_000, 110_000.5), "intercept, words, the others, sum"
+def test_words_that_differ_come_first_and_rare_ones_are_left_out(table):
+    for known, least, number, words in (
+        (table, 10, 9, ["dress", "sofa", "tie", "kite"]),
+        (table, 26, 9, ["dress", "tie", "kite"]),
+        (table, 10, 1, ["dress", "tie"]),
+        (view.word_table(CORPUS), 35, 9, ["dress", "tie", "to"]),
+    ):
+        assert view.top_words(known, least, number)["word"].tolist() == words
 
 
-def test_every_word_has_its_value_and_which_value_it_pushes_toward():
-    tokens = ["a", GENDER.mask_token, "in", "<b>tie</b>"]
-    html = view.large_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, ["a", "man", "in", "<b>tie</b>"])
-    assert re.findall(r"<small>(.*?)</small>", html) == ["0.00", "masked, 0.40 Male", "0.25 Female", "1.50 Male"]
-    assert ">man</span>" in html and GENDER.mask_token not in html
-    assert "<b>" not in html and "&lt;b&gt;tie&lt;/b&gt;" in html
-    assert html.count("background:") == 3
-    plain = view.large_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, tokens, {"a", "in"})
-    assert plain.count("background:") == 1, "a function word has no colour"
-    assert all(int(size) >= 28 for size in re.findall(r"\.cb-large span .*?clamp\((\d+)px", view.LARGE))
+def test_rows_are_signed_by_side_and_sorted_from_the_first_value_to_the_second(table):
+    rows = view.rows_of_words(table, GENDER, "sat", OPTIONS, {"sofa"})
+    assert rows["line"].tolist() == ["dress", "dress", "kite", "kite", "tie", "tie"], "a function word is left out"
+    own, people = (rows[rows["captioner"] == name].set_index("word") for name in ("sat", "people"))
+    numbers = ["value", "low", "high", "difference", "difference_low", "difference_high", "n"]
+    assert own.loc["dress", numbers].tolist() == [-0.7, -0.9, -0.5, -0.1, -0.3, 0.1, 15], "negative toward Female"
+    assert own.loc["tie", numbers].tolist() == [0.8, 0.4, 1.2, 0.5, 0.2, 0.8, 20]
+    assert people.loc["dress", numbers[:3]].tolist() == [-0.6, -0.9, -0.3] and people.loc["tie", "n"] == 18
+    assert own["verdict"].to_dict() == {"dress": "", "kite": view.LESS, "tie": view.MORE}
+    assert own["toward"].to_dict() == {"dress": "Female", "kite": "Male", "tie": "Male"}
+    texts = view.WORDS.table(rows).texts.set_index("word")
+    assert texts.loc["tie", ["sat", "people", "difference"]].tolist() == [
+        *["+0.80 [0.40, 1.20]", "+0.30 [0.10, 0.50]", "+0.50 [0.20, 0.80]"]
+    ]
+    with_all = view.rows_of_words(table, GENDER, "people", view.WordsOptions(top=6, function_words=True), {"sofa"})
+    assert set(with_all["captioner"]) == {"people", "people (human)"} and "sofa" in set(with_all["line"])
+    assert with_all.set_index("word").loc["sofa", "kind"].iloc[0] == view.FUNCTION
+    alone = view.rows_of_words(view.word_table(CORPUS), GENDER, "sat", OPTIONS, set())
+    assert alone[["word", "value"]].to_numpy().tolist() == [["dress", -1.0], ["kite", 0.1], ["to", 0.4], ["tie", 0.9]]
 
 
-def test_an_enlarged_chart_has_larger_type_and_marks_and_the_same_values():
-    figure = go.Figure(go.Scatter(x=[1, 2], y=[3, 4], marker={"size": 10}, error_x={"array": [1, 1], "thickness": 2}))
-    figure.add_annotation(x=1, y=3, ax=20, ay=-14, text="name", font={"size": 13})
-    figure.add_annotation(x=2, y=4, text="no size of its own")
-    figure.update_layout(height=400, margin={"l": 10, "r": 90, "t": 10, "b": 40}, xaxis={"range": [0, 5]})
-    larger = enlarged(figure, 2)
-    (points,), (named, usual) = larger.data, larger.layout.annotations
-    assert list(points.x) == [1, 2] and list(points.y) == [3, 4] and list(larger.layout.xaxis.range) == [0, 5]
-    assert points.marker.size == 20 and points.error_x.thickness == 4 and list(points.error_x.array) == [1, 1]
-    assert (named.x, named.ax, named.ay, named.font.size) == (1, 40, -28, 26) and usual.font.size == 28
-    assert larger.layout.margin.r == 180 and larger.layout.height is None and larger.layout.xaxis.tickfont.size == 28
-    assert figure.data[0].marker.size == 10 and figure.layout.height == 400, "the figure itself stays"
+def test_of_three_values_each_word_stands_for_each():
+    three = Attribute("hair", "Hair", ("red", "dark", "fair"))
+    corpus = CORPUS.assign(mean1=[0.0, 0.2, 0.3, 0, 0], mean2=[0.0, -0.5, 0.4, 0, 0], share2=0.1)
+    of_value = COMPARED[COMPARED["word"] == "dress"].assign(toward=2)
+    top = view.top_words(view.word_table(corpus, of_value), 10, 5)
+    assert top[["word", "toward", "mean", "captioner"]].to_numpy().tolist() == [["dress", 2, 0.4, 0.7]]
+    rows = view.rows_of_words(view.word_table(corpus), three, "sat", view.WordsOptions(top=15), set())
+    assert {row.line: row.value for row in rows.itertuples()} == {
+        **{"tie (red)": 0.9, "to (red)": 0.4, "kite (red)": 0.1},
+        **{"dress (dark)": 0.3, "tie (dark)": 0.2, "dress (fair)": 0.4},
+    }
+    assert isinstance(view.WORDS.chart, Forest) and "←" not in axis_title(view.WORDS.chart, drawn(view.WORDS, rows))
 
 
-def test_a_logit_adds_up_from_the_intercept_over_the_words_to_the_sum():
-    figure = view.logit_waterfall(["a", "<b>tie</b>", "a"], np.array([0.25, 1.0, -0.5]), -0.25, GENDER, 2.0)
-    (bars,) = figure.data
-    assert list(bars.x) == [-0.25, 0.25, 1.0, -0.5, 0.5]
-    assert list(bars.measure) == ["absolute", "relative", "relative", "relative", "total"]
-    assert list(bars.text) == ["−0.25", "+0.25", "+1.00", "−0.50", "+0.50"]
-    # A word that comes twice has two bars, and a caption is only text.
-    assert list(figure.layout.yaxis.ticktext) == ["intercept", "a", "&lt;b&gt;tie&lt;/b&gt;", "a", "sum"]
-    assert list(bars.y) == [0, 1, 2, 3, 4] and tuple(figure.layout.xaxis.range) == (-2.0, 2.0)
-    assert figure.layout.xaxis.title.text == "← Female · logit · Male →"
+def test_only_words_that_differ_significantly_are_named(table):
+    none = table.assign(significant=table["significant"].replace("yes", "no"))
+    less = table.assign(captioner=table["human"], human=table["captioner"])
+    many = pd.concat([table[table["word"] == "tie"].assign(word=f"tie{number}") for number in range(12)])
+    said = {"two": table, "none": none, "less": less, "many": many, "alone": view.word_table(CORPUS)}
+    for name, rows in said.items():
+        text = view.sentence_of(view.rows_of_words(rows, GENDER, "sat", OPTIONS, set()), "sat", "gender")
+        sentences.check(f"words compared, {name}", text)
+        assert sum(part.strip("();,.").isdigit() for part in text.split()) <= 3, "at most three numbers"
+        assert name != "none" or "tie" not in text
 
 
-def test_the_axis_holds_every_sum_on_the_way():
-    assert view.furthest(np.array([1.0, -3.0]), 0.5) == pytest.approx(1.5 * 1.3)
-    assert view.furthest(np.array([]), -2.0) == pytest.approx(2.0 * 1.3)
+def test_a_chart_has_the_colour_of_the_side_and_grey_people(table):
+    rows = view.rows_of_words(table, GENDER, "<i>sat</i>", OPTIONS, {"sofa"}).replace("tie", "<b>tie</b>")
+    html = forest_html(view.WORDS, rows, clickable=True)
+    assert "<b>" not in html and "<i>sat" not in html and 'data-name="&lt;b&gt;tie&lt;/b&gt;"' in html
+    assert "← Female" in html and "Male →" in html and html.count("more</span>") == 1
+    lines = {word: html.split(f'data-name="{word}"')[1].split("</button>")[0] for word in ("dress", "kite")}
+    assert ORANGE_MARK in lines["dress"] and BLUE_MARK not in lines["dress"] and GREY in lines["dress"]
+    assert BLUE_MARK in lines["kite"] and "Canvas" in lines["kite"], "hollow: its interval contains 0"
+    shown = figure(view.WORDS, rows)
+    assert {trace.marker.color for trace in shown.data} == {ORANGE_MARK, BLUE_MARK, GREY}
+    assert sum(bool(trace.showlegend) for trace in shown.data) == 2
+    assert "<i>sat" not in str(shown.data)
+
+
+def test_lean_of_words_that_changed():
+    before, after = np.zeros((200, 2)), np.zeros((200, 2))
+    code = np.arange(200) % 2
+    after[(code == 1) & (np.arange(200) < 100), 0] = 1
+    after[:, 1] = before[:, 1] = 1
+    table = view.lean_changes(csr_array(before), csr_array(after), code, GENDER).set_index("word")
+    assert table.loc[0, ["before", "after", "change"]].tolist() == [0, 50, 50]
+    half = 1.959964 * 100 * math.sqrt(np.var([0, 1], ddof=0) / 99)
+    assert table.loc[0, ["low", "high"]].tolist() == pytest.approx([50 - half, 50 + half])
+    assert table.loc[1, "change"] == 0 and table.loc[1, "p"] == 1 and table.loc[0, "p"] < 1e-6

@@ -253,8 +253,7 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
     spec, outcome = measured(workspace)
     workspace.enqueue(spec, "c")
     workspace.finish(spec.run_id, outcome.results, outcome.kept, outcome.notes)
-    (table,) = workspace.items("labels", "c")
-    run = attribution_runs(workspace, "c", "gender", table)["planted"]
+    run = attribution_runs(workspace, "c", "gender")["planted"]
     again = estimates(run)
     rows = {(row.metric, row.direction): row.value for row in outcome.results}
     assert {key: own.value for key, own in again.items()} == rows

@@ -1,0 +1,207 @@
+"""Scored captions as data and text: the words of an image or of any caption, what an edit does, attention, words of a
+set. Numbers have every digit; logits and what words add are named by the value that they push toward, the second of two
+values, or each of more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from capbias_core.attackers.what_if import StoredAttackers, apply_edit
+from capbias_core.prepare import tasks, tokenize
+from capbias_core.types import Attention, Attribute, counted
+from capbias_core.views.coloured import first_shown, weights_of
+from capbias_core.views.files import json_text, text_table
+from capbias_core.views.scored import CaptionScores
+from capbias_core.views.sentence import say, signed
+from capbias_core.views.words import WORDS, WordsOptions, rows_of_words, sentence_of
+
+
+def scored_image(scores: CaptionScores, written: pd.Series, image: str) -> list[dict[str, Any]]:
+    """The captions of an image, each scored by an attacker that did not train on it.
+
+    written: caption as written, by row of scores.table.
+    """
+    rows = scores.table[scores.table["image_id"] == image].sort_values("caption_index")
+    return [
+        {
+            "image_id": image,
+            "caption_index": int(row["caption_index"]),
+            "caption": written[index],
+            "label": scores.attribute.values[int(row["label"])],
+            "fold": int(row["fold"]),
+            **_parts(
+                scores.attribute,
+                row["masked"].split(),
+                scores.words_of(index),
+                *(_numbers(row, part) for part in ("baseline", "logit", "p")),
+            ),
+            "convergence_delta": float(row["delta"]),
+        }
+        for index, row in rows.iterrows()
+    ]
+
+
+def scored_text(scores: CaptionScores, attackers: StoredAttackers, text: str) -> dict[str, Any]:
+    """A caption of no image, scored by all attackers of a set: their mean."""
+    scored = attackers.score(text, scores.attribute, None, scores.run.spec.merge_masks)
+    parts = _parts(scores.attribute, scored.tokens, scored.words, scored.baseline, scored.logit, scored.probabilities)
+    return {"caption": text, "attackers": len(attackers.weights), **parts}
+
+
+def caption_text(scored: dict[str, Any]) -> str:
+    """One caption: its words as the attacker reads them, what each adds, and what that makes."""
+    parts = [(item["token"], item["adds"]) for item in scored["tokens"]]
+    parts += [("(intercept)", scored["intercept"]), ("= logit", scored["logit"])]
+    columns = {value: f"adds toward {value}" for value in scored["intercept"]}
+    rows = [
+        {"word": token} | {title: signed(adds[value], 4) for value, title in columns.items()} for token, adds in parts
+    ]
+    if "attackers" in scored:
+        scorer = f"Mean of {scored['attackers']} attackers; the caption belongs to no image."
+    else:
+        scorer = f"Image {scored['image_id']}, labelled {scored['label']}; no attacker here trained on this image."
+        scorer += f" Convergence delta {scored['convergence_delta']:.2g}." if scored["convergence_delta"] else ""
+    shares = ", ".join(f"{value} {share:.3f}" for value, share in scored["probability"].items())
+    return (
+        f"{scored['caption']}\n{scorer}\n\n{text_table(pd.DataFrame(rows), columns.values())}\nProbability: {shares}.\n"
+    )
+
+
+def edit_effect(
+    scores: CaptionScores, written: pd.Series, attackers: StoredAttackers, word: str, replacement: str
+) -> dict[str, Any]:
+    """What replacing a word does over the whole set, each caption rescored by the attacker that held its image out.
+
+    Counts, means and examples are over the captions with the word (the first caption of each image).
+    """
+    attribute, merge = scores.attribute, scores.run.spec.merge_masks
+    first = scores.table[scores.table["caption_index"] == 0].sort_values("image_id")
+    texts = written[first.index].map(lambda caption: apply_edit(caption, word, replacement)).dropna()
+    before = first.loc[texts.index]
+    folds = zip(texts, before["fold"], strict=True)
+    after = [attackers.score(text, attribute, int(fold), merge) for text, fold in folds]
+    differ = sum(" ".join(new.tokens) != masked for new, masked in zip(after, before["masked"], strict=True))
+    earlier, later = _numbers(before, "p"), [new.probabilities for new in after]
+    changes = [new.logit - logit for new, logit in zip(after, _numbers(before, "logit"), strict=True)]
+    note, tokens, words = "", tokenize(replacement), attribute.masked_words  # what a reader may miss
+    if not after:
+        note = f"No caption has the word {word}."
+    elif not differ and word in words and words.issuperset(tokens):
+        note = (
+            f"Nothing changes: {word} and {replacement} are words for {attribute.name}, and the attacker reads "
+            f"{attribute.mask_token} for either."
+        )
+    elif not differ:
+        note = "Nothing changes: the attacker reads the same captions."
+    elif unseen := attackers.unseen(tokens, attribute):
+        note = f"No attacker has seen {', '.join(unseen)}: only the loss of {word} counts."
+
+    def mean(rows: Any, names: Sequence[str]) -> dict[str, float]:
+        return _named(np.mean(rows, axis=0), names) if len(rows) else {}
+
+    return {
+        "word": word,
+        "replacement": replacement,
+        "captions_with_the_word": len(after),
+        "captions_that_read_differently": differ,
+        "note": note,
+        "probability_before": mean(earlier, attribute.values),
+        "probability_after": mean(later, attribute.values),
+        "change_of_logit": mean(changes, _towards(attribute)),
+        "examples": [
+            {
+                "image_id": before.at[index, "image_id"],
+                "label": attribute.values[int(before.at[index, "label"])],
+                "before": written[index],
+                "after": texts[index],
+                "probability_before": _named(first, attribute.values),
+                "probability_after": _named(second, attribute.values),
+            }
+            for index, first, second in list(zip(texts.index, earlier, later, strict=True))[:3]
+        ],
+    }
+
+
+def edit_text(edit: dict[str, Any]) -> str:
+    """What one edit does: means over the captions with the word, then examples."""
+    lines = [f"{edit['word']} -> {edit['replacement']}: {counted(edit['captions_with_the_word'], 'caption')}"]
+    lines += [edit["note"]] if edit["note"] else []
+    if edit["captions_that_read_differently"]:
+        for value, change in edit["change_of_logit"].items():
+            before, after = edit["probability_before"][value], edit["probability_after"][value]
+            lines.append(
+                f"Mean probability of {value} {before:.3f} -> {after:.3f}, mean change of logit {signed(change, 3)}."
+            )
+        for item in edit["examples"]:
+            shares = ", ".join(
+                f"{value} {item['probability_before'][value]:.3f} -> {item['probability_after'][value]:.3f}"
+                for value in edit["change_of_logit"]
+            )
+            lines += [f"  image {item['image_id']}, labelled {item['label']}: {shares}"]
+            lines += [f"    before: {item['before']}", f"    after:  {item['after']}"]
+    return "\n".join(lines) + "\n"
+
+
+def _parts(attribute: Attribute, tokens: Sequence[str], words: np.ndarray, baseline, logit, shares) -> dict[str, Any]:
+    """What each token adds, and what that makes: intercept + tokens = logit."""
+    names = _towards(attribute)
+    return {
+        "tokens": [{"token": token, "adds": _named(row, names)} for token, row in zip(tokens, words, strict=True)],
+        "intercept": _named(baseline, names),
+        "logit": _named(logit, names),
+        "probability": _named(shares, attribute.values),
+    }
+
+
+def _towards(attribute: Attribute) -> tuple[str, ...]:
+    return attribute.values[1:] if len(attribute.values) == 2 else attribute.values
+
+
+def _numbers(rows: pd.DataFrame | pd.Series, part: str) -> np.ndarray:
+    """The columns part0, part1, ... of a table of scores, or of one of its rows."""
+    return rows.filter(regex=rf"^{part}\d+$").to_numpy(dtype=float)
+
+
+def _named(values, names: Sequence[str]) -> dict[str, float]:
+    return {name: float(value) for name, value in zip(names, values, strict=True)}
+
+
+def attention_text(attention: Attention, layer: int | None = None, head: int | None = None) -> str:
+    """A row for each word that reads, with the words that it reads most of.
+
+    layer, head: from 1; None for those of `first_shown`.
+    """
+    usual = first_shown(attention)
+    layer, head = layer or usual[0], head or usual[1]
+    weights = weights_of(attention, layer, head)
+    rows = [
+        {
+            "word": word,
+            "reads most of": ", ".join(f"{attention.words[position]} {row[position]:.2f}" for position in order[:4]),
+        }
+        for word, row, order in zip(attention.words, weights, np.argsort(-weights, axis=1), strict=True)
+    ]
+    layers, heads = attention.weights.shape[:2]
+    return f"Attention, layer {layer} of {layers}, head {head} of {heads}:\n\n{text_table(pd.DataFrame(rows))}"
+
+
+def words_of_set(scores: CaptionScores, table: pd.DataFrame, options: WordsOptions) -> tuple[dict[str, Any], str]:
+    """The words that push most toward each value, as data and text. table: of `word_table`."""
+    functional = tasks.function_words(table["word"])
+    rows = rows_of_words(table, scores.attribute, scores.run.spec.model, options, functional)
+    delta = float(scores.table["delta"].max())
+    kept = json.loads(json_text(rows.dropna(axis="columns", how="all")))
+    data = {"captions": len(scores.table), "largest_convergence_delta": delta, "words": kept}
+    if rows.empty:
+        return data, say("words.rare", count=options.least)
+    shown = WORDS.table(rows)
+    right = [heading for heading, column in shown.fields.items() if column.digits is not None]
+    lines = [say("words.intervals" if rows.attrs["tested"] else "words.one_training")]
+    lines.append(say("words.delta", delta=delta, captions=len(scores.table)))
+    sentence = sentence_of(rows, scores.run.spec.model, scores.attribute.name)
+    return data, "\n".join([sentence, "", text_table(shown.texts, right), "", *lines])
