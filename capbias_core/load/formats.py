@@ -541,8 +541,11 @@ def _turns(column: str) -> Callable[[Sheet], pd.DataFrame]:
 
 
 def _lmms_eval(sheet: Sheet) -> pd.DataFrame:
-    """Logged samples of lmms-eval: the answer of the model, and the image that a metric logged."""
+    """Logged samples of lmms-eval: the answer of the model, the image that a metric logged, and the human captions that
+    CIDEr compared it with. What other metrics call answers may be objects."""
     frame = sheet.frame.copy()
+    if human := next((name for name in frame if name.endswith("_CIDEr.answer")), None):
+        frame["human captions"] = frame[human]
     if "filtered_resps" not in frame or not present(frame["filtered_resps"]):
         frame["filtered_resps"] = frame.get("resps")
 
@@ -646,9 +649,11 @@ class Format(NamedTuple):
 
 
 CONVERSATION = {"caption": ["model turn"]}
+SCORED = {"caption": ["filtered_resps"], "reference": ["human captions"]}
 BATCH = {"caption": ["caption"], "image": "image_id"}
 FORMATS = (
     Format("results of COCO", "image_id caption =", {"caption": ["caption"], "image": "image_id"}),
+    Format("samples of lmms-eval", "doc_id *_CIDEr.answer", SCORED, _lmms_eval),
     Format("samples of lmms-eval", "doc_id filtered_resps", {"caption": ["filtered_resps"]}, _lmms_eval),
     Format("samples of lmms-eval", "doc_id resps", {"caption": ["filtered_resps"]}, _lmms_eval),
     Format("samples of lmms-eval", "doc_id *.pred", {"caption": ["filtered_resps"]}, _lmms_eval),
