@@ -121,7 +121,7 @@ def rows_of(data: Gendered, columns: dict[str, Weights], metrics) -> pd.DataFram
     """The rows over the set and of each object."""
     outcome = evidence(data, columns, metrics)
     facts = RunFacts("gender", GENDER.values, {"model": "m"})
-    given = metrics, outcome.counts, facts, outcome.about[""]
+    given = metrics, outcome.counts, facts, outcome.columns_of_rows[""]
     made = [result_rows(*given), object_rows(*given)]
     return pd.DataFrame([row.row() for rows in made for row in rows])
 
