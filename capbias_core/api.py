@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,11 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import attribute_folder
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.questions import Ask, python_call
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.registry import METRICS, alike_with_references, is_metric, measure_of, protocol_notes
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.measures.word_comparison import ENDS
-from capbias_core.question import Question, Source
+from capbias_core.question import DEFAULT_METRICS, Question, Source
 from capbias_core.runs.engine import Watching, run_all, unwatched
 from capbias_core.runs.inputs import Tell, read, resolve
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, forget_without, load_asked, plan, runs_for, useful
@@ -30,11 +28,14 @@ from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.runs.run import Stopped, add_later_metrics, compute_in_hand
 from capbias_core.typed import typed
 from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
+from capbias_core.views.answer import answer
 from capbias_core.views.captions import report_captions
-from capbias_core.views.results import attribute_of_run, object_rows, ranked
+from capbias_core.views.choose import ANSWERING, Choice, RunsInHand, choose, rows_of_runs
+from capbias_core.views.files import printed, text_table
+from capbias_core.views.results import PARTS, attribute_of_run, lettered, object_rows, ordered, ranking
 from capbias_core.views.scored import caption_scores
-from capbias_core.views.sentence import ANSWERING, headline, interval, measure, named_notes, told_apart
-from capbias_core.views.tables import PARTS, lettered, ordered, scores_table, to_text
+from capbias_core.views.sentence import interval, measure, named_notes, told_apart
+from capbias_core.views.table import TABLE, TableOptions
 from capbias_core.views.words import words_of_set
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
@@ -116,21 +117,44 @@ class Report:
     ranked_runs: tuple[str, ...] = ()
     compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
     compute_captions: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
-    answer: Callable[[], tuple[str, str]] = field(default=lambda: ("", ""), repr=False)
+    asked: tuple[str, ...] = ()
+    source: RunsInHand | None = field(default=None, repr=False)
 
     @cached_property
-    def _answered(self) -> tuple[str, str]:
-        return self.answer()
+    def choice(self) -> Choice | None:
+        """What answers first, as on the pages: by it views show these rows. None without any number."""
+        if self.source is None or self.table.empty:
+            return None
+        data = self.source.data
+        names = {human.key: human.name for human in filter(None, [data.references])}
+        rows = rows_of_runs(self.table, self.source.runs, names, self.models, self.source)
+        if self.ranking and self.ranked_by[0] not in ANSWERING:
+            rows["letters"] = lettered(self.table, self.letters, self.ranked_runs, *self.ranked_by)["letters"]
+        return choose(self.source, rows, {})
 
-    @property
+    @cached_property
     def sentence(self) -> str:
         """The answer in words."""
-        return self._answered[1]
+        return answer(self.choice).text if self.choice else ""
 
     @property
     def about(self) -> str:
         """The captioner that the sentence speaks of."""
-        return self._answered[0]
+        return self.choice.captioner if self.choice else ""
+
+    def text(self, width: int | None = None) -> str:
+        """The answer, and a table for each attacker, in lines of so many characters (default: as long as they are)."""
+        parts = [self.sentence]
+        if choice := self.choice:
+            human = choice.settings[choice.setting].references
+            settings = [key for key in choice.options["setting"] if choice.settings[key].references == human]
+            for each in (replace(choice, setting=key) for key in settings):
+                rows = TABLE.rows(each, TableOptions(metrics=self.asked))
+                parts.append(printed(TABLE, each, rows, width).rstrip("\n"))
+        if self.ranking and self.ranked_by[0] not in ANSWERING:
+            parts.append(told_apart(self.ranking))
+        lacking = [*left_out_lines(self.left_out), *self.refused, *self.failed]
+        return "\n\n".join(filter(None, [*parts, "\n".join(lacking)]))
 
     @cached_property
     def words(self) -> pd.DataFrame:
@@ -180,7 +204,7 @@ class Report:
         for part in parts:
             rows = self._having(rows, part)
         if rows["metric"].nunique() > 1 or not any(is_metric(part) or part in set(rows["metric"]) for part in parts):
-            return replace(self, table=rows, answer=lambda: ("", ""), ranking=None)
+            return replace(self, table=rows, ranking=None)
         for column in ("coverage", "group", "object"):  # of several rows, that of all images, groups and objects
             if len(rows) > 1 and (rows[column] == "").any():
                 rows = rows[rows[column] == ""]
@@ -206,10 +230,7 @@ class Report:
         raise unknown_name("metric" if is_metric(part) else "key", part, known)
 
     def __str__(self) -> str:
-        rows = lettered(self.table, self.letters, self.ranked_runs, *self.ranked_by)
-        table = to_text(scores_table(rows)).rstrip("\n")
-        lacking = [*left_out_lines(self.left_out), *self.refused, *self.failed]
-        return "\n".join(filter(None, [self.sentence, table, told_apart(self.ranking), *lacking]))
+        return self.text()
 
 
 @dataclass(frozen=True)
@@ -233,10 +254,10 @@ class Comparison:
     def __str__(self) -> str:
         tables = []
         for frame in (self.table, self.pairs):
-            floats = frame.select_dtypes("float")
-            texts = {name: [f"{value:.{3 if name == 'p' else 2}f}" for value in floats[name]] for name in floats}
-            tables.append(to_text(frame.assign(**texts)))
-        return "\n".join([f"{self.metric}. {told_apart(self.report.ranking)}", *tables]).rstrip("\n")
+            floats = list(frame.select_dtypes("float"))
+            texts = {name: [f"{value:.{3 if name == 'p' else 2}f}" for value in frame[name]] for name in floats}
+            tables.append(text_table(frame.assign(**texts).astype(str), floats))
+        return "\n\n".join([f"{self.metric}. {told_apart(self.report.ranking)}", *tables])
 
 
 # what is asked
@@ -244,9 +265,9 @@ class Comparison:
 
 def score(
     captions: Source | Sequence[str | os.PathLike] | Mapping[str, Source] | None = None,
-    labels: Source | Sequence[str | os.PathLike] | None = None,
+    labels: Source | None = None,
     attribute: str = "",
-    references: Source | Sequence[str | os.PathLike] | None = None,
+    references: Source | None = None,
     metrics: Sequence[str] | str = (),
     attacker: str | Sequence[str] = (),
     seeds: int | None = None,
@@ -260,14 +281,14 @@ def score(
     alignment: str = CONSTANT,
     vectors: str | os.PathLike | None = None,
     delta: float | None = None,
-    attribute_column: str | Sequence[str] = (),
+    attribute_column: str = "",
     values: Sequence[str | float] = (),
     mapping: Mapping[Any, str | None] | None = None,
     several: str = "",
-    image_id_column: str | Sequence[str] = (),
+    image_id_column: str = "",
     caption_column: str | Sequence[str] = (),
     reference_column: str | Sequence[str] = (),
-    captioner_column: str | Sequence[str] = (),
+    captioner_column: str = "",
     rows: Mapping[str, Any] | str | Sequence[str] = (),
     sets: str = "",
     per_object: bool = False,
@@ -317,7 +338,6 @@ def score(
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
     typed("workers", workers, bool, "", "workers")
-    given = {name: value for name, value in locals().items() if _is_given(name, value)}
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
@@ -355,16 +375,12 @@ def score(
         sets=sets,
     )
     lines: list[str] = []
-    try:
-        if workspace:
-            store = Workspace(workspace)
-            question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
-            inputs = stored(store, question, partial(run_all, workers=workers))
-        else:
-            inputs = in_hand(*read(question, lines.append))
-    except Ask as ask:
-        ask.call = python_call("capbias.score", given, ask.answer)
-        raise
+    if workspace:
+        store = Workspace(workspace)
+        question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
+        inputs = stored(store, question, partial(run_all, workers=workers))
+    else:
+        inputs = in_hand(*read(question, lines.append))
     report = measured(inputs)
     if report.table.empty:
         raise nothing_measured(report)
@@ -372,12 +388,6 @@ def score(
     report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
     report = replace(report, compute_captions=partial(captions_of, inputs))
     return replace(report, compute_words=partial(pd.DataFrame, words_later())) if words else report
-
-
-def _is_given(name: str, value: Any) -> bool:
-    """Whether an argument of `score` differs from its default."""
-    default = signature(score).parameters[name].default
-    return name != "choices" and not (value is default or (isinstance(value, str | tuple | bool) and value == default))
 
 
 def compare(
@@ -496,16 +506,18 @@ def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
         (row.spec.model, tuple(note for note in row.notes if note not in left_out_lines(row.lacking)))
         for row in finished
     ]
+    source = RunsInHand(inputs.data, {row.run_id: row for row in finished})
     report = Report(
         table=table,
         left_out=left_out | lost,
         refused=tuple(refused),
         failed=tuple(failed),
         notes=(*protocol_notes(table, question.options.get("protocol", "")), *named_notes(notes)),
+        asked=() if question.metrics == DEFAULT_METRICS else question.metrics,
+        source=source,
     )
     if table.empty:
         return report
-    report = replace(report, answer=partial(_sentence, inputs.data, finished, frame, table, first))
     metrics = list(dict.fromkeys(table["metric"]))
     name, direction = (
         metric_named(question.rank_by[0]).name if question.rank_by[0] else leading(metrics),
@@ -517,13 +529,7 @@ def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
     if len(compared) < 2:
         return report
     direction, run_ids = compared["direction"].iloc[0], tuple(compared["run_id"])
-    by_id = {row.run_id: row for row in finished}
-    captions, remember = inputs.data.captions, inputs.data.sources.remember
-
-    def words_a_caption(run: RunRow) -> float:
-        return float(captions[run.spec.model].tokens.lengths.mean())
-
-    pairs = ranked(remember, words_a_caption, [by_id[run_id] for run_id in run_ids], name, direction)
+    pairs = ranking(source, [source.get_run(run_id) for run_id in run_ids], name, direction)
     if len(pairs.letters) < 2:
         return report
     return replace(report, ranking=pairs, ranked_by=(name, direction), ranked_runs=run_ids)
@@ -555,29 +561,6 @@ def _ranked_rows(rows: pd.DataFrame, metric: str, direction: str, encoder: str =
             first = sorted(dict.fromkeys(rows[column]), key=lambda name: name not in ("", encoder))[0]
             rows = rows[rows[column] == first]
     return rows.drop_duplicates("model")
-
-
-def _sentence(
-    data: Data, runs: Sequence[RunRow], frame: pd.DataFrame, table: pd.DataFrame, encoder: str
-) -> tuple[str, str]:
-    """The captioner that answers first by this encoder (views/sentence.py) and its answer; else its first number."""
-    trained = {name: captions.details.get("trained_on_references") for name, captions in data.captions.items()}
-    answer = headline(frame[frame["encoder"] == encoder], runs, trained)
-    if answer:
-        # What further attackers say of it: ` By rnn: LIC 5.2 [3.1, 7.2], inconclusive.`
-        metric = leading(list(dict.fromkeys(frame.loc[frame["metric"].isin(ANSWERING), "metric"])))
-        others = frame[(frame["metric"] == metric) & (frame["model"] == answer.captioner)]
-        others = others[others["encoder"] != encoder].drop_duplicates("encoder")
-        texts = [
-            f" By {row['encoder']}: {', '.join(filter(None, (f'{metric} {interval(row)}', row['verdict'])))}."
-            for _, row in others.iterrows()
-        ]
-        return answer.captioner, f"{answer.text}{''.join(texts)}"
-    row = table[table["metric"] == leading(list(dict.fromkeys(table["metric"])))].iloc[0]
-    same = (table["model"] == row["model"]) & (table["direction"] == row["direction"])
-    added = table[same & (table["metric"] == f"{row['metric']}_added")]
-    beyond = f"; beyond a constant attacker {interval(added.iloc[0])}" if len(added) else ""
-    return row["model"], f"{_value(row.to_dict())}{beyond}."
 
 
 def leading(names: Sequence[str]) -> str:

@@ -206,8 +206,8 @@ def given_of(given: dict[str, Any]) -> Given:
 
 
 def files_of(files: Iterable[str | os.PathLike], given: Mapping[str, Any]) -> list[File]:
-    """Sources as files, each once, with all that they were given as. files: paths whose kind is detected. given: kind ->
-    source, or several. Raises CapbiasError for a URL."""
+    """Sources as files, each once, with all that they were given as. files: paths whose kind is detected. given: kind
+    -> source, or several. Raises CapbiasError for a URL."""
     result: dict[Any, File] = {}
     for path in files:
         result.setdefault(checked_path(path), File(checked_path(path)))
@@ -281,7 +281,7 @@ def caption_files(given: Any) -> list[File]:
 
 
 def _is_set(value: Any) -> bool:
-    """Whether a value of a dict of captions is a whole set, not the captions of an image. No text is tried as a path."""
+    """Whether a value of a dict of captions is a whole set, not captions of an image. No text is tried as a path."""
     if isinstance(value, str):
         return value.lower().endswith(ENDINGS) and "\n" not in value
     if isinstance(value, Mapping):

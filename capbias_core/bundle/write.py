@@ -13,7 +13,7 @@ import json
 import platform
 import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -22,45 +22,21 @@ from typing import Any
 import pandas as pd
 
 from capbias_core import __version__
-from capbias_core.aggregate.comparison import unlearned_note
 from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, ROWS, TABLES
-from capbias_core.bundle.report import Chart, ReportParts, page_charts, report_cell, report_html
-from capbias_core.errors import CapbiasError, installed, missing_extra
+from capbias_core.errors import CapbiasError
 from capbias_core.kinds import kind_name
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.run import needs_workers
-from capbias_core.types import counted
-from capbias_core.views.change import change
-from capbias_core.views.charts import chart_series, interval_chart
-from capbias_core.views.groups import READING, gap_table
-from capbias_core.views.leaderboard import leaderboard
+from capbias_core.views.choose import choose, measured_rows
 from capbias_core.views.pictures import file_name
-from capbias_core.views.results import (
-    Comparison,
-    attribute_of_run,
-    best_comparisons,
-    comparisons,
-    ranking,
-    with_inputs,
-    with_letters,
-)
-from capbias_core.views.sentence import (
-    BY_HUMAN,
-    intervals_over,
-    named_notes,
-    second_dots,
-    stored_headline,
-    told_apart,
-    variants_warning,
-)
-from capbias_core.views.slices import WORDS, slices
-from capbias_core.views.tables import in_blocks, scores_table, shown_letters, to_csv, to_json
-from capbias_core.views.view import Scope, Shown
+from capbias_core.views.report import report_html
+from capbias_core.views.results import with_inputs
+from capbias_core.views.sentence import named_notes
+from capbias_core.views.tables import to_csv, to_json
 from capbias_core.workspace.labels import DERIVED, is_derived
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
 REPORT = "report.html"
-PAIR = 2  # captioners that are compared as before and after
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "pyarrow")
 OF_NETWORKS = ("torch", "transformers", "sentence-transformers")
 
@@ -78,9 +54,15 @@ def write_bundle(
     return buffer.getvalue()
 
 
-def write_report(workspace: Workspace, collection: str, run_ids: Sequence[str], metrics: Sequence[str] = ()) -> str:
-    """The report of a bundle alone, as one HTML file that needs nothing else. As `write_bundle`."""
-    return str(_files(workspace, collection, run_ids, False, metrics, ALONE)[REPORT])
+def write_report(
+    workspace: Workspace, collection: str, run_ids: Sequence[str], metrics: Sequence[str] = (), note: str = ""
+) -> str:
+    """The report of a bundle alone, as one HTML file that needs nothing else. note: by the author. Raises CapbiasError
+    if nothing among these metrics answers."""
+    files = _files(workspace, collection, run_ids, False, metrics, ALONE, note)
+    if REPORT not in files:
+        raise CapbiasError("A report needs LIC or LIC_M.", "Export csv, json or tex, or score lic.", "metric")
+    return str(files[REPORT])
 
 
 ALONE = (
@@ -89,9 +71,16 @@ ALONE = (
 
 
 def _files(
-    workspace: Workspace, collection: str, run_ids: Sequence[str], data: bool, metrics: Sequence[str], inputs: str = ""
+    workspace: Workspace,
+    collection: str,
+    run_ids: Sequence[str],
+    data: bool,
+    metrics: Sequence[str],
+    inputs: str = "",
+    note: str = "",
 ) -> dict[str, bytes | str]:
-    """The files of a bundle by name. inputs: what the report says of them (default: whether they are in the bundle)."""
+    """The files of a bundle by name. inputs: what the report says of them (default: whether they are in the bundle).
+    note: by the author."""
     runs = [run for run in workspace.runs_of(list(run_ids)).values() if run.status == "finished"]
     rows = with_inputs(workspace, collection, workspace.results([run.run_id for run in runs]), runs)
     rows = rows[rows["metric"].isin(list(metrics or METRICS))].reset_index(drop=True)
@@ -135,20 +124,15 @@ def _files(
         "items": entries,
     }
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    all_comparisons = comparisons(workspace, collection)
-    best = best_comparisons(
-        [comparison for comparison in all_comparisons if comparison.metric in set(rows["metric"])], ids
-    )
-    views = dict(_views(workspace, collection, ids, best, words=data or bool(inputs)))
-    charts = []
-    if installed("plotly"):
-        charts = _charts(workspace, rows)
-        charts += [Chart(shown.title, shown.chart()) for shown in views.values() if shown.chart]
-        charts += page_charts(workspace, collection, rows, runs)
-    rows = with_letters(workspace, rows, all_comparisons, ids)
-    parts = _report(workspace, collection, rows, runs, best, charts, views, manifest, inputs)
+    scored = measured_rows(workspace, collection)
+    of_runs = scored[scored["run_id"].isin(ids)]
+    letters = dict(zip(zip(scored["run_id"], scored["metric"], strict=True), scored["letters"], strict=True))
+    rows = rows.assign(letters=[letters.get(key, "") for key in zip(rows["run_id"], rows["metric"], strict=True)])
     files["rows.csv"] = to_csv(rows)
-    files[REPORT] = report_html(parts)
+    with suppress(CapbiasError):  # nothing that answers is among the metrics
+        files[REPORT] = _report(
+            workspace, collection, rows, of_runs, runs, manifest, inputs, data or bool(inputs), note
+        )
     return files
 
 
@@ -181,80 +165,29 @@ def versions(networks: bool) -> dict[str, str]:
 # what it says
 
 
-def _views(
-    workspace: Workspace, collection: str, ids: Sequence[str], best: Mapping[str, Comparison], words: bool
-) -> Iterator[tuple[str, Shown]]:
-    """The views of a report of these runs, with their headings. best: the comparison of each attribute. words: whether
-    it may name words of captions, which a bundle without data does not hold."""
-    stored = [item.name for item in workspace.items("captions", collection)]
-    if len(best) > 1:
-        yield "Leaderboard", leaderboard(Scope(workspace, collection, next(iter(best.values())), ()), run_ids=ids)
-    for name, comparison in best.items():
-        captioners = tuple(sorted((run.spec.model for run in comparison.runs), key=stored.index))
-        scope, of = Scope(workspace, collection, comparison, captioners), f" ({name})" if len(best) > 1 else ""
-        with suppress(CapbiasError):  # no objects and no human captions to slice by
-            where = slices(scope)
-            if words or not where.rows["rule"].str.startswith(f"{WORDS}:").any():
-                yield f"Where does it amplify?{of}", where
-        if len(captioners) == PAIR:
-            with suppress(CapbiasError):
-                yield f"Before and after{of}", change(scope)
-
-
-def _charts(workspace: Workspace, rows: pd.DataFrame) -> list[Chart]:
-    charts = []
-    for name, series in chart_series(rows).items():
-        metric, direction = series.iloc[0]["metric"], series.iloc[0]["direction"]
-        runs = list(workspace.runs_of(list(series["run_id"])).values())
-        pairs = ranking(workspace, runs, metric, direction)
-        second = second_dots(rows[rows["run_id"].isin(series["run_id"])], metric)
-        figure = interval_chart(series, metric, attribute_of_run(runs[0]), pairs.letters, second)
-        notes = (METRICS[metric].explanation, BY_HUMAN if second else "", told_apart(pairs))
-        charts.append(Chart(name, figure, " ".join(filter(None, notes))))
-    return charts
-
-
 def _report(
     workspace: Workspace,
     collection: str,
     rows: pd.DataFrame,
+    scored: pd.DataFrame,
     runs: Sequence[RunRow],
-    best: Mapping[str, Comparison],
-    charts: Sequence[Chart],
-    views: Mapping[str, Shown],
-    manifest: dict[str, Any],
+    manifest: Mapping[str, Any],
     of_inputs: str,
-) -> ReportParts:
-    first_answer, elsewhere = None, []
-    for name, comparison in best.items():
-        answered = stored_headline(
-            workspace, collection, workspace.results(list(comparison.run_ids))
-        )  # also of other metrics
-        if first_answer is None:
-            first_answer = answered
-        elif answered:
-            elsewhere.append(f"{name}: {answered.headline}")
-    attributes = {attribute.name: attribute for attribute in map(attribute_of_run, runs)}
-    told_by = " or ".join(dict.fromkeys(shown_letters(rows)["metric"]))
-    share = f" Captioners with the same letter do not differ significantly by {told_by}." if told_by else ""
+    texts: bool,
+    note: str,
+) -> str:
+    """The report of these runs. scored: their rows, as `measured_rows` gives them. texts: whether it may show words of
+    captions, which a bundle without data does not hold. note: by the author."""
+    choice = choose(workspace, scored, {"collection": collection})
+    others = [choice.of_attribute(name) for name in choice.options["attribute"] if name != choice.attribute]
     notes = named_notes([(run.spec.model, run.notes) for run in runs])
-    notes += [
-        unlearned_note(rows, {name: len(attribute.values) for name, attribute in attributes.items()}),
-        variants_warning(rows),
-    ]
-    notes += [attribute.note for attribute in attributes.values()]
     items = manifest["items"]
-    held = {item["hash"] for item in items if item["content"]}
-    if lost := {f"{run.spec.measure} of {run.spec.model}" for run in runs if not run.spec.inputs() <= held}:
+    known = {item["hash"] for item in items if item["content"]}
+    if lost := {f"{run.spec.measure} of {run.spec.model}" for run in runs if not run.spec.inputs() <= known}:
         notes.append(
             f"These cannot be repeated from the bundle, which lacks what they read: {', '.join(sorted(lost))}."
         )
-    if not installed("plotly"):
-        notes.append(f"Charts are left out. {missing_extra(['plotly'], 'A chart')}")
-    groups = gap_table(rows, report_cell)
-    inputs = pd.DataFrame([{name: item[name] for name in ("kind", "name", "rows", "images", "hash")} for item in items])
     about = {
-        "attribute": ", ".join(attribute.title for attribute in attributes.values()),
         "attacker": ", ".join(dict.fromkeys(encoder for encoder in rows["encoder"] if encoder)) or "none",
         "rows": f"{len(rows):,}",
         "method": "; ".join(dict.fromkeys(rows["method"])),
@@ -262,28 +195,8 @@ def _report(
         "with": ", ".join(f"{name} {number}" for name, number in manifest["versions"].items()),
         "measures": ", ".join(f"{name} version {number}" for name, number in manifest["measures"].items()),
     }
-    with_data = any(item["file"] for item in items)
-    files = of_inputs or (
-        "The inputs are in this bundle."
-        if with_data
-        else (
-            "The inputs are not in this bundle, only their content hashes: add --data and the files or their folder, "
-            "which are found by content."
-        )
-    )
-    below = [first_answer.support, first_answer.details, first_answer.warning, *elsewhere] if first_answer else []
-    parts = ReportParts(
-        title=f"{collection}: societal bias in image captions",
-        answer=(first_answer.headline, " ".join(filter(None, below))) if first_answer else ("", ""),
-        tables=in_blocks(scores_table(rows, cell=report_cell)),
-        table_note=f"Value ± standard deviation over attacker seeds [interval, {intervals_over(rows)}].{share}",
-        charts=charts,
-        views=views,
-        notes=[note for note in notes if note],
-        about=about,
-        groups=groups,
-        groups_note=READING,
-        sections={f"Inputs ({counted(len(items), 'file')})": inputs},
-        reproduce=f"{files} This repeats the runs in an empty workspace and compares every number with rows.json.",
-    )
-    return parts
+    held = "The inputs are in this bundle."
+    if not any(item["file"] for item in items):
+        held = "The inputs are not in this bundle, only their content hashes: add --data and the files or their folder."
+    reproduce = f"{of_inputs or held} This repeats the runs and compares every number with rows.json."
+    return report_html(choice, others, about, items, notes, reproduce, note, texts)

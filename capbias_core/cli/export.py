@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Annotated
+
+import pandas as pd
 
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle, write_report
@@ -27,12 +30,15 @@ from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.processes import temporary_folder
 from capbias_core.types import counted
 from capbias_core.views import results
+from capbias_core.views.choose import choose, measured_rows
 from capbias_core.views.latex import to_latex
-from capbias_core.views.tables import ordered, to_csv, to_json
+from capbias_core.views.table import TABLE, TableOptions
+from capbias_core.views.tables import to_csv, to_json
 from capbias_core.workspace.store import Workspace
 
-FORMATS = {"csv": to_csv, "latex": to_latex, "json": to_json}
+FORMATS = {"csv": to_csv, "json": to_json}
 BUNDLE, REPORT = "bundle", "report"
+KNOWN = (*FORMATS, "latex", REPORT, BUNDLE)
 ENDINGS = {"csv": "csv", "latex": "tex", "json": "json", REPORT: "html", BUNDLE: "zip"}
 
 app = command(
@@ -63,14 +69,15 @@ def export(
     collection: CollectionFlag,
     workspace: WorkspaceFlag = None,
     metric: Annotated[list[str] | None, flag("only these (default: all)", "NAME", WHAT)] = None,
-    format: Annotated[str, flag("what to write (default: csv)", "|".join((*FORMATS, REPORT, BUNDLE)), ANSWER)] = "csv",
+    format: Annotated[str, flag("what to write (default: csv)", "|".join(KNOWN), ANSWER)] = "csv",
     without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
+    note: Annotated[str, flag("a note of yours in the report", "TEXT", ANSWER)] = "",
     output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
     force: ForceFlag = False,
 ) -> int:
     """Write the results of a collection's finished runs as CSV, LaTeX, JSON, a report or a bundle."""
-    if format not in (known := (*FORMATS, REPORT, BUNDLE)):
-        raise unknown_name("--format", format, known)
+    if format not in KNOWN:
+        raise unknown_name("--format", format, KNOWN)
     if without_data and format != BUNDLE:
         raise CapbiasError(
             f"--without-data fits --format bundle only, not {format}.", "Leave it out: rows hold no captions."
@@ -86,21 +93,30 @@ def export(
         write_file(write_bundle(store, collection, ids, not without_data, wanted), path)
         return DONE
     if format == REPORT:
-        write_output(write_report(store, collection, ids, wanted), path)
+        write_output(write_report(store, collection, ids, wanted, note), path)
         return DONE
-    if format == "latex":  # a cell has one number
-        human = results.references_read(store, collection)
-        runs = results.runs_against(results.runs_with(runs, results.tables_read(store, collection)), human)
-    ids = [run.run_id for run in runs]
+    if format == "latex":
+        choice = choose(store, results_of(store, collection, ids), {"collection": collection})
+        table = TABLE.rows(choice, TableOptions(metrics=tuple(metric or ())))
+        write_output(to_latex(TABLE.table(table), TABLE.title(choice), TABLE.sentence(choice, table)), path)
+        return DONE
     frame = results.with_inputs(store, collection, store.results(ids), runs)
-    frame = results.with_letters(store, frame, results.comparisons(store, collection), ids)
-    frame = ordered(frame, frame["model"].unique(), wanted)
+    scored = measured_rows(store, collection)
+    letters = dict(zip(zip(scored["run_id"], scored["metric"], strict=True), scored["letters"], strict=True))
+    frame = frame.assign(letters=[letters.get(key, "") for key in zip(frame["run_id"], frame["metric"], strict=True)])
+    frame = results.ordered(frame, frame["model"].unique(), wanted)
     if frame.empty:
         raise CapbiasError(
             f"The collection {collection} has no such result.", "Score it first, or ask for other metrics."
         )
     write_output(FORMATS[format](frame), path)
     return DONE
+
+
+def results_of(store: Workspace, collection: str, ids: Sequence[str]) -> pd.DataFrame:
+    """The rows of these runs, as views read them."""
+    rows = measured_rows(store, collection)
+    return rows[rows["run_id"].isin(ids)]
 
 
 @reproduce_app.default

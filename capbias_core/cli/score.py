@@ -45,8 +45,9 @@ from capbias_core.runs.engine import expected_in_hand
 from capbias_core.runs.inputs import read
 from capbias_core.types import counted
 from capbias_core.views import tables
-from capbias_core.views.groups import score_tables
+from capbias_core.views.results import lettered
 from capbias_core.views.sentence import cost_text, decimals, told_apart
+from capbias_core.views.tables import score_tables
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import suggested_name
@@ -64,7 +65,7 @@ app = command(
     """\
   capbias score sat.json attributes.csv captions.json --attribute gender
   capbias score --collection coco --attribute gender --metric lic
-  capbias view by-value --collection coco --attribute gender
+  capbias view table --collection coco --attribute gender
 
 File types are detected; a captioner is named after its file. Several attackers give separate rows; a missing one is
 left out, with the reason. LIC, its parts, error and caption quality are x100; ratio is not scaled. If a run fails, or
@@ -216,7 +217,7 @@ def _show(report: Report, asked: Sequence[str]) -> None:
 
 def _lettered(report: Report) -> pd.DataFrame:
     letters = report.letters
-    return tables.lettered(report.table, letters, report.ranked_runs, *report.ranked_by) if letters else report.table
+    return lettered(report.table, letters, report.ranked_runs, *report.ranked_by) if letters else report.table
 
 
 def _tables(frame: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:

@@ -35,20 +35,9 @@ from capbias_core.types import CAPTION_COLUMNS, counted
 # that looks like several; or files are parts of one captioner's captions.
 SETS = SAMPLES, EACH, BY_PROMPT, WHOLE, PARTS = "samples", "each", "prompt", "whole", "parts"
 PROMPTS = ["prompt", "question", "input", "instruction"]
-SCORES = [
-    "logp",
-    "log_prob_sum",
-    "score",
-    "scores",
-    "logprob",
-    "log_prob",
-    "log_likelihood",
-    "confidence",
-    "prob",
-    "probability",
-    "conf",
-    "cider",
-]
+SCORES = str.split("""
+    logp log_prob_sum score scores logprob log_prob log_likelihood confidence prob probability conf cider
+""")
 LOW_IS_BEST = ["perplexity", "ppl", "nll", "loss", "rank", "distance", "cost"]
 MARKS = ("###", " || ", "|", "&&", "<sep>", ";", "\n")
 ITEMS = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", re.MULTILINE)
@@ -193,7 +182,8 @@ def _captioner(sheet: Sheet, given: Given, used: dict[str, str]) -> str:
         ]
         options.append(Option({"captioner_column": (name,)}, f"a captioner for each: {listed(values, 5)}"))
         raise Ask(
-            f"{sheet.title}: people are among the captioners in the column {name} ({listed(values, 6)}). Which captions count?",
+            f"{sheet.title}: people are among the captioners in the column {name} ({listed(values, 6)}). "
+            "Which captions count?",
             *options,
         )
     used[name] = f"captioners: {listed(values, 6)}"
@@ -229,9 +219,16 @@ def _texts(cell: object, mark: str, people: bool) -> object:
 
 
 def _several(
-    sheet: Sheet, table: pd.DataFrame, columns: Sequence[str], given: Given, kinds: Sequence[str], beside: bool,
-    used: dict[str, str], notes: list[str], captioner: str,
-) -> pd.DataFrame:  # fmt: skip
+    sheet: Sheet,
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    given: Given,
+    kinds: Sequence[str],
+    beside: bool,
+    used: dict[str, str],
+    notes: list[str],
+    captioner: str,
+) -> pd.DataFrame:
     """The captions as the user says what several of an image are. Raises Ask if that is open."""
     many = table.groupby(["set", "image_id"], sort=False).size()
     if not (many > 1).any():
@@ -283,9 +280,16 @@ def _several(
 
 
 def _which(
-    sheet: Sheet, table: pd.DataFrame, many: pd.Series, columns: Sequence[str], given: Given, kinds: Sequence[str],
-    beside: bool, prompts: str, captioner: str,
-) -> Ask:  # fmt: skip
+    sheet: Sheet,
+    table: pd.DataFrame,
+    many: pd.Series,
+    columns: Sequence[str],
+    given: Given,
+    kinds: Sequence[str],
+    beside: bool,
+    prompts: str,
+    captioner: str,
+) -> Ask:
     """The question what several captions of an image are."""
     frame = sheet.frame.loc[table["row"].astype(int)].reset_index(drop=True)
     key = table["set"].astype(str) + "\0" + table["image_id"].astype(str)
@@ -329,10 +333,11 @@ def _which(
     first = many.idxmax()
     examples = [quoted(str(text)) for text in table["caption"][key == f"{first[0]}\0{first[1]}"][:2]]
     return Ask(
-        f"{sheet.title}: {(many > 1).sum():,} of {counted(len(many), 'image')} have several captions in {listed(columns, 3)} "
-        f"({len(table):,} in all). What are they?",
-        *options, examples=examples,
-    )  # fmt: skip
+        f"{sheet.title}: {(many > 1).sum():,} of {counted(len(many), 'image')} have several captions in "
+        f"{listed(columns, 3)} ({len(table):,} in all). What are they?",
+        *options,
+        examples=examples,
+    )
 
 
 _SEVERAL = re.compile(
@@ -355,6 +360,9 @@ def _check_whole(sheet: Sheet, table: pd.DataFrame, given: Given, kinds: Sequenc
         else []
     )
     raise Ask(
-        f"{sheet.title}: {sum(hits):,} of {counted(len(texts), 'text')} look like several captions in one. What are they?",
-        *people, Option({"sets": (WHOLE,)}, "each text is one caption"), examples=[quoted(texts[hits.index(True)])],
-    )  # fmt: skip
+        f"{sheet.title}: {sum(hits):,} of {counted(len(texts), 'text')} look like several captions in one. "
+        "What are they?",
+        *people,
+        Option({"sets": (WHOLE,)}, "each text is one caption"),
+        examples=[quoted(texts[hits.index(True)])],
+    )

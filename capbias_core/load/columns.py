@@ -1,4 +1,4 @@
-"""What the columns of a file are: by its format, by exact usual names, or asked about. Nothing is taken from content."""
+"""What the columns of a file are: by its format, by exact usual names, or asked about. Content decides nothing."""
 
 from __future__ import annotations
 
@@ -16,164 +16,41 @@ from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, las
 from capbias_core.load.tables import is_boxes
 from capbias_core.types import Attribute
 
-MODEL = [
-    "prediction",
-    "predictions",
-    "pred",
-    "preds",
-    "generated_caption",
-    "generated_captions",
-    "generated_text",
-    "generated",
-    "model_caption",
-    "model_output",
-    "response",
-    "output",
-    "hypothesis",
-    "filtered_resps",
-    "model_answer",
-    "answer",
-]
-PLAIN = [
-    "caption",
-    "captions",
-    "caption_str",
-    "caption_text",
-    "description",
-    "descriptions",
-    "sentence",
-    "sentences",
-    "text",
-    "texts",
-    "comment",
-    "comments",
-    "raw",
-    "phrase",
-    "content",
-]
-HUMAN = [
-    "reference",
-    "references",
-    "refs",
-    "ref",
-    "ground_truth",
-    "ground_truths",
-    "gt",
-    "gts",
-    "human_caption",
-    "human_captions",
-    "reference_strs",
-    "target",
-    "targets",
-    "gold",
-    "annotation",
-]
+MODEL = str.split("""
+    prediction predictions pred preds generated_caption generated_captions generated_text generated model_caption
+    model_output response output hypothesis filtered_resps model_answer answer
+""")
+PLAIN = str.split("""
+    caption captions caption_str caption_text description descriptions sentence sentences text texts comment comments
+    raw phrase content
+""")
+HUMAN = str.split("""
+    reference references refs ref ground_truth ground_truths gt gts human_caption human_captions reference_strs target
+    targets gold annotation
+""")
 CAPTIONER = ["model", "model_name", "model_id", "captioner", "system", "method"]
-NEVER = [
-    "question",
-    "prompt",
-    "input",
-    "instruction",
-    "instructions",
-    "title",
-    "options",
-    "license",
-    "url",
-    "config",
-    "doc_hash",
-    "user",
-    "query",
-    "name",
-    "file_name",
-    "image_path",
-    "path",
-    "category",
-    "image",
-]
-STATUS = [
-    "status",
-    "answer",
-    "quality",
-    "qc",
-    "review",
-    "is_valid",
-    "valid",
-    "is_rejected",
-    "rejected",
-    "skipped",
-    "was_cancelled",
-    "cancelled",
-    "spam",
-    "flagged",
-    "state",
-    "is_precanned",
-    "decision",
-    "verdict",
-    "approved",
-]
-GOOD = set(
-    [
-        "accept",
-        "accepted",
-        "approve",
-        "approved",
-        "submitted",
-        "completed",
-        "complete",
-        "pass",
-        "passed",
-        "ok",
-        "good",
-        "valid",
-        "done",
-        "keep",
-        "yes",
-    ]
-)
-BAD = set(
-    [
-        "reject",
-        "rejected",
-        "declined",
-        "ignore",
-        "ignored",
-        "skip",
-        "skipped",
-        "draft",
-        "drafts",
-        "discarded",
-        "pending",
-        "fail",
-        "failed",
-        "bad",
-        "invalid",
-        "cancelled",
-        "canceled",
-        "spam",
-        "deleted",
-        "duplicate",
-        "flagged",
-        "no",
-    ]
-)
-NEGATIVE = set(
-    [
-        "is_rejected",
-        "rejected",
-        "skipped",
-        "was_cancelled",
-        "cancelled",
-        "spam",
-        "flagged",
-        "is_precanned",
-        "is_deleted",
-        "deleted",
-    ]
-)
+NEVER = str.split("""
+    question prompt input instruction instructions title options license url config doc_hash user query name file_name
+    image_path path category image
+""")
+STATUS = str.split("""
+    status answer quality qc review is_valid valid is_rejected rejected skipped was_cancelled cancelled spam flagged
+    state is_precanned decision verdict approved
+""")
+GOOD = str.split("""
+    accept accepted approve approved submitted completed complete pass passed ok good valid done keep yes
+""")
+BAD = str.split("""
+    reject rejected declined ignore ignored skip skipped draft drafts discarded pending fail failed bad invalid
+    cancelled canceled spam deleted duplicate flagged no
+""")
+NEGATIVE = str.split("""
+    is_rejected rejected skipped was_cancelled cancelled spam flagged is_precanned is_deleted deleted
+""")
 HUMAN_FILE = re.compile(r"(?i)(?:^|[_\W])(?:humans?|refs?|references?|gts?|ground|truth|annotators?)(?:[_\W\d]|$)")
-HUMAN_VALUES = set(
-    ["human", "humans", "reference", "references", "ref", "gt", "ground_truth", "groundtruth", "people", "annotator"]
-)
+HUMAN_VALUES = str.split("""
+    human humans reference references ref gt ground_truth groundtruth people annotator
+""")
 MOST_LABELS = 12
 
 
@@ -247,7 +124,7 @@ def check_tokens(sheet: Sheet, column: str) -> None:
 
 
 def caption_columns(sheet: Sheet) -> tuple[list[str], list[str], list[str]]:
-    """Columns of captions by their usual names, further columns of varied texts, and columns of people by their names."""
+    """Columns of captions by their usual names, further columns of varied texts, and columns of people."""
     frame = sheet.frame
     words = {name: words_in(frame[name]) for name in frame}
     human = [name for name in frame if _base(name) in HUMAN and words[name] > 1.5]
@@ -332,7 +209,8 @@ def roles_of(
     texts = bool(roles.captions or roles.references)
     if texts and LABELS not in kinds and others.get(LABELS) and roles.labels:
         sheet.notes.append(
-            f"{listed(name for names in roles.labels.values() for name in names)} not read: another file holds the labels"
+            f"{listed(name for names in roles.labels.values() for name in names)} not read: "
+            "another file holds the labels"
         )
         roles.labels = {}
     keep = {CAPTIONS: "captions", REFERENCES: "references", LABELS: "labels"}
@@ -459,16 +337,19 @@ def _ask_captions(
         name for name in named if _base(name) in PLAIN
     ]
     plain_names = [] if len(plain_names) > 1 and all(_base(name) == first for name in plain_names) else plain_names
-    mixed = [
-        Option({"caption_column": tuple(name for name in columns if name not in plain_names), "reference_column": tuple(plain_names)},
-               f"{listed(plain_names)} by people, a captioner each: {listed([name for name in columns if name not in plain_names], 4)}")
-    ] if plain_names and len(columns) > len(plain_names) else []  # fmt: skip
+    models = tuple(name for name in columns if name not in plain_names)
+    mixed = []
+    if plain_names and models:
+        shown = f"{listed(plain_names)} by people, a captioner each: {listed(models, 4)}"
+        mixed = [Option({"caption_column": models, "reference_column": tuple(plain_names)}, shown)]
     best = [written] if others.get(CAPTIONS) or alike else []
     rest = [option for option in (*mixed, *one_by_one[: 2 if mixed else 3], *each, written) if option not in best]
     raise Ask(
-        f"{sheet.title}: which are the captions? Its columns of texts are {listed(columns, 8)}, not one alone with a usual name.",
-        *best, *rest,
-    )  # fmt: skip
+        f"{sheet.title}: which are the captions? Its columns of texts are {listed(columns, 8)}, "
+        "not one alone with a usual name.",
+        *best,
+        *rest,
+    )
 
 
 def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wanted], given: Given) -> None:
@@ -493,8 +374,9 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
         raise CapbiasError(
             f"{sheet.title} ({sheet.format}) has no column of captions and none of {names}.",
             f"Its columns are {listed(sheet.columns)}. Name the columns to read.",
-            "caption_column", "attribute_column",
-        )  # fmt: skip
+            "caption_column",
+            "attribute_column",
+        )
     for kind, held in ((CAPTIONS, roles.captions), (REFERENCES, roles.references), (LABELS, roles.labels)):
         if kind in kinds and not held and not (kind == LABELS and not any(one.needed for one in wanted)):
             holds = [
@@ -503,7 +385,8 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
             what = kind_title(holds[0]) if holds else "none"
             raise CapbiasError(
                 f"{sheet.title} holds no {kind_title(kind)} ({sheet.format} with the columns {listed(sheet.columns)}).",
-                f"It was given as {kind_name(kind)}{f' and holds {what}' if holds else ''}. Name its column, or another file.",
+                f"It was given as {kind_name(kind)}{f' and holds {what}' if holds else ''}. "
+                "Name its column, or another file.",
                 kind_name(kind),
             )
 
@@ -625,7 +508,7 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
         given.use("rows", rule)
         if value == "*":
             continue
-        keep = sheet.frame[column].map(lambda cell, values=tuple(value.split("|")): cell_text(cell) in values)
+        keep = sheet.frame[column].map(cell_text).isin(value.split("|"))
         if not keep.any():
             known = listed(dict.fromkeys(str(cell) for cell in present(sheet.frame[column])), 6)
             raise CapbiasError(f"No row of {sheet.title} has {column} {value}.", f"Known: {known}.", "rows")
@@ -642,9 +525,9 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
             continue
         counts = Counter(str(cell) for cell in present(sheet.frame[name]))
         values = {value.lower() for value in counts}
-        known = values <= GOOD | BAD and values & BAD
+        known = values <= {*GOOD, *BAD} and values & {*BAD}
         flags = last_part(name) in STATUS and values <= {"true", "false", "0", "1", "yes", "no", "1.0", "0.0"}
-        mostly = last_part(name) in STATUS and len(counts) <= 8 and values & BAD
+        mostly = last_part(name) in STATUS and len(counts) <= 8 and values & {*BAD}
         if 1 < len(counts) <= 8 and (known or flags or mostly):
             true = ("false", "0", "no", "0.0") if last_part(name) in NEGATIVE else ("true", "1", "yes", "1.0")
             good = [value for value in counts if value.lower() in (true if flags else GOOD)] or [

@@ -194,7 +194,7 @@ def unpacking(path: Path) -> Iterator[None]:
 
 
 def unpacked_parts(path: Path, folder: Path) -> list[Path]:
-    """The files of a .zip, written into an empty folder; none of a .zip that is one thing: texts by image, a data set."""
+    """The files of a .zip, written into an empty folder; none if the .zip is one thing: texts by image, a data set."""
     with unpacking(path), zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/") and not _hidden(PurePosixPath(name))]
     one_thing = sum(name.lower().endswith(TEXTS) for name in names) > 1 or any(

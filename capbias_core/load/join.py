@@ -23,9 +23,9 @@ from capbias_core.load.sheet import last_part as last_name
 from capbias_core.types import counted
 
 USUAL = """
-    image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath file_path
-    image img cocoid coco_id photo photo_id picture picture_id image_url img_url file path url id question_id idx key
-    custom_id custom_id doc_id item image_link image_uri images.file_name
+    image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath
+    file_path image img cocoid coco_id photo photo_id picture picture_id image_url img_url file path url id question_id
+    idx key custom_id doc_id item image_link image_uri images.file_name
 """
 FOLDERS = ("folder", "dir", "directory", "split", "subset", "dataset")
 SURE, ASKED, FEWEST = 0.5, 0.1, 30  # shares of the images of the smaller file that join; images from which it is asked
@@ -258,8 +258,8 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
         if found and found[0].share >= ASKED and found[0].images >= FEWEST:
             best = found[0]
             question = (
-                f"Only {best.images:,} of {counted(len(best.here), 'image')} of {sheet.title} and of {len(best.there):,} of "
-                f"{base.title} join. Are they of the same images, of which each has a part?"
+                f"Only {best.images:,} of {counted(len(best.here), 'image')} of {sheet.title} and of "
+                f"{len(best.there):,} of {base.title} join. Are they of the same images, of which each has a part?"
             )
             raise Ask(question, Option(_answer(sheet, base, best), f"yes: {best.examples}"))
         raise _apart(sheet, base, given, but, base_but, found[0] if found else None)

@@ -37,25 +37,13 @@ EXPLAINED = {
     EACH: "a column for each annotator",
 }
 MOST_ANNOTATORS = 10  # with a column each; of more, the first labels of all images are a column, and so on
-VERSIONS = [
-    "version",
-    "source",
-    "dataset",
-    "split",
-    "run",
-    "round",
-    "date",
-    "timestamp",
-    "created_at",
-    "epoch",
-    "phase",
-    "stage",
-    "batch",
-]
+VERSIONS = str.split("""
+    version source dataset split run round date timestamp created_at epoch phase stage batch
+""")
 SHOWN_LABELS = 10
-OTHERS = set(
-    ["both", "neutral", "nonbinary", "non-binary", "other", "others", "mixed", "none", "multiple"]
-)  # labels of no value
+OTHERS = str.split("""
+    both neutral nonbinary non-binary other others mixed none multiple
+""")  # labels of no value
 BLANK = "___"  # in a flag to paste, for what only the user knows
 ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
 Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: value, or None to drop it}
@@ -122,7 +110,8 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, gi
         columns.setdefault(attribute, []).append(name)
         if mixed:
             lost = sum(label == MIXED for label in frame[name])
-            note = f"rows of {len(mixed):,} of {counted(len(order), 'image')} differ in {name}; rule {rule}: {EXPLAINED[rule]}"
+            images = f"{len(mixed):,} of {counted(len(order), 'image')}"
+            note = f"rows of {images} differ in {name}; rule {rule}: {EXPLAINED[rule]}"
             notes.append(note + (f"; {lost:,} get no label" if lost else ""))
     used = {name.rpartition("=")[2] for listed_names in names.values() for name in listed_names} | {
         IMAGE,

@@ -1,8 +1,8 @@
 """Files to tables: what pages, the command line and Python read with. Nothing in a file is ever run or guessed.
 
 `read` opens files (containers.py, formats.py), says what their columns are (columns.py), joins their images (join.py),
-and makes captions and labels of them (captions.py, labels.py). What is open is asked once, with an answer that was tried
-(questions.py).
+and makes captions and labels of them (captions.py, labels.py). What is open is asked once, with an answer that was
+tried (questions.py).
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ def read(
     needed: bool = False,
 ) -> Read:
     """What files hold, joined. wanted: attributes whose labels are looked for. values: the labels to compare, of an
-    attribute that is only a column. needed: whether captions must be among the files. Raises Ask with one answer that was tried, or CapbiasError.
+    attribute that is only a column. needed: whether captions must be among the files.
+    Raises Ask with one answer that was tried, or CapbiasError.
     """
     known: dict[int, list[Sheet]] = {}
     reader = _Reader(known, tuple(wanted), held or Held(), tuple(values), needed)
@@ -250,7 +251,8 @@ class _Reader:
             names = "; ".join(f"{piece.sheet.title} ({piece.sheet.format})" for piece in pieces)
             if whose:
                 raise Ask(
-                    f"No file holds captions of a model; {people[0].sheet.title} ({people[0].sheet.format}) holds those of people. Are they a model's?",
+                    f"No file holds captions of a model; {people[0].sheet.title} ({people[0].sheet.format}) holds "
+                    "those of people. Are they a model's?",
                     *whose,
                 )
             raise CapbiasError(
@@ -304,8 +306,12 @@ class _Reader:
     def _join(self, pieces: Sequence[_Piece], given: Given) -> None:
         """The images of all files, by the IDs of the collection, of the labels, or else of human captions."""
         texts = [piece for piece in pieces if not piece.roles.objects and not piece.by_rows]
-        order = [[piece for piece in texts if piece.roles.labels and not piece.roles.captions], [piece for piece in texts if piece.roles.labels],
-                 [piece for piece in texts if piece.roles.references and not piece.roles.captions], texts]  # fmt: skip
+        order = [
+            [piece for piece in texts if piece.roles.labels and not piece.roles.captions],
+            [piece for piece in texts if piece.roles.labels],
+            [piece for piece in texts if piece.roles.references and not piece.roles.captions],
+            texts,
+        ]
         first = next((each[0] for each in order if each), None)
         known = next(
             (self.held.images[kind] for kind in (LABELS, REFERENCES, CAPTIONS) if self.held.images.get(kind)), None
@@ -404,17 +410,30 @@ class _Reader:
             notes = tuple(filter(None, (*sheet.notes, piece.images.how, *found.notes, piece.note)))
             for each in found.sets:
                 name = _set_name(piece.file, sheet, each)
-                parts.append(Part(
-                    REFERENCES if people else CAPTIONS, piece.file, sheet.title, name, each.frame, sheet.format, sheet.rows,
-                    people and bool(roles.captions), tuple(account), notes, found.warnings, tuple(found.faults.first), found.faults.count,
-                    tuple((rule[0].upper() + rule[1:], f"{number:,}") for rule, number in found.cleaned.items()),
-                    {reason: tuple(ids) for reason, ids in each.missing.items()},
-                ))  # fmt: skip
+                parts.append(
+                    Part(
+                        REFERENCES if people else CAPTIONS,
+                        piece.file,
+                        sheet.title,
+                        name,
+                        each.frame,
+                        sheet.format,
+                        sheet.rows,
+                        people and bool(roles.captions),
+                        tuple(account),
+                        notes,
+                        found.warnings,
+                        tuple(found.faults.first),
+                        found.faults.count,
+                        tuple((rule[0].upper() + rule[1:], f"{number:,}") for rule, number in found.cleaned.items()),
+                        {reason: tuple(ids) for reason, ids in each.missing.items()},
+                    )
+                )
         return parts
 
     def _merged(self, parts: list[Part], pieces: Sequence[_Piece], given: Given) -> list[Part]:
-        """Human captions of several files as one; files that are parts of one captioner's captions, if the user says so.
-        Raises Ask if files of captions share no image."""
+        """Human captions of several files as one; files that are parts of one captioner's captions, if the user says
+        so. Raises Ask if files of captions share no image."""
         captions, people = (
             [part for part in parts if part.kind == CAPTIONS],
             [part for part in parts if part.kind == REFERENCES],
@@ -550,10 +569,26 @@ class _Reader:
         ]:
             fields.append(("Not read", f"labels of {listed(unread)}"))
         notes = tuple(filter(None, (*sheet.notes, images.how, *table.notes)))
-        result.append(Part(
-            LABELS, piece.file, sheet.title, piece.file.name or sheet.name, table.frame, sheet.format, sheet.rows, bool(piece.roles.captions), tuple(fields), notes, (),
-            tuple(faults.first), faults.count, (("Repeats left out", f"{table.repeats:,}"),), {}, tuple(mapping),
-        ))  # fmt: skip
+        result.append(
+            Part(
+                LABELS,
+                piece.file,
+                sheet.title,
+                piece.file.name or sheet.name,
+                table.frame,
+                sheet.format,
+                sheet.rows,
+                bool(piece.roles.captions),
+                tuple(fields),
+                notes,
+                (),
+                tuple(faults.first),
+                faults.count,
+                (("Repeats left out", f"{table.repeats:,}"),),
+                {},
+                tuple(mapping),
+            )
+        )
         return result
 
     def _mapping(
@@ -584,7 +619,8 @@ class _Reader:
             if options[0][2] >= FEWEST_NAMED and options[0][0] > options[1][0]:
                 shown = ", ".join(f"{label} {counts[label]:,}" for label in unread)
                 raise Ask(
-                    f"{column}: what do the labels {shown} mean? They are no usual words for {' and '.join(attribute.values)}.",
+                    f"{column}: what do the labels {shown} mean? They are no usual words for "
+                    f"{' and '.join(attribute.values)}.",
                     *(option for _, option, _ in options),
                 )
         return mapping_details(attribute, column, mapping, counts)
@@ -617,8 +653,8 @@ class _Reader:
     def _check_shift(
         self, parts: Sequence[Part], labels: Sequence[Part], pieces: Sequence[_Piece], given: Given
     ) -> None:
-        """Raises Ask if captions agree with labels, or share words with human captions, in one stretch of rows and not in
-        another, unless the user named the column of IDs."""
+        """Raises Ask if captions agree with labels, or share words with human captions, in one stretch of rows and not
+        in another, unless the user named the column of IDs."""
         if not self.needed:
             return
         human = next((part.frame for part in parts if part.kind == REFERENCES), None)
@@ -636,10 +672,11 @@ class _Reader:
                 if found := shifted_from(part.frame, wanted, values.dropna(), human):
                     row, good, bad, what = found
                     raise Ask(
-                        f"{part.title}: from about row {row:,} on captions {what} in {bad:.0%}, elsewhere in {good:.0%}. Did captions and "
-                        f"images shift against each other? Correct the file, unless {column} is right.",
+                        f"{part.title}: from about row {row:,} on captions {what} in {bad:.0%}, elsewhere in "
+                        f"{good:.0%}. Did captions and images shift against each other? Correct the file, unless "
+                        f"{column} is right.",
                         Option({"image_id_column": (f"{path}:{column}",)}, f"{column} is right in every row"),
-                    )  # fmt: skip
+                    )
 
     def _check_idle(self, found: Sequence[tuple[File, Sheet]], given: Given) -> None:
         """Raises CapbiasError for what the user said that has no effect on any file."""
@@ -649,9 +686,9 @@ class _Reader:
         columns = "; ".join(f"{sheet.title}: {listed(sheet.columns)}" for _, sheet in found)
         all_columns = {name for _, sheet in found for name in sheet.columns}
         column = value.partition("=")[0] if argument == "rows" else value.rpartition(":")[2]
-        if argument.endswith("_column") or argument == "rows":
-            if column not in all_columns and not any(name.startswith(f"{column}.") for name in all_columns):
-                raise CapbiasError(f"No file has the column {column!r}.", f"Known: {columns}.", argument)
+        known = column in all_columns or any(name.startswith(f"{column}.") for name in all_columns)
+        if not known and (argument.endswith("_column") or argument == "rows"):
+            raise CapbiasError(f"No file has the column {column!r}.", f"Known: {columns}.", argument)
         raise CapbiasError(
             f"The choice {value!r} has no effect on these files.", f"Leave it out. Columns: {columns}.", argument
         )
@@ -784,10 +821,24 @@ def _objects(piece: _Piece, given: Given, held: Held) -> list[Part]:
             if kind != wanted[0]:
                 continue
             raise
-        result.append(Part(
-            kind, piece.file, sheet.title, piece.file.name or sheet.name, table.frame, sheet.format, table.rows, kind != wanted[0], (), table.notes, (),
-            table.problems, table.problem_count, (("Crowds", f"{table.crowds:,}"), ("Others", f"{table.others:,}")),
-        ))  # fmt: skip
+        result.append(
+            Part(
+                kind,
+                piece.file,
+                sheet.title,
+                piece.file.name or sheet.name,
+                table.frame,
+                sheet.format,
+                table.rows,
+                kind != wanted[0],
+                (),
+                table.notes,
+                (),
+                table.problems,
+                table.problem_count,
+                (("Crowds", f"{table.crowds:,}"), ("Others", f"{table.others:,}")),
+            )
+        )
     return result
 
 

@@ -86,8 +86,8 @@ def _table(
 def objects(sheet: Sheet, image_id: str = "") -> Table:
     """The objects of images (image_id, objects): of COCO instances, of boxes, or of a column such as `cat|dog`.
 
-    An image has an object once; images that COCO lists without an object are kept. image_id: its column, '' for a usual one.
-    Raises CapbiasError for a file without objects.
+    An image has an object once; images that COCO lists without an object are kept. image_id: its column, '' for a
+    usual one. Raises CapbiasError for a file without objects.
     """
     of_coco = sheet.format == "COCO instances"
     if is_boxes(sheet) and not of_coco:

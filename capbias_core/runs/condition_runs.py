@@ -53,7 +53,8 @@ def plan_conditions(
 ) -> Plan:
     """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
 
-    seeds: None for those of each measure. references: their name, '' for those of most images. chosen: as in `condition_sets`. table: the labels (default:
+    seeds: None for those of each measure. references: their name, '' for those of most images.
+    chosen: as in `condition_sets`. table: the labels (default:
     `table_with`). objects: the name of their source. Raises CapbiasError if nothing is masked or labelled.
     """
     sets = sets_of(workspace, collection, captioner, chosen)

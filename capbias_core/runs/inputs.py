@@ -124,8 +124,8 @@ def _check_swapped(captions: Sequence[Part], references: Part | None, tell: Tell
     for part in captions:
         if (part.frame["caption_index"] > 0).any():
             tell(
-                f"warning: {part.title} has several captions per image and {references.title} has one. Are captions and "
-                "references swapped?"
+                f"warning: {part.title} has several captions per image and {references.title} has one. "
+                "Are captions and references swapped?"
             )
 
 
@@ -213,7 +213,7 @@ def resolve(
     progress: Progress = silent,
     own_attributes: Path | None = None,
 ) -> Question:
-    """The question with names of stored items: its files are stored, its names are looked up. Raises as `read_files`."""
+    """The question with names of stored items: files are stored, names are looked up. Raises as `read_files`."""
     if not question.files:
         return _by_name(workspace, question, tell, own_attributes)
     files, collection = read_files(question, tell, own_attributes), question.collection
@@ -368,7 +368,10 @@ def looked_at(
     tell: Tell,
     progress: Progress = silent,
 ) -> Detections:
-    """The boxes of photographs. sources: a workspace, or sources of data. option: what `weights_option` gave. Raises CapbiasError if none can be read."""
+    """The boxes of photographs. sources: a workspace, or sources of data. option: what `weights_option` gave.
+
+    Raises CapbiasError if none can be read.
+    """
     boxes = boxes_of(sources.folder, files, resolve_model(sources, option), confidence, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")

@@ -148,8 +148,8 @@ CSS = """
 .cb-cross {border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .95rem; margin: .3rem 0}
 .cb-cross :is(td, th) {padding: .5rem 1rem; border: 0; text-align: right; font-weight: 400}
 .cb-cross th:first-child {text-align: left}
-.cb-cross td.box {border: 1px solid color-mix(in srgb, currentColor 20%, transparent); min-width: 6.5rem; text-align: center;
-  font-size: 1.12rem}
+.cb-cross td.box {border: 1px solid color-mix(in srgb, currentColor 20%, transparent); min-width: 6.5rem;
+  text-align: center; font-size: 1.12rem}
 .cb-cross td.diagonal {background: color-mix(in srgb, #1D5FA8 14%, transparent); font-weight: 650}
 .cb-cross td.difference {text-align: left; white-space: nowrap}
 .cb-cross tr.decides td.difference {font-weight: 650}
@@ -249,6 +249,7 @@ def cross(of: Answer) -> str:
         lic=number(rows["LIC"]["value"]),
     )
     return (
-        f'<table class="cb-cross"><thead><tr><th></th><th scope="col">reads people\'s</th><th scope="col">reads {who}\'s</th>'
+        f'<table class="cb-cross"><thead><tr><th></th><th scope="col">reads people\'s</th>'
+        f'<th scope="col">reads {who}\'s</th>'
         f"<th></th></tr></thead><tbody>{body}</tbody></table><p class='cb-note'>{escape(total)}</p>"
     )

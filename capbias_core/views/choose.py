@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from capbias_core.aggregate import Ranking
 from capbias_core.attackers import attacker_entry
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS
 from capbias_core.measures.registry import METRICS
 from capbias_core.prepare.labels import parts_of
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
 from capbias_core.views.results import attribute_of_run, current_runs, ranking
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import is_derived
+from capbias_core.workspace.labels import is_derived, labels_of
 from capbias_core.workspace.spec import Setting
 from capbias_core.workspace.store import Item, RunRow, Workspace
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
@@ -70,18 +69,21 @@ def measured_with(run: RunRow, names: Mapping[str, str]) -> MeasuredWith:
 
 
 def _told_by_inputs(settings: Mapping[str, MeasuredWith]) -> dict[str, MeasuredWith]:
-    """Settings of which no two have one name: those that would also name their human captions and labels."""
-    repeated = {name for name, count in Counter(each.name for each in settings.values()).items() if count > 1}
+    """Settings of which no two have one name: those that would also name what differs of their human captions and
+    labels."""
     named = {}
     for key, each in settings.items():
-        inputs = [f"human captions {each.references}" if each.references else "", f"labels {each.labels}"]
-        name = ", ".join(filter(None, (each.name, *inputs))) if each.name in repeated else each.name
-        named[key] = replace(each, setting=Setting(each.key, name))
+        same = [other for other in settings.values() if other.name == each.name]
+        human, labels = ({getattr(other, name) for other in same} - {""} for name in ("references", "labels"))
+        inputs = [f"human captions {each.references}"] if each.references and len(human) > 1 else []
+        inputs += ["without human captions"] if human and not each.references else []
+        inputs += [f"labels {each.labels}"] if each.labels and len(labels) > 1 else []
+        named[key] = replace(each, setting=Setting(each.key, ", ".join([each.name, *inputs])))
     return named
 
 
 @dataclass(frozen=True)
-class InHand:
+class RunsInHand:
     """What a choice asks of a workspace, for runs of data in hand: the runs by their IDs, and what is known of a
     captioner."""
 
@@ -97,6 +99,12 @@ class InHand:
     def items(self, _kind: str = "", _collection: str = "") -> list[Item]:
         return []
 
+    def tokens(self, key: str) -> Tokens:
+        return next(captions.tokens for captions in self.data.captions.values() if captions.key == key)
+
+    def derived(self, key: str, compute: Callable[[], Any]) -> Any:
+        return self.data.sources.remember(key, compute)
+
 
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
     """The rows (`rows_of_runs`) of every finished run of a collection's caption sets."""
@@ -104,7 +112,7 @@ def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
     items = workspace.items(collection=collection)
     names = {item.hash: item.name for item in items}
     unmasked = originals([item for item in items if item.kind == CAPTIONS])
-    return rows_of_runs(workspace.results(list(runs)), runs, names, unmasked, partial(ranking, workspace))
+    return rows_of_runs(workspace.results(list(runs)), runs, names, unmasked, workspace)
 
 
 def rows_of_runs(
@@ -112,13 +120,13 @@ def rows_of_runs(
     runs: Mapping[str, RunRow],
     names: Mapping[str, str],
     unmasked: Collection[str],
-    rank: Callable[[list[RunRow], str], Ranking],
+    source: Workspace | RunsInHand,
 ) -> pd.DataFrame:
     """Rows of runs in the columns of the results table with `captioner`, `low` and `high` for `model`, `ci_low` and
     `ci_high`, and letters (of captioners by LIC or LIC_M within a setting), original (whether the photographs were
     unmasked).
 
-    names: of stored items by content hash. rank: compares captioners in pairs by a metric of their runs.
+    names: of stored items by content hash. source: of the runs.
     """
     rows = results.rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
     rows = rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
@@ -132,7 +140,7 @@ def rows_of_runs(
     for (_, _, metric, _), alike in answering.groupby(["attribute", "setting", "metric", "coverage"], sort=False):
         chosen = [runs[run_id] for run_id in alike["run_id"]]
         if len(chosen) > 1:
-            letters = rank(chosen, str(metric)).letters
+            letters = ranking(source, chosen, str(metric)).letters
             rows.loc[alike.index, "letters"] = alike["captioner"].map(letters).fillna("")
     rows.attrs["settings"] = settings
     return rows
@@ -144,7 +152,7 @@ class Choice:
     measured of the collection and attribute; of_all: of all its attributes. options: what else can be chosen, by
     field."""
 
-    workspace: Any = field(compare=False, repr=False)  # a Workspace, or InHand
+    workspace: Any = field(compare=False, repr=False)  # a Workspace, or RunsInHand
     collection: str
     attribute: str
     setting: str
@@ -172,9 +180,8 @@ class Choice:
 
     @property
     def title(self) -> str:
-        """`coco, gender, ngram, 30 seeds`; with the captioner if there is one alone."""
-        alone = self.captioner if len(self.captioners) == 1 else ""
-        return ", ".join(filter(None, (self.collection, self.attribute, alone, self.setting_name)))
+        """`coco, gender, ngram, 30 seeds`"""
+        return ", ".join(filter(None, (self.collection, self.attribute, self.setting_name)))
 
     @cached_property
     def defined(self) -> Attribute:
@@ -191,6 +198,10 @@ class Choice:
         if rows.empty:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])
+
+    def labels(self) -> pd.Series:
+        """Value of the attribute by image ID, as the chosen setting reads it."""
+        return labels_of(self.workspace, self.defined, self.run().spec.labels)
 
     def measured(
         self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction"), sets: Sequence[str] = ()
@@ -238,7 +249,7 @@ class Choice:
 
 
 def choose(
-    workspace: Workspace | InHand,
+    workspace: Workspace | RunsInHand,
     rows: pd.DataFrame,
     given: Mapping[str, str],
     strict: bool = False,
@@ -289,7 +300,7 @@ def choose(
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
         if unknown[0] in set(rows["captioner"]):
-            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}.", "Score it in the same way.")
+            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}, as others are.", "Score it so.")
         raise unknown_name("captioner", unknown[0], order)
     if captioners:
         order = list(captioners)
@@ -322,7 +333,7 @@ def _attributes(rows: pd.DataFrame, answering: pd.DataFrame, precedence: Sequenc
     return sorted(best.index, key=lambda name: (parts_of(name) is not None, name not in named, best[name]))
 
 
-def _precedence(workspace: Workspace | InHand, collection: str, answering: pd.DataFrame) -> list[str]:
+def _precedence(workspace: Workspace | RunsInHand, collection: str, answering: pd.DataFrame) -> list[str]:
     """Settings, the one that answers best first: with human captions, as many seeds as the papers, an encoder of the
     LIC paper, labels that people gave, most captioners, most seeds, constant alignment."""
     settings, tables = answering.attrs["settings"], workspace.items(LABELS, collection)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,6 @@ from capbias_core.workspace.objects import OBJECTS, reads_its_column
 from capbias_core.workspace.spec import Setting, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, bytes_frame, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
-
 
 # What tells rows of one metric and captioner apart, in the order in which they stand.
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
@@ -118,29 +116,18 @@ def attribute_of_run(run: RunRow) -> Attribute:
     return attribute_from(run.spec.attribute)
 
 
-def ranking(workspace: Workspace, runs: list[RunRow], metric: str, direction: str = "") -> Ranking:
-    """The captioners of these runs of a workspace in pairs by one metric. Computed once for these runs."""
-    return ranked(workspace.derived, lambda run: average_words(workspace, run.spec.captions), runs, metric, direction)
-
-
-def ranked(
-    remember: Callable[[str, Callable[[], dict]], Any],
-    words_of: Callable[[RunRow], float],
-    runs: Sequence[RunRow],
-    metric: str,
-    direction: str = "",
-) -> Ranking:
-    """The captioners of these runs in pairs by one metric. remember: a slow value by its key. words_of: the average
-    length of the captions of a run."""
+def ranking(workspace: Workspace, runs: Sequence[RunRow], metric: str, direction: str = "") -> Ranking:
+    """The captioners of these runs of a workspace, or of data in hand (choose.py), in pairs by one metric. Computed
+    once for these runs."""
 
     def compute() -> dict:
         by_model = {run.spec.model: estimates(run).get((metric, direction)) for run in runs}
         pairs = asdict(rank({model: estimate for model, estimate in by_model.items() if estimate is not None}))
-        words = {run.spec.model: words_of(run) for run in runs}
+        words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = remember(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
+    data = workspace.derived(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
     return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,6 @@ from capbias_core.types import RESULT_COLUMNS, counted
 from capbias_core.views.sentence import decimals, limit, measure, seeds_agree, signed
 
 LETTERS = "letters"
-# What tells rows of one metric and captioner apart, in the order in which they stand.
-PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 
 
 def one_number_a_cell(frame: pd.DataFrame) -> pd.DataFrame:
@@ -36,15 +34,6 @@ def one_number_a_cell(frame: pd.DataFrame) -> pd.DataFrame:
     return order.drop(columns="shared").drop_duplicates([*by, "captioner"])
 
 
-def lettered(
-    frame: pd.DataFrame, letters: Mapping[str, str], run_ids: Collection[str], metric: str, direction: str = ""
-) -> pd.DataFrame:
-    """Result rows with a column of letters (ranking.py): those of each captioner, at its rows of the metric and
-    direction by which these runs were compared."""
-    compared = frame["run_id"].isin(list(run_ids)) & (frame["metric"] == metric) & (frame["direction"] == direction)
-    return frame.assign(letters=frame["model"].map(dict(letters)).fillna("").where(compared, ""))
-
-
 def shown_letters(frame: pd.DataFrame) -> pd.DataFrame:
     """The lettered rows whose letters a table shows: of each attribute those by one metric, LIC before LIC_M."""
     if LETTERS not in frame:
@@ -52,20 +41,6 @@ def shown_letters(frame: pd.DataFrame) -> pd.DataFrame:
     rows = frame[frame[LETTERS] != ""]
     order = rows["metric"].map(list(METRICS).index)
     return rows[order == order.groupby(rows["attribute"]).transform("min")]
-
-
-def ordered(
-    frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str], encoders: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
-    order = {"model": models, "metric": wanted, "encoder": [*encoders, *frame["encoder"]]}
-    ranks = {name: {value: rank for rank, value in enumerate(dict.fromkeys(known))} for name, known in order.items()}
-    return frame[frame["metric"].isin(list(wanted))].sort_values(
-        ["model", "metric", *(name for name in PARTS if name != "direction")],
-        kind="stable",
-        ignore_index=True,
-        key=lambda column: column.map(ranks[column.name]) if column.name in ranks else column,
-    )
 
 
 def result_columns(frame: pd.DataFrame) -> pd.DataFrame:
@@ -256,6 +231,62 @@ def pair_table(ranking: Ranking, digits: int = 1) -> pd.DataFrame:
             cells[row, column] = f"{signed(difference, digits)}, {p}{side}"
     rows = [{"captioner": row} | {name: cells.get((row, name), "not compared") for name in names} for row in names]
     return pd.DataFrame(rows, columns=["captioner", *names])
+
+
+# Name of a gap -> the metric whose values it compares.
+GAPS = {name: metric.gap_of for name, metric in METRICS.items() if metric.gap_of}
+
+
+def of_groups(rows: pd.DataFrame) -> pd.Series:
+    """Which result rows are of one group's images."""
+    return rows["metric"].isin(GAPS.values()) & (rows["group"] != "")
+
+
+def of_gaps(rows: pd.DataFrame) -> pd.Series:
+    """Which result rows are a difference between groups."""
+    return rows["metric"].isin(GAPS)
+
+
+def gap_table(rows: pd.DataFrame, cell: Callable[[dict], Any] = value_text) -> pd.DataFrame:
+    """A row per metric and captioner, largest difference first: the difference and the value in each group. If the
+    differences of several attributes are not alike, a column says what each is.
+
+    rows: results that hold rows of groups and of gaps; empty if they hold none. cell: what a result row becomes.
+    """
+    order = {name: index for index, name in enumerate(GAPS)}
+    gaps = rows[of_gaps(rows)]
+    gaps = gaps.assign(order=gaps["metric"].map(order), size=-gaps["value"].abs())
+    groups = rows[of_groups(rows)]
+    compared = {name: _compared(of_attribute) for name, of_attribute in groups.groupby("attribute", sort=False)}
+    kinds = [kind for kind in dict.fromkeys(compared.values()) if kind]
+    difference = f"difference ({kinds[0]})" if len(kinds) == 1 else "difference"
+    values: dict[tuple[str, str], dict[str, Any]] = {}
+    for group in groups.to_dict("records"):
+        values.setdefault((group["run_id"], group["metric"]), {})[group["group"]] = cell(group)
+    table = []
+    for row in gaps.sort_values(["attribute", "order", "size"]).to_dict("records"):
+        metric = METRICS[GAPS[row["metric"]]]
+        arrow = {"higher": " ↑", "lower": " ↓"}.get(metric.better, "")
+        what = {"metric": f"{metric.title.partition(',')[0]}{arrow}", "captioner": row["model"]}
+        what |= {"attribute": row["attribute"]} if len(compared) > 1 else {}
+        what |= {"compared": compared.get(row["attribute"], "")} if len(kinds) > 1 else {}
+        table.append(what | {difference: cell(row)} | values.get((row["run_id"], metric.name), {}))
+    return pd.DataFrame(table).fillna("")
+
+
+def _compared(groups: pd.DataFrame) -> str:
+    """What a difference between the groups of an attribute is: `Male minus Female`. groups: their rows."""
+    # A run gives its groups in the order of the attribute, without those that have no image.
+    most = max((list(dict.fromkeys(of_run["group"])) for _, of_run in groups.groupby("run_id", sort=False)), key=len)
+    if len(most) < 2:
+        return ""
+    return f"{most[1]} minus {most[0]}" if len(most) == 2 else "largest minus smallest value of a group"
+
+
+def score_tables(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Result rows, also `lettered`, as the two tables of page and command line: captioners by metric, and what was
+    measured by group."""
+    return scores_table(rows[~of_groups(rows) & ~of_gaps(rows)]), gap_table(rows)
 
 
 def to_text(frame: pd.DataFrame) -> str:

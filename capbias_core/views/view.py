@@ -35,7 +35,8 @@ class Field:
     name: of the column in the rows. label: its heading (default: the name). unit: follows the heading. digits: None for
     a text; of a metric the metric's; BY_METRIC. places: a column with the digits of each row. low, high: columns of the
     ends of its interval. across: there is one such column for each value of the view's `across`. signed: with a plus
-    above 0. least: a number from 0 to here is shown as `< 0.001`, such as a p. varying: shown only if its values differ.
+    above 0. least: a number from 0 to here is shown as `< 0.001`, such as a p. varying: shown only if its values
+    differ.
     """
 
     name: str

@@ -85,7 +85,7 @@ def _limit(name: str) -> float:
 
 
 def _started() -> tuple[subprocess.Popen, Any]:
-    answer = tempfile.TemporaryFile()
+    answer = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
     command, environment = python(
         "-m", "capbias_core.workspace.limited", OMP_NUM_THREADS="1", MIMALLOC_ARENA_EAGER_COMMIT="0"
     )

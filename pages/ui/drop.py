@@ -137,7 +137,8 @@ def _read(
     key = "read", repr(files), repr(given), tuple(known), _held_key(page)
     cache = st.session_state.setdefault(READ, {})
     if key not in cache:
-        with st.spinner(f"Reading {listed([path.name for path in paths])}{' after other files' * all_taken()}"):
+        names = plain(listed([path.name for path in paths]))
+        with st.spinner(f"Reading {names}{' after other files' * all_taken()}"):
             try:
                 cache[key] = within_limits("The files", reader.read, files, given, wanted, _held(page))
             except CapbiasError as error:
@@ -508,7 +509,7 @@ def _ready(page: Page, parts: list[Part], save) -> tuple[bool, bool | None]:
             ready = False
         if replaced := [item.name for item in ingest.replaced_items(page.workspace, page.collection, parts)]:
             ready &= save.checkbox(
-                f"Replace {', '.join(replaced)} and delete its results (a new name keeps both)",
+                f"Replace {plain(', '.join(replaced))} and delete its results (a new name keeps both)",
                 key=f"replace_{'_'.join(replaced)}",
             )
     human = any(part.kind == REFERENCES for part in parts) or page.items(REFERENCES)

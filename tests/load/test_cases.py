@@ -97,7 +97,8 @@ ASKED = [
     ("314_half_shifted", "model.json labels.csv refs.json", "Did captions and images shift", None),
     *(("408_rank", f"{name}.json labels.csv", "=min", COCO) for name in
       ("cands", "distance", "loss", "rank", "pairs_nll")),
-    *(("408_rank", f"{name} labels.csv", "What are they?", COCO) for name in ("score.json", "cells.csv", "ranks.csv", "beams.csv")),
+    *(("408_rank", f"{name} labels.csv", "What are they?", COCO)
+      for name in ("score.json", "cells.csv", "ranks.csv", "beams.csv")),
     ("44_label_spellings", "model.json numbers.csv", "agree with the label", KNOWN),
     ("44_label_spellings", "model.json celeba.csv", "-1 is Female", KNOWN),
     ("503_same_names", "model_two.csv labels_two.csv", "folder+file", COCO),

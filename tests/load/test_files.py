@@ -44,7 +44,7 @@ def parse(path):
 
 
 def test_the_files_of_a_zip_by_their_names(tmp_path):
-    """Nothing is written; hidden files and those of macOS are left out. A tree on disk refuses a name that leads out."""
+    """Nothing is written; hidden files and macOS's are left out. A tree on disk refuses a name that leads out."""
     names = ("results/sat.json", "other/sat.json", "../../out.csv", "__MACOSX/sat.json", "a/.hidden")
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         for name in names:

@@ -176,7 +176,8 @@ FILES = {
     "list.json": (json.dumps(FRAME.to_dict(orient="list")), "results of COCO", CAPTIONS, PAIRS),
     "table.json": (FRAME.to_json(orient="table"), "results of COCO", CAPTIONS, PAIRS),
     "images.json": (FRAME.set_index("image_id").to_json(orient="split"), "results of COCO", CAPTIONS, PAIRS),
-    "header.json": (json.dumps([["image_id", "caption"], [1, "a dog"], [2, "a cat"]]), "results of COCO", CAPTIONS, TWO),
+    "header.json": (json.dumps([["image_id", "caption"], [1, "a dog"], [2, "a cat"]]), "results of COCO", CAPTIONS,
+        TWO),
     "wandb.table.json": (json.dumps({"columns": ["image", "caption"],
         "data": [[{"_type": "image-file", "path": "media/1.jpg"}, "a dog"], [{"path": "media/2.jpg"}, "a cat"]]}),
         "table of pandas (split) or Weights & Biases", CAPTIONS, [("media/1.jpg", "a dog"), ("media/2.jpg", "a cat")]),
@@ -195,7 +196,8 @@ FILES = {
         CAPTIONS, TWO),
     "one.txt": ('{"image_id": 1, "caption": "a dog"}', "results of COCO", CAPTIONS, TWO[:1]),
     "objects.json": ("\n".join(json.dumps(own, indent=1) for own in RECORDS), "results of COCO", CAPTIONS, PAIRS),
-    "llava.jsonl": (in_lines([{"question_id": 1, "prompt": "?", "text": "a dog", "model_id": "m"}]), "records", CAPTIONS,
+    "llava.jsonl": (in_lines([{"question_id": 1, "prompt": "?", "text": "a dog", "model_id": "m"}]), "records",
+        CAPTIONS,
         TWO[:1]),
     "named.json": ('[{"id": 9, "File Name": "000000000785.jpg", "Prediction": "a man"}]', "records", CAPTIONS,
         [("785", "a man")]),
@@ -203,19 +205,23 @@ FILES = {
     "captions.json": (json.dumps(coco({"id": 1, "image_id": 1, "caption": "a dog"})), "COCO captions", REFERENCES,
         TWO[:1]),
     "dataset_coco.json": (json.dumps(KARPATHY), "Karpathy's data set", REFERENCES, OF_KARPATHY),
-    "TextCaps.json": (json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}), "human captions of TextCaps", REFERENCES,
+    "TextCaps.json": (json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}), "human captions of TextCaps",
+        REFERENCES,
         [("6dd", "a dog"), ("6dd", "dogs")]),
-    "results.csv": ('image_name| comment_number| comment\n1.jpg| 0| A "big" dog .\n1.jpg| 1| dogs .\n', "human captions of Flickr30k",
+    "results.csv": ('image_name| comment_number| comment\n1.jpg| 0| A "big" dog .\n1.jpg| 1| dogs .\n',
+        "human captions of Flickr30k",
         REFERENCES, [("1", 'A "big" dog .'), ("1", "dogs .")]),
     "results.token": ('1.jpg#0\tTwo "young" guys look on .\n1.jpg#1\tMen in hats.\n', "tokens of Flickr30k", REFERENCES,
         [("1", 'Two "young" guys look on .'), ("1", "Men in hats.")]),
     # harnesses and services
     "results.txt": ("1.jpg#0\tA dog on grass.\n2.jpg#0\tMen in hats.\n", "tokens of Flickr30k", CAPTIONS,
         [("1", "A dog on grass."), ("2", "Men in hats.")]),
-    "pica.tsv": ('1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a cat"}]\n', "predictions of Oscar and VinVL", CAPTIONS, TWO),
+    "pica.tsv": ('1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a cat"}]\n',
+        "predictions of Oscar and VinVL", CAPTIONS, TWO),
     "logged.jsonl": (in_lines([LOGGED]), "samples of lmms-eval", CAPTIONS, TWO[:1]),
     "chair.jsonl": (in_lines([CHAIR]), "samples of lmms-eval", CAPTIONS, [("1", "a dog on grass")]),
-    "resps.json": (json.dumps([CHAIR | {"filtered_resps": None, "resps": [["a cat"]]}]), "samples of lmms-eval", CAPTIONS,
+    "resps.json": (json.dumps([CHAIR | {"filtered_resps": None, "resps": [["a cat"]]}]), "samples of lmms-eval",
+        CAPTIONS,
         [("1", "a cat")]),
     "vlmevalkit.tsv": ("index\tanswer\tprediction\n0\t['a dog']\ta cat\n", "predictions of VLMEvalKit", CAPTIONS,
         [("row 0", "a cat")]),
@@ -226,7 +232,8 @@ FILES = {
     "vertex.jsonl": (in_lines([VERTEX]), "batch output of Vertex AI", CAPTIONS, [("gs://b/1.jpg", "a dog")]),
     "bedrock.jsonl": (in_lines([BEDROCK]), "batch output of Bedrock", CAPTIONS, TWO[:1]),
     "batch.parquet": (to_bytes(pd.DataFrame([OPENAI]).to_parquet), "batch output of OpenAI", CAPTIONS, TWO[:1]),
-    "share.json": (json.dumps([{"id": "x", "image": "1.jpg", "conversations": TURNS}]), "conversations (LLaVA)", CAPTIONS,
+    "share.json": (json.dumps([{"id": "x", "image": "1.jpg", "conversations": TURNS}]), "conversations (LLaVA)",
+        CAPTIONS,
         TWO[:1]),
     "chat.jsonl": (in_lines([{"messages": CHAT}]), "conversations (chat)", CAPTIONS, [("val/2.jpg", "a cat")]),
     "folder.zip": ({"c/01Ab.png.txt": "a dog.\n\nIt runs.\n", "c/02.txt": "a cat", "c/README.txt": "read me"},
@@ -246,7 +253,8 @@ FILES = {
         [GENDERS[0], GENDERS[2], GENDERS[1], GENDERS[3]]),
     "under_a_key.json": (json.dumps({"labels": [{"image_id": i, "gender": g} for i, g in GENDERS]}), "records",
         LABELS, GENDERS),
-    "label_studio.json": (json.dumps(STUDIO), "tasks of Label Studio", LABELS, [(*row, "w", "False") for row in UPLOADED]),
+    "label_studio.json": (json.dumps(STUDIO), "tasks of Label Studio", LABELS,
+        [(*row, "w", "False") for row in UPLOADED]),
     "label_studio_min.json": (json.dumps([{"image": f"/data/upload/3/0a1b2c3d-{i}.jpg",
         "gender": {"choices": [g]}} for i, g in GENDERS]), "choices of Label Studio", LABELS, UPLOADED),
     # objects and boxes
@@ -255,7 +263,8 @@ FILES = {
     "panoptic.json": (json.dumps(coco({"image_id": 1, "segments_info": [{"category_id": 1}, {"category_id": 18}]},
         categories=CATEGORIES)), "COCO instances", OBJECTS, [("1", "dog|person"), ("2", "")]),
     "objects.csv": ("image_id,objects\n1,dog|Cat\n2,\n", "table", OBJECTS, [("1", "cat|dog"), ("2", "")]),
-    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\nval/1.jpg,dog,0.9,0,0,5,5\n", "table", OBJECTS, [("1", "dog:0.9")]),
+    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\nval/1.jpg,dog,0.9,0,0,5,5\n", "table", OBJECTS,
+        [("1", "dog:0.9")]),
     "bbox.csv": ('image_id,category,bbox\n1,dog,"[0, 0, 2, 2]"\n', "table", OBJECTS, [("1", "dog:1")]),
     "pandas.csv": ("image,xmin,ymin,xmax,ymax,confidence,class,name\n1.jpg,0,0,5,5,0.5,16,dog\n", "table", OBJECTS,
         [("1", "dog:0.5")]),
@@ -268,7 +277,8 @@ FILES = {
     "detections.json": (json.dumps([BOX | {"score": 0.5}]), "boxes of a detector", OBJECTS, [("1", "dog:0.5")]),
     "17.json": (json.dumps([{"name": "dog", "class": 16, "confidence": 0.5,
         "box": {"x1": 0, "y1": 0, "x2": 2, "y2": 2}}]), "boxes of a detector", OBJECTS, [("17", "dog:0.5")]),
-    "17.txt": ("0 0.5 0.5 0.2 0.3\n27 0.1 0.2 0.05 0.05 0.25\n", "boxes of YOLO", OBJECTS, [("17", "person:1|tie:0.25")]),
+    "17.txt": ("0 0.5 0.5 0.2 0.3\n27 0.1 0.2 0.05 0.05 0.25\n", "boxes of YOLO", OBJECTS,
+        [("17", "person:1|tie:0.25")]),
     "yolo.zip": ({"labels/1.txt": "0 0.5 0.5 0.2 0.3", "labels/2.txt": "1 0.5 0.5 0.2 0.3", "classes.txt": "dog\ncat"},
         "boxes of YOLO", OBJECTS, [("1", "dog:1"), ("2", "cat:1")]),
     # MIAP has boxes, and labels of the people in them
@@ -310,7 +320,7 @@ def test_content_decides_whatever_the_ending_and_the_encoding(tmp_path):
 
 
 def test_every_row_of_the_tables_is_tried(tmp_path):
-    """A format or shape is only kept with a file that shows it; two rows of data/formats and of the cases are not here."""
+    """A format or shape is only kept with a file that shows it; two rows of data/formats and the cases are not here."""
     tried = {read(written(tmp_path, name, content))[0] for name, (content, *_) in FILES.items()}
     known = {row.name for row in (*FORMATS, *SHAPES)}
     assert known - tried <= OF_CASES
@@ -392,7 +402,8 @@ def test_a_box_is_cut_at_the_edge_of_its_image(tmp_path):
 
 def test_prompts_are_kept_apart(tmp_path):
     """Captions of several prompts are samples or sets, as the user says."""
-    text = "image_id,prompt,caption\n1,Say it.,a dog\n1,Describe it.,a dog runs\n2,Say it.,a cat\n2,Describe it.,a cat sits\n"
+    text = "image_id,prompt,caption\n1,Say it.,a dog\n1,Describe it.,a dog runs\n"
+    text += "2,Say it.,a cat\n2,Describe it.,a cat sits\n"
     path = written(tmp_path, "a.csv", text)
     with pytest.raises(Ask) as asked:
         first(path)

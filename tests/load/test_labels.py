@@ -118,7 +118,8 @@ def test_a_column_of_states_is_asked_about():
 
 def test_formats_leave_out_what_was_rejected(tmp_path):
     lines = [
-        {"image": f"{image}.jpg", "_task_hash": 1, "accept": ["FM"[image % 2 if row else 0]], "answer": ("reject", "accept")[row]}
+        {"image": f"{image}.jpg", "_task_hash": 1, "accept": ["FM"[image % 2 if row else 0]],
+         "answer": ("reject", "accept")[row]}
         for image in range(N)
         for row in range(2)
     ]  # fmt: skip
