@@ -158,8 +158,8 @@ def view_command(name: str, view: View) -> App:
         "options": Annotated[view.options, flags],
         "return": int,
     }
-    if view.of_files:
-        run.__annotations__["files"] = Annotated[ScoredFiles, Parameter(name="*")]
+    files = Parameter(name="*") if view.of_files else Parameter(parse=False)
+    run.__annotations__["files"] = Annotated[ScoredFiles, files]
     run.__kwdefaults__ = {"shown": Shown(), "options": view.options(), "files": NO_FILES}
     made = command(name, view.example, app)
     made.default(run)
