@@ -846,7 +846,9 @@ def sheet_of_table(table: Any, title: str, given: str) -> Sheet:
     if isinstance(table, pd.Series):
         table = pd.DataFrame({"image_id": table.index, str(table.name or "value"): table.to_numpy()})
     if hasattr(table, "to_pandas"):
-        table = _as_frame(table)
+        kind = type(table).__name__
+        if not isinstance(table := _as_frame(table), pd.DataFrame):
+            raise CapbiasError(f"{title} is a {kind}.", "Give a path, a DataFrame or a list of dicts.")
     if isinstance(table, pd.DataFrame):
         index = table.index.name is not None or not isinstance(table.index, pd.RangeIndex)
         named = usual_column(map(str, table.columns), "image_id image file_name filename img_id id")
@@ -876,8 +878,8 @@ def _as_frame(table: Any) -> pd.DataFrame:
     features = getattr(table, "features", None) or {}
     media = [column for column, feature in features.items() if getattr(feature, "_type", "") in MEDIA]
     frame = (table.remove_columns(media) if media else table).to_pandas()
-    for column in frame.columns:
-        if names := getattr(features.get(column), "names", None):
+    for column in features:
+        if names := getattr(features[column], "names", None):
             frame[column] = [names[value] if value >= 0 else None for value in frame[column].fillna(-1).astype(int)]
     return frame
 
