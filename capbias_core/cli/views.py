@@ -23,7 +23,7 @@ from capbias_core.cli.inputs import (
     opened,
 )
 from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, on_terminal, say, show, write_file
-from capbias_core.errors import unknown_name
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.question import Question
 from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
@@ -81,6 +81,8 @@ def choice_of(
         files.check()
         workspace = opened(shown.workspace)
         given["collection"] = shown.collection or next(iter([*workspace.scored(), *workspace.collections()]), "")
+        if not given["collection"]:
+            raise CapbiasError("Nothing is scored yet.", "Score files first: capbias score FILE ... --collection NAME.")
         known_collection(workspace, given["collection"])
     given["captioner"] = next(iter(captioners), "")
     return choose(workspace, measured_rows(workspace, given["collection"]), given, strict=True, captioners=captioners)

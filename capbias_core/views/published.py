@@ -338,5 +338,6 @@ PUBLISHED = View(
     optional=True,
     example="""\
   capbias view published --paper lic --table 1
-  capbias view published --paper dbac --table 12a --collection coco --output table12a.csv""",
+  capbias view published --paper dbac --table 12a --collection coco \\
+    --output table12a.csv""",
 )

@@ -217,6 +217,8 @@ TABLE = View(
     notes=table_notes,
     example="""\
   capbias view table --collection coco
-  capbias view table --collection coco --metrics lic error --attributes race --output table.tex
-  capbias view table --collection coco --attribute "gender x race" --leakage-by-label""",
+  capbias view table --collection coco --metrics lic error \\
+    --attributes race --output table.tex
+  capbias view table --collection coco --attribute "gender x race" \\
+    --leakage-by-label""",
 )
