@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.prepare import java
 from capbias_core.resources import DEMO_FOLDER
 
 PAPERS = Path(__file__).resolve().parents[1] / "examples" / "papers"
@@ -140,6 +141,7 @@ def test_known_sets_by_hand():
 def test_scripts_that_score(tmp_path, capsys, tiny, minilm, monkeypatch):
     """On the demo, with made-up word vectors and tiny models."""
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(java.shutil, "which", lambda name: None)  # METEOR takes a minute
     captions = pd.read_json(DEMO_FOLDER / "results" / "plain.json")["caption"]
     words = sorted({"woman", "man", "person", *" ".join(captions).lower().replace(".", " ").split()})
     rng = np.random.default_rng(0)

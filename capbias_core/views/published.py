@@ -45,8 +45,8 @@ YES, NO = "yes", "no"
 
 
 class PublishedOptions(ViewOptions):
-    paper: str = Described("", description=f"one of: {', '.join(PAPERS)} (default: {FIRST})")
-    table: str = Described("", description="its table, such as 10 or 12a (default: all of the paper)")
+    paper: str = Described(default="", description=f"one of: {', '.join(PAPERS)} (default: {FIRST})")
+    table: str = Described(default="", description="its table, such as 10 or 12a (default: all of the paper)")
 
 
 USUAL = PublishedOptions()

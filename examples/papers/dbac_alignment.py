@@ -86,13 +86,16 @@ def main(argv: list[str] | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
             parts.append(leaked[[key in PRINTED for key in zip(leaked["metric"], leaked["direction"], strict=True)]])
     found = pd.concat(parts)
     found = found[found["group"] == ""]
+    if found.empty:
+        print("METEOR needs Java, and leakage needs --objects.")
+        return sweep, found
     found = found.assign(
         value=100 * found["value"] / found["scale"],
         condition=["constant" if text == "constant" else "contextual_glove" for text in found["alignment"]],
     )
     beside = found.merge(printed_rows("gender", name), on=["metric", "condition"], how="left")
     beside = beside[["metric", "alignment", "encoder", "value", "printed"]]
-    print(beside.round(2).to_string(index=False, na_rep="") if len(beside) else "METEOR needs Java; LIC_D --objects.")
+    print(beside.round(2).to_string(index=False, na_rep=""))
     return sweep, beside
 
 
