@@ -34,7 +34,7 @@ from capbias_core.views.choose import ANSWERING, Choice, RunsInHand, choose, row
 from capbias_core.views.files import printed, text_table
 from capbias_core.views.results import PARTS, attribute_of_run, lettered, object_rows, ordered, ranking
 from capbias_core.views.scored import caption_scores
-from capbias_core.views.sentence import interval, measure, named_notes, told_apart
+from capbias_core.views.sentence import interval, measure, named_notes, significance_note
 from capbias_core.views.table import TABLE, TableOptions
 from capbias_core.views.words import words_of_set
 from capbias_core.whole_files import typed_path
@@ -154,7 +154,7 @@ class Report:
                 rows = TABLE.rows(each, TableOptions(metrics=self.asked))
                 parts.append(printed(TABLE, each, rows, width).rstrip("\n"))
         if self.ranking and self.ranked_by[0] not in ANSWERING:
-            parts.append(told_apart(self.ranking))
+            parts.append(significance_note(self.ranking))
         lacking = [*left_out_lines(self.left_out), *self.refused, *self.failed]
         return "\n\n".join(filter(None, [*parts, "\n".join(lacking)]))
 
@@ -259,7 +259,7 @@ class Comparison:
             floats = list(frame.select_dtypes("float"))
             texts = {name: [f"{value:.{3 if name == 'p' else 2}f}" for value in frame[name]] for name in floats}
             tables.append(text_table(frame.assign(**texts).astype(str), floats))
-        return "\n\n".join([f"{self.metric}. {told_apart(self.report.ranking)}", *tables])
+        return "\n\n".join([f"{self.metric}. {significance_note(self.report.ranking)}", *tables])
 
 
 # what is asked

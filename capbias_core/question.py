@@ -217,6 +217,8 @@ def files_of(files: Iterable[str | os.PathLike], given: Mapping[str, Any]) -> li
         for file in caption_files(sources) if kind == CAPTIONS else source_files(sources, kind):
             key = file.source if isinstance(file.source, Path) else id(file.source)
             known = result.get(key, file)
+            if kind in known.kinds and file.name != known.name:  # one source as two captioners
+                key, known = (key, file.name), file
             result[key] = replace(known, kinds=tuple(dict.fromkeys((*known.kinds, kind))), name=known.name or file.name)
     if not result:
         raise CapbiasError("No captions were given.", "Name one or more caption files.", "captions")

@@ -9,6 +9,7 @@ from capbias_core.views.published import PAPERS, PUBLISHED, PublishedOptions
 from pages.ui import controls
 from pages.ui.base import notes
 from pages.ui.page import draw, page
+from pages.ui.plain import plain
 from pages.ui.show import downloads, sentence, table
 
 
@@ -21,7 +22,7 @@ def main() -> None:
     tables = printed.loc[printed["paper"] == paper, "table"].unique()
     chosen = controls.selectbox(row, "Table", tables, key="printed_table", width=120)
     rows = PUBLISHED.rows(of_page.choice, PublishedOptions(paper=paper, table=chosen))
-    st.header(PUBLISHED.question, anchor=False)
+    st.header(plain(PUBLISHED.question), anchor=False)
     sentence(PUBLISHED, of_page.choice, rows)
     table(PUBLISHED.table(rows), "published_table")
     downloads(PUBLISHED, of_page.choice, rows)

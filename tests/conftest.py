@@ -10,6 +10,7 @@ import pytest
 from capbias_core.load import places
 from capbias_core.types import counted
 from tests.browser import browser, chromium
+from tests.small_models import minilm, tiny  # noqa: F401
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

@@ -21,6 +21,7 @@ from capbias_core.attackers import ATTACKERS
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.errors import CapbiasError
 from capbias_core.load.formats import _as_frame as as_frame
+from capbias_core.load.questions import Ask
 from capbias_core.prepare import tokenize
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.workspace.ingest import read_part
@@ -191,6 +192,14 @@ def test_a_file_with_human_captions_beside_is_enough(formats):
     values = ["metric", "value", "ci_low", "ci_high", "n"]
     assert {"LIC", "LIC_M", "LIC_D", "ratio"} <= set(alone.table["metric"])
     pd.testing.assert_frame_equal(alone.table[values], apart.table[values])
+
+
+def test_labels_beside_captions_are_read_unless_another_table_is_given():
+    wrong = {"Female": "Male", "Male": "Female"}
+    label = {row["image_id"]: row["gender"] for row in TABLE}
+    both = [{**row, "gender": wrong[label[row["image_id"]]]} for row in CAPTIONS]
+    assert capbias.score(both, attribute="gender", metrics=["error"])["error"].value == 100.0
+    assert capbias.score(both, TABLE, "gender", metrics=["error"])["error"].value == 0.0
 
 
 def test_ratio_by_hand():
@@ -427,10 +436,12 @@ def test_images_with_several_label_rows_follow_the_rule_that_was_asked_for():
     other = {"Female": "Male", "Male": "Female"}
     twice = [{"image_id": row["image_id"], "gender": other[row["gender"]]} for row in TABLE[: len(TABLE) // 10]]
     counts = {}
-    for rule in ("", "both", "first"):
+    with pytest.raises(Ask):
+        capbias.score(CAPTIONS, [*twice, *TABLE], "gender", metrics=["error"])
+    for rule in ("both", "first"):
         report = capbias.score(CAPTIONS, [*twice, *TABLE], "gender", metrics=["error"], several=rule)
         counts[rule] = report["error"].n
-    assert counts[""] == counts["both"] == counts["first"] - len(twice)
+    assert counts["both"] == counts["first"] - len(twice)
 
 
 @pytest.mark.long
@@ -443,8 +454,9 @@ def test_labels_are_mapped_as_the_user_says():
         report = capbias.score(CAPTIONS, coded, "gender", metrics=["error"], mapping=mapping)
         errors[way] = report["error"].value
     assert errors == {("Female", "Male"): 0.0, ("Male", "Female"): 100.0}
-    with sentences.raises(CapbiasError):
+    with pytest.raises(Ask) as asked:
         capbias.score(CAPTIONS, coded, "gender", references=HUMAN, metrics=["error"])
+    assert asked.value.answer["map"] == ("gender:1=Male", "gender:0=Female")
 
 
 @pytest.mark.parametrize("stored", [False, True])

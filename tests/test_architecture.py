@@ -218,11 +218,11 @@ def test_what_the_web_server_imports_is_light_and_the_core_never_imports_streaml
     assert "ScriptRunContext" not in done.stderr, "a page runs where it is only imported"
 
 
-def test_only_the_view_touches_the_address():
+def test_only_the_controls_touch_the_address():
     """Else a choice would be missing in links, or a button would fall over what a control is bound to."""
     address = re.compile(r"bind=|query_params|switch_page|page_link")
     users = {path.name for path in (ROOT / "pages").rglob("*.py") if address.search(path.read_text())}
-    assert users == {"view.py"}
+    assert users == {"controls.py"}
 
 
 # What Streamlit draws its first argument of as Markdown, beside the controls of the view, which escape their labels.

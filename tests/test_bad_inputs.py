@@ -45,7 +45,7 @@ FILES = {"empty.pkl": pickle.dumps([{}]), "labels.csv": b"image_id,gender\n1,Mal
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("view text --input empty.pkl --attribute gender", "has no columns"),
+        ("import empty.pkl --collection c", "empty.pkl"),
         ("score empty.pkl labels.csv --attribute gender", "empty.pkl"),
         ("score /proc/self/mounts labels.csv --attribute gender", "a file of the system"),
         ("score labels.csv /proc/kmsg --attribute gender", "a file of the system"),

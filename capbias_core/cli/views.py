@@ -22,7 +22,7 @@ from capbias_core.cli.inputs import (
     opened,
 )
 from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, say, show, text_width, write_file
-from capbias_core.errors import unknown_name
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.question import Question
 from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
@@ -79,6 +79,8 @@ def choice_of(
         files.check()
         workspace = opened(shown.workspace)
         given["collection"] = shown.collection or next(iter([*workspace.scored(), *workspace.collections()]), "")
+        if not given["collection"]:
+            raise CapbiasError("Nothing is scored yet.", "Score files first: capbias score FILE ... --collection NAME.")
         known_collection(workspace, given["collection"])
     given["captioner"] = next(iter(captioners), "")
     return choose(workspace, measured_rows(workspace, given["collection"]), given, strict=True, captioners=captioners)
@@ -155,8 +157,8 @@ def view_command(name: str, view: View) -> App:
         "options": Annotated[view.options, flags],
         "return": int,
     }
-    if view.of_files:
-        run.__annotations__["files"] = Annotated[ScoredFiles, Parameter(name="*")]
+    files = Parameter(name="*") if view.of_files else Parameter(parse=False)
+    run.__annotations__["files"] = Annotated[ScoredFiles, files]
     run.__kwdefaults__ = {"shown": Shown(), "options": view.options(), "files": NO_FILES}
     made = command(name, view.example, app)
     made.default(run)

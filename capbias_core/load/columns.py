@@ -216,7 +216,8 @@ def roles_of(
     keep = {CAPTIONS: "captions", REFERENCES: "references", LABELS: "labels"}
     if kinds:
         for kind, name in keep.items():
-            if kind not in kinds:
+            beside = kind != CAPTIONS and CAPTIONS in kinds and roles.captions and not others.get(kind)
+            if kind not in kinds and not beside:
                 setattr(roles, name, {} if kind == LABELS else [])
     _check(sheet, kinds, roles, wanted, given)
     return roles

@@ -541,8 +541,11 @@ def _turns(column: str) -> Callable[[Sheet], pd.DataFrame]:
 
 
 def _lmms_eval(sheet: Sheet) -> pd.DataFrame:
-    """Logged samples of lmms-eval: the answer of the model, and the image that a metric logged."""
+    """Logged samples of lmms-eval: the answer of the model, the image that a metric logged, and the human captions that
+    CIDEr compared it with. What other metrics call answers may be objects."""
     frame = sheet.frame.copy()
+    if human := next((name for name in frame if name.endswith("_CIDEr.answer")), None):
+        frame["human captions"] = frame[human]
     if "filtered_resps" not in frame or not present(frame["filtered_resps"]):
         frame["filtered_resps"] = frame.get("resps")
 
@@ -646,9 +649,11 @@ class Format(NamedTuple):
 
 
 CONVERSATION = {"caption": ["model turn"]}
+SCORED = {"caption": ["filtered_resps"], "reference": ["human captions"]}
 BATCH = {"caption": ["caption"], "image": "image_id"}
 FORMATS = (
     Format("results of COCO", "image_id caption =", {"caption": ["caption"], "image": "image_id"}),
+    Format("samples of lmms-eval", "doc_id *_CIDEr.answer", SCORED, _lmms_eval),
     Format("samples of lmms-eval", "doc_id filtered_resps", {"caption": ["filtered_resps"]}, _lmms_eval),
     Format("samples of lmms-eval", "doc_id resps", {"caption": ["filtered_resps"]}, _lmms_eval),
     Format("samples of lmms-eval", "doc_id *.pred", {"caption": ["filtered_resps"]}, _lmms_eval),
@@ -841,7 +846,9 @@ def sheet_of_table(table: Any, title: str, given: str) -> Sheet:
     if isinstance(table, pd.Series):
         table = pd.DataFrame({"image_id": table.index, str(table.name or "value"): table.to_numpy()})
     if hasattr(table, "to_pandas"):
-        table = _as_frame(table)
+        kind = type(table).__name__
+        if not isinstance(table := _as_frame(table), pd.DataFrame):
+            raise CapbiasError(f"{title} is a {kind}.", "Give a path, a DataFrame or a list of dicts.")
     if isinstance(table, pd.DataFrame):
         index = table.index.name is not None or not isinstance(table.index, pd.RangeIndex)
         named = usual_column(map(str, table.columns), "image_id image file_name filename img_id id")
@@ -871,8 +878,8 @@ def _as_frame(table: Any) -> pd.DataFrame:
     features = getattr(table, "features", None) or {}
     media = [column for column, feature in features.items() if getattr(feature, "_type", "") in MEDIA]
     frame = (table.remove_columns(media) if media else table).to_pandas()
-    for column in frame.columns:
-        if names := getattr(features.get(column), "names", None):
+    for column in features:
+        if names := getattr(features[column], "names", None):
             frame[column] = [names[value] if value >= 0 else None for value in frame[column].fillna(-1).astype(int)]
     return frame
 

@@ -110,8 +110,8 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, gi
         columns.setdefault(attribute, []).append(name)
         if mixed:
             lost = sum(label == MIXED for label in frame[name])
-            images = f"{len(mixed):,} of {counted(len(order), 'image')}"
-            note = f"rows of {images} differ in {name}; rule {rule}: {EXPLAINED[rule]}"
+            differ = f"{len(mixed):,} of {counted(len(order), 'image')}"
+            note = f"rows of {differ} differ in {name}; rule {rule}: {EXPLAINED[rule]}"
             notes.append(note + (f"; {lost:,} get no label" if lost else ""))
     used = {name.rpartition("=")[2] for listed_names in names.values() for name in listed_names} | {
         IMAGE,

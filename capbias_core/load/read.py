@@ -224,7 +224,12 @@ class _Reader:
                 sheets = sheets_of(checked_path(file.source), file.path)
             else:
                 check_one_table(file.source)
-                sheets = [sheet_of_table(file.source, file.title, file.path)]
+                try:
+                    sheets = [sheet_of_table(file.source, file.title, file.path)]
+                except RecursionError:
+                    raise CapbiasError(
+                        f"{file.title} is lists in lists without end.", "Give a path, a DataFrame or a list of dicts."
+                    ) from None
             self.known[id(file.source)] = sheets
         return [replace(sheet, notes=list(sheet.notes)) for sheet in self.known[id(file.source)]]
 

@@ -290,5 +290,6 @@ CAPTIONS = View(
     needs=runs_for_captions,
     example="""\
   capbias view captions --collection coco --captioner oscar sat
-  capbias view captions --collection coco --captioner oscar --differ --output captions.csv""",
+  capbias view captions --collection coco --captioner oscar --differ \\
+    --output captions.csv""",
 )

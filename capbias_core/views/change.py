@@ -272,8 +272,10 @@ BEFORE_AND_AFTER = View(
     of_files=lambda options: chosen_metrics(options.metric) or [*DEFAULT_METRICS, *GAPS_OF_ERROR],
     example="""\
   capbias view change nic nic_debiased --collection coco --attribute gender
-  capbias view change nic nic_debiased --collection coco --fail-if worse --metric LIC error
-  capbias view change old.json new.json labels.csv refs.json --attribute gender --fail-if worse
+  capbias view change nic nic_debiased --collection coco --fail-if worse \\
+    --metric LIC error
+  capbias view change old.json new.json labels.csv refs.json \\
+    --attribute gender --fail-if worse
 
 --fail-if worse: exit code 0 if no tested metric is significantly worse, 1 if one is, 2 if that cannot be decided.""",
 )

@@ -202,7 +202,8 @@ ENCODERS = View(
     options=EncodersOptions,
     notes=encoder_notes,
     example="""\
-  capbias score --collection coco --attribute gender --metric lic --attacker ngram lstm
+  capbias score --collection coco --attribute gender --metric lic \\
+    --attacker ngram lstm
   capbias view encoders --collection coco
   capbias view encoders --results scores.csv --human people.csv""",
 )

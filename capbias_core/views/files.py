@@ -31,7 +31,7 @@ def json_text(rows: pd.DataFrame) -> str:
     return json.dumps(cells.where(cells.notna(), None).to_dict("records"), indent=2, ensure_ascii=False) + "\n"
 
 
-def printed(view: View, choice: Choice, rows: pd.DataFrame, width: int | None = None) -> str:
+def printed(view: View, choice: Choice | None, rows: pd.DataFrame, width: int | None = None) -> str:
     """The view's sentence, table and notes as plain text, in so many columns (default: as wide as it is)."""
     shown = view.table(rows)
     numbers = [heading for heading, column in shown.fields.items() if column.digits is not None]
@@ -73,12 +73,14 @@ def text_table(texts: pd.DataFrame, right: Collection[str] = (), width: int | No
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _picture(ending: str) -> Callable[[View, Choice, pd.DataFrame], bytes]:
-    return lambda view, choice, rows: picture(figure(view, rows, choice.captioner), ending, view.title(choice))
+def _picture(ending: str) -> Callable[[View, Choice | None, pd.DataFrame], bytes]:
+    return lambda view, choice, rows: picture(
+        figure(view, rows, choice.captioner if choice else ""), ending, view.title(choice)
+    )
 
 
 # Ending of a file -> what it holds.
-FILES: dict[str, Callable[[View, Choice, pd.DataFrame], Any]] = {
+FILES: dict[str, Callable[[View, Choice | None, pd.DataFrame], Any]] = {
     "csv": lambda view, choice, rows: csv_text(rows),
     "json": lambda view, choice, rows: json_text(rows),
     "tex": lambda view, choice, rows: to_latex(view.table(rows), view.title(choice), view.sentence(choice, rows)),
@@ -95,7 +97,7 @@ def format_of(name: str) -> str:
     return ending
 
 
-def content(view: View, choice: Choice, rows: pd.DataFrame, ending: str) -> bytes:
+def content(view: View, choice: Choice | None, rows: pd.DataFrame, ending: str) -> bytes:
     """The view as the content of a file. Raises CapbiasError for a picture of a view without a chart."""
     made = FILES[ending](view, choice, rows)
     return made if isinstance(made, bytes) else made.encode()

@@ -282,5 +282,6 @@ MASKING = View(
     needs=masking_runs,
     example="""\
   capbias view masking --collection coco --captioner sat
-  capbias view masking --collection coco --metric lic dbac --seeds 10 --output masking.tex""",
+  capbias view masking --collection coco --metric lic dbac --seeds 10 \\
+    --output masking.tex""",
 )

@@ -13,10 +13,8 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
-from html import escape, unescape
+from html import escape
 from typing import Any
-
-import pandas as pd
 
 from capbias_core.errors import CapbiasError, installed, missing_extra
 from capbias_core.processes import python
@@ -97,72 +95,6 @@ def file_name(title: str) -> str:
     ('DBAC_AtoT_mine_gender', 'file')
     """
     return re.sub(r"[^\w.-]+", "_", title.replace("→", "to")).strip("._") or "file"
-
-
-def figure_data(figure: Any) -> pd.DataFrame:
-    """What a Plotly figure draws, a row per point: series, x and y with the ends of their intervals, about (the text of
-    the point), and z of a heat map. panel, x_title and y_title name where that is drawn. Columns that hold nothing are
-    left out, and so are lines that only join points and entries of the legend."""
-    parts = []
-    for trace in figure.data:
-        # With gaps, as lines between pairs of points have, or one gap, as an entry of the legend is.
-        gapped = trace.x is not None and bool(pd.isna(list(trace.x)).any())
-        if not (trace.hoverinfo == "skip" and gapped):
-            parts.append(_trace(figure, trace))
-    return pd.concat(parts, ignore_index=True).dropna(axis="columns", how="all") if parts else pd.DataFrame()
-
-
-def _trace(figure: Any, trace: Any) -> pd.DataFrame:
-    axes = {axis: figure.layout[f"{axis}axis{(getattr(trace, f'{axis}axis', None) or axis)[1:]}"] for axis in "xy"}
-    titles = {"panel": None} | {f"{axis}_title": _plain(axes[axis].title.text) for axis in "xy"}
-    across, up = (axes[axis].domain or (0, 1) for axis in "xy")
-    for note in figure.layout.annotations:  # the title over a panel is a text in the middle of its upper edge
-        on_paper = (note.xref, note.yref) == ("paper", "paper") and None not in (note.x, note.y)
-        if on_paper and abs(note.x - sum(across) / 2) < NEAR and abs(note.y - up[1]) < NEAR:
-            titles["panel"] = _plain(note.text)
-            break
-    if trace.type == "heatmap":
-        table = pd.DataFrame(trace.z, index=list(trace.y), columns=list(trace.x))
-        cells = [(x, y, table.iat[row, column]) for row, y in enumerate(table.index) for column, x in enumerate(table)]
-        return pd.DataFrame(cells, columns=["x", "y", "z"]).assign(**titles)
-    values = {axis: getattr(trace, axis) for axis in "xy" if getattr(trace, axis) is not None}
-    table = pd.DataFrame(
-        {"series": _text(trace.name)} | {axis: list(map(_text, points)) for axis, points in values.items()}
-    )
-    for axis in values:
-        error = getattr(trace, f"error_{axis}")
-        if error.array is not None:
-            below = error.array if error.arrayminus is None else error.arrayminus
-            middle = pd.to_numeric(table[axis])
-            table[f"{axis}_low"], table[f"{axis}_high"] = middle - list(below), middle + list(error.array)
-    if isinstance(trace.hovertext, tuple) and len(trace.hovertext) == len(table):
-        table["about"] = [_plain(text or "") for text in trace.hovertext]
-    table = table.dropna(subset=list(values))
-    for axis in values:
-        # The first line of the label of the nearest tick.
-        ticks, labels = axes[axis].tickvals or (), axes[axis].ticktext or ()
-        named = {at: _plain(BREAK.split(label)[0]) for at, label in zip(ticks, labels, strict=False)}
-        if named:
-            table[axis] = [
-                next((name for at, name in named.items() if at == value or _near(at, value)), value)
-                for value in table[axis]
-            ]
-    return table.assign(**titles)
-
-
-def _near(tick: Any, value: Any) -> bool:
-    numbers = all(isinstance(each, int | float) for each in (tick, value))
-    return numbers and abs(tick - value) < BESIDE_TICK
-
-
-def _text(value: Any) -> Any:
-    """A name as it is, without the escapes that a figure needs."""
-    return unescape(value) if isinstance(value, str) else value
-
-
-def _plain(text: str | None) -> str | None:
-    """A text of a figure in one line, without markup."""
-    return text and _text(TAG.sub("", BREAK.sub("; ", text)))
 
 
 if __name__ == "__main__":

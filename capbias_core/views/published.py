@@ -45,8 +45,8 @@ YES, NO = "yes", "no"
 
 
 class PublishedOptions(ViewOptions):
-    paper: str = Described("", description=f"one of: {', '.join(PAPERS)} (default: {FIRST})")
-    table: str = Described("", description="its table, such as 10 or 12a (default: all of the paper)")
+    paper: str = Described(default="", description=f"one of: {', '.join(PAPERS)} (default: {FIRST})")
+    table: str = Described(default="", description="its table, such as 10 or 12a (default: all of the paper)")
 
 
 USUAL = PublishedOptions()
@@ -338,5 +338,6 @@ PUBLISHED = View(
     optional=True,
     example="""\
   capbias view published --paper lic --table 1
-  capbias view published --paper dbac --table 12a --collection coco --output table12a.csv""",
+  capbias view published --paper dbac --table 12a --collection coco \\
+    --output table12a.csv""",
 )

@@ -267,7 +267,7 @@ APART = say("comparison.apart")
 INCOMPARABLE = say("comparison.incomparable", shared=LEAST_SHARED, alike=ALIKE)
 
 
-def told_apart(ranking: Ranking | None) -> str:
+def significance_note(ranking: Ranking | None) -> str:
     """A sentence about which captioners can be told apart, and how that was tested."""
     if ranking is None or len(ranking.letters) < 2:
         return ""

@@ -20,7 +20,7 @@ from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import counted
 from capbias_core.views.choose import ANSWERING, Choice
 from capbias_core.views.results import ranking
-from capbias_core.views.sentence import listed, measure, say, signed, told_apart
+from capbias_core.views.sentence import listed, measure, say, signed, significance_note
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.store import RunRow
 
@@ -190,7 +190,7 @@ def table_sentence(choice: Choice, rows: pd.DataFrame) -> str:
 def table_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
     lines = []
     if (rows["letters"] != "").any() and rows["metric"].isin(ANSWERING).any():
-        lines.append(told_apart(pairs(choice)))
+        lines.append(significance_note(pairs(choice)))
     if others := list(dict.fromkeys(filter(None, rows["other"]))):
         lines.append(f"Columns with a setting in brackets were measured with other settings: {listed(others)}.")
     if rows["column"].str.startswith("LIC_M ").any():
@@ -218,6 +218,8 @@ TABLE = View(
     notes=table_notes,
     example="""\
   capbias view table --collection coco
-  capbias view table --collection coco --metrics lic error --attributes race --output table.tex
-  capbias view table --collection coco --attribute "gender x race" --leakage-by-label""",
+  capbias view table --collection coco --metrics lic error \\
+    --attributes race --output table.tex
+  capbias view table --collection coco --attribute "gender x race" \\
+    --leakage-by-label""",
 )

@@ -134,12 +134,12 @@ class View:
     question: str
     rows: Callable[..., pd.DataFrame]
     columns: tuple[Field, ...]
-    sentence: Callable[[Choice, pd.DataFrame], str]
+    sentence: Callable[..., str]
     by: str = "captioner"
     across: str = ""
     chart: Chart | None = None
     options: type[ViewOptions] = ViewOptions
-    notes: Callable[[Choice, pd.DataFrame], Sequence[str]] = lambda choice, rows: ()
+    notes: Callable[..., Sequence[str]] = lambda choice, rows: ()
     gate: Callable[[pd.DataFrame], tuple[str, str]] | None = None
     of_files: Callable[..., Sequence[str]] | None = None
     needs: Callable[..., list[RunSpec]] = lambda choice, options: []

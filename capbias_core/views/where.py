@@ -370,6 +370,7 @@ WHERE = View(
     notes=where_notes,
     example=f"""\
   capbias view where --collection coco --captioner oscar
-  capbias view where --collection coco --objects dog skateboard --words "kitchen|cooking" --column skin
+  capbias view where --collection coco --objects dog skateboard \\
+    --words "kitchen|cooking" --column skin
   capbias view where --collection coco --metric {METRIC}""",
 )

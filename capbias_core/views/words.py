@@ -392,5 +392,6 @@ WORDS = View(
     needs=runs_for_words,
     example="""\
   capbias view words --collection coco --captioner oscar
-  capbias view words --collection coco --captioner oscar --before sat --output words.csv""",
+  capbias view words --collection coco --captioner oscar --before sat \\
+    --output words.csv""",
 )

@@ -19,6 +19,7 @@ from pages.ui.base import box, caveats, explained, note, once, show_messages
 from pages.ui.empty import empty_state
 from pages.ui.evidence import panel
 from pages.ui.page import Page, page
+from pages.ui.plain import plain
 from pages.ui.runs import active_runs, cost, nothing_scored, to_do
 from pages.ui.show import chart
 
@@ -70,7 +71,7 @@ def _answer(page: Page) -> None:
         st.subheader("Captioners", anchor=False)
         chart(table, choice, _rows(page, "table"))
         if (words := VIEWS.get("words")) and len(rows := _rows(page, "words")):
-            st.subheader(words.question, anchor=False)
+            st.subheader(plain(words.question), anchor=False)
             chart(words, choice, rows, lambda name: controls.choose(line="" if name == word else name))
     with right:
         panel(page, word=word)
@@ -122,7 +123,7 @@ def _confirm(page: Page) -> None:
         note(f"{error.message} {error.hint}")
         return
     todo = to_do(page.workspace, specs)[1]
-    if todo and st.button(f"Confirm with the paper's attacker: {cost(page.workspace, todo)}", key="confirm"):
+    if todo and st.button(f"Confirm with the paper's attacker: {plain(cost(page.workspace, todo))}", key="confirm"):
         page.engine.submit(todo, page.collection)
         st.rerun()
     elif specs and not todo:

@@ -174,10 +174,10 @@ def _attention(attention: dict[str, Attention]) -> None:
     kind = bar.segmented_control("Attention", [CLASS, WORDS], default=CLASS, required=True, key="attention_kind")
     read, (layers, heads) = attention[name], attention[name].weights.shape[:2]
     first = first_shown(read)
-    layer = bar.number_input(f"Layer of {layers}", 1, layers, first[0], key=f"layer_{name}", width=120)
+    layer = bar.number_input(f"Layer of {layers:,}", 1, layers, first[0], key=f"layer_{name}", width=120)
     head = 0
     if kind == WORDS:
-        head = bar.number_input(f"Head of {heads}", 1, heads, first[1], key=f"head_{name}", width=120)
+        head = bar.number_input(f"Head of {heads:,}", 1, heads, first[1], key=f"head_{name}", width=120)
     largest = 1.0 if head else float(np.max(class_token_weights(read, int(layer))[1]))
     drawn = attention_map(read, int(layer), int(head), largest)
     st.plotly_chart(drawn, key="attention", config={"displayModeBar": False}, height=drawn.layout.height)

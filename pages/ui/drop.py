@@ -137,8 +137,9 @@ def _read(
     key = "read", repr(files), repr(given), tuple(known), _held_key(page)
     cache = st.session_state.setdefault(READ, {})
     if key not in cache:
-        names = plain(listed([path.name for path in paths]))
-        with st.spinner(f"Reading {names}{' after other files' * all_taken()}"):
+        names = listed([path.name for path in paths])
+        waiting = " after other files" if all_taken() else ""
+        with st.spinner(f"Reading {plain(names)}{plain(waiting)}"):
             try:
                 cache[key] = within_limits("The files", reader.read, files, given, wanted, _held(page))
             except CapbiasError as error:

@@ -31,7 +31,7 @@ from pages.ui.page import Page
 from pages.ui.plain import plain
 from pages.ui.runs import score_now, start_cheap
 from pages.ui.show import frame_table
-from pages.ui.uploads import discard, held_from, held_paths, server_path, uploaded_path
+from pages.ui.uploads import discard, held_paths, kept_paths_of, server_path, uploaded_path
 
 CLOSED = f"No folder of this computer is open. Start the app with {ROOTS}=/folder to open one."
 READ_ONLY = "This workspace is shared: you can read it, but not change it."
@@ -100,7 +100,7 @@ def _load(page: Page) -> Page:
             path = server_path(typed)
             if path.suffix.lower() in PICTURES:  # it is not to be moved from there
                 raise CapbiasError(f"{path.name} is a photograph.", "Name its folder below, under Photographs.")
-            paths = held_from(page.folder, path)
+            paths = kept_paths_of(page.folder, path)
         if text := drop_zone(target, paths):
             _after_save(target, text)
     except CapbiasError as error:

@@ -20,6 +20,7 @@ from pages.ui.base import note, show_error
 from pages.ui.empty import nothing_measured
 from pages.ui.page import Page
 from pages.ui.photograph import captioned, strip
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 from pages.ui.show import show
 
@@ -66,7 +67,7 @@ def _experiment(page: Page, choice: Choice, captioners: dict[str, dict[str, Item
         masked = [name for name in sets if name != ORIGINAL]
         line = controls.kept("line")
         condition = line if line in sets else masked[-1]
-        st.subheader(f"{condition}: {WHAT[condition]} hidden", anchor=False)
+        st.subheader(f"{plain(condition)}: {plain(WHAT[condition])} hidden", anchor=False)
         if images := captioned(page, sets):
             strip(page, sets, images, [ORIGINAL, condition] if condition != ORIGINAL else [ORIGINAL])
         else:

@@ -20,6 +20,7 @@ from pages.ui import controls
 from pages.ui.base import note, show_error
 from pages.ui.empty import nothing_measured
 from pages.ui.page import Page
+from pages.ui.plain import plain
 from pages.ui.runs import start_button
 from pages.ui.where import several, show_where
 
@@ -67,7 +68,7 @@ def _gender_score(page: Page, choice: Choice) -> None:
         "Sentence encoder",
         MINILM,
         key="sentence_encoder",
-        help=f"A folder, a name, or {MINILM}. The paper's: {KINDS['sentence_encoder'][1]}",
+        help=f"A folder, a name, or {MINILM}. The paper's: {plain(KINDS['sentence_encoder'][1])}",
     )
     options = {"sentence_encoder": encoder.strip()}
     if metric == "gender_score":

@@ -15,6 +15,7 @@ from capbias_core.views.files import content
 from capbias_core.views.view import Forest, Table, View
 from pages.ui import controls
 from pages.ui.base import note, notes, show_error
+from pages.ui.plain import plain
 
 TALLEST, ROW = 800, 35  # pixels of a table that is shown whole, and of one of its rows
 MOST_STYLED = 500  # rows whose numbers are shown with their intervals
@@ -116,7 +117,7 @@ def show(
     clickable: bool = True,
 ) -> None:
     """A view as a whole; a click on a line of the chart or table chooses it, unless nothing is behind a line."""
-    st.header(view.question, anchor=False)
+    st.header(plain(view.question), anchor=False)
     if rows.empty:
         note("Not measured yet.")
         return

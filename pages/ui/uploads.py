@@ -38,7 +38,7 @@ def held_paths(folder: str, uploads) -> list[Path]:
     return _held(folder, {upload.file_id: write(upload) for upload in uploads})
 
 
-def held_from(folder: str, path: Path) -> list[Path]:
+def kept_paths_of(folder: str, path: Path) -> list[Path]:
     """A file on the server, where it is; what is in an archive, unpacked among the uploads."""
     stamp = uuid.uuid5(uuid.NAMESPACE_URL, f"{path} {path.stat().st_mtime_ns}").hex
     return _held(folder, {stamp: lambda uploads: _unpacked(path, uploads / "unpacked")})

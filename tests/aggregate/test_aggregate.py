@@ -17,7 +17,7 @@ from capbias_core.aggregate.ranking import BY_SEED, LEAST_SHARED, compact_letter
 from capbias_core.aggregate.resampling import refit_interval, refit_p, resampled_sums
 from capbias_core.measures.training import Guesses
 from capbias_core.metrics.share import difference, share
-from capbias_core.views.sentence import told_apart
+from capbias_core.views.sentence import significance_note
 
 
 def evidence(scores, seed=None, image=None, n_images=None, training=0) -> Guesses:
@@ -197,7 +197,7 @@ def test_captioners_that_share_few_images_are_not_compared():
         found, compared = rank({"a": a, "b": b}), shared == LEAST_SHARED
         assert len(found.pairs) == compared
         assert found.letters == ({"a": "b", "b": "a"} if compared else {"a": "", "b": ""})
-        assert compared or f"share fewer than {LEAST_SHARED} images" in told_apart(found)
+        assert compared or f"share fewer than {LEAST_SHARED} images" in significance_note(found)
     assert rank({"a": a}).letters == {"a": ""} and rank({}).letters == {}
 
 
@@ -224,7 +224,7 @@ def test_captioners_that_are_not_compared_have_letters_of_their_own():
     assert found.letters == {
         "low": "a", "high": "b", "same": "a", "other low": "A", "other high": "B", "alone": "",
     }  # fmt: skip
-    said = told_apart(found)
+    said = significance_note(found)
     assert "11 pairs not compared: " in said and "on different images, and compared with none: alone (20)." in said
     assert said.endswith("were measured on different images, so they are not compared with the others.")
 

@@ -22,7 +22,7 @@ from capbias_core.aggregate.comparison import (
 )
 from capbias_core.load.published import published_results
 from capbias_core.types import RESULT_COLUMNS
-from capbias_core.views.consistency import agreement, alignment, consistency, variation
+from capbias_core.views.agreement import agreement, alignment, consistency, variation
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 

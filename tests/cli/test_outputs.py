@@ -12,17 +12,17 @@ from capbias_core import cli
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.pages.synthetic import fill
-from tests.plans import PLAN, write_files
+from tests.random_captions import write_files
 
 SCORE = "score a.csv b.csv labels.csv --attribute gender --metric sc --seeds 1"
 STORED = "--collection c --workspace home"
-VIEW = f"view lengths {STORED} --captioner first --attribute gender"
+VIEW = f"view table {STORED} --captioner first --attribute gender"
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch, capsys) -> Path:
-    """Captions, labels, a plan, a workspace, and links to one of the files."""
-    write_files(tmp_path, 60, {"plan": PLAN.format(attacker="ngram", seeds=1)})
+    """Captions, labels, a workspace, and links to one of the files."""
+    write_files(tmp_path, 60)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
     fill(Workspace(tmp_path / "home"))
@@ -50,18 +50,14 @@ INPUTS = (
     "score a.csv --labels labels.csv --attribute gender --attacker bert_ft=photos --output photos/1.csv",
     "images detect photos --weights yolov8n --output photos/1.csv",
     "view consistency --results b.csv --output b.csv",
-    "run plan.toml --output labels.csv",
-    "run plan.toml --output c.csv",
     f"{SCORE} --output shipped/truth.csv",
     f"export {STORED} --output home/models/path",
-    "run plan.toml --output home/models/path",
 )
 OTHERS = (
     f"{SCORE} --output mine.csv",
     f"{SCORE} --output mine.txt --format table",
     f"{VIEW} --output mine.csv",
     f"export {STORED} --output mine.csv",
-    "run plan.toml --output mine.csv",
     "images detect photos --weights yolov8n --output mine.csv",
     "view change a.csv b.csv --labels labels.csv --attribute gender --output mine.csv",
 )
@@ -95,7 +91,6 @@ ENDINGS = (
     f"export {STORED} --format csv --output x.json",
     f"export {STORED} --format bundle --output x.html",
     f"{VIEW} --output x.html",
-    "run plan.toml --output x.json",
     "images detect photos --weights yolov8n --output x.json",
     "images caption photos --captioner blip --output x.csv",
 )

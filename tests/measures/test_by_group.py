@@ -23,7 +23,7 @@ from capbias_core.question import Question
 from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
-from capbias_core.views.groups import GAPS, gap_table
+from capbias_core.views.tables import GAPS, gap_table
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 

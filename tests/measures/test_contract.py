@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import MISSING, Field, field, fields, make_dataclass, replace
 from functools import partial
 from types import UnionType
-from typing import Union, get_args, get_origin, is_typeddict
+from typing import Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,6 @@ from capbias_core.prepare.java import PLAIN
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan, spec_of, useful
 from capbias_core.runs.run import estimates
-from capbias_core.typed import fields_of
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.worker import execute
 from capbias_core.workspace.derived import cross, keep_crossed
@@ -94,7 +93,7 @@ def other_value(options: type[Options], own: Field):
     about: Option = own.metadata["option"]
     if about.known:
         return next(value for value in about.known if value != own.default)
-    return of_type(fields_of(options)[own.name], about, own.default)
+    return of_type(get_type_hints(options)[own.name], about, own.default)
 
 
 def of_type(hint, about: Option, default=None):
@@ -103,7 +102,7 @@ def of_type(hint, about: Option, default=None):
     if kind in (Union, UnionType):
         return of_type(next(part for part in parts if part is not type(None)), about, default)
     if is_typeddict(kind):
-        return {name: "0" * 16 if part is not float else 0.5 for name, part in fields_of(kind).items()}
+        return {name: "0" * 16 if part is not float else 0.5 for name, part in get_type_hints(kind).items()}
     if kind is dict:
         return {"one": 0.5}
     if kind in (list, tuple):
@@ -158,7 +157,7 @@ def test_a_measure_says_what_it_is_and_its_choices_can_be_written_down_and_refus
         wrong += [bound for bound in (about.above, about.below) if bound is not None]
         wrong += [about.at_least - 1] if about.at_least is not None else []
         wrong += [about.at_most + 1] if about.at_most is not None else []
-        for value in [*wrong, *wrong_values(fields_of(measure.options)[own.name])]:
+        for value in [*wrong, *wrong_values(get_type_hints(measure.options)[own.name])]:
             with pytest.raises(CapbiasError, match=own.name.replace("_", "[_ ]")):
                 measure.options.read({own.name: value})
 

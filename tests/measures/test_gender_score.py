@@ -17,7 +17,6 @@ from capbias_core.aggregate.resampling import column_intervals
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
 from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.language.files import MINILM_PACKAGE
 from capbias_core.load.published import published_results
 from capbias_core.measures.caption_side import objects_of
 from capbias_core.measures.gender_score import (
@@ -50,6 +49,7 @@ from capbias_core.views import objects
 from capbias_core.views.printed import printed_as
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
+from tests.small_models import WORDS
 
 GENDER = get_attribute("gender")
 FORMS = word_forms(GENDER)
@@ -121,7 +121,7 @@ def rows_of(data: Gendered, columns: dict[str, Weights], metrics) -> pd.DataFram
     """The rows over the set and of each object."""
     outcome = evidence(data, columns, metrics)
     facts = RunFacts("gender", GENDER.values, {"model": "m"})
-    given = metrics, outcome.counts, facts, outcome.about[""]
+    given = metrics, outcome.counts, facts, outcome.columns_of_rows[""]
     made = [result_rows(*given), object_rows(*given)]
     return pd.DataFrame([row.row() for rows in made for row in rows])
 
@@ -293,31 +293,7 @@ def test_word_level_by_hand():
 
 # models of this machine
 
-WORDS = ("a", "man", "woman", "person", "people", "men", "women", "with", "his", "her", "their", "dog", "cake")
 WORDS += ("on", "the", "skateboard", "in", "kitchen")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory) -> dict[str, Path]:
-    """A GPT-2 and a BERT of a few hundred weights, saved as real ones are."""
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    vocabulary = {word: code for code, word in enumerate(["<unk>", "<pad>", "<s>", "[MASK]", *WORDS])}
-    words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    special = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "mask_token": "[MASK]"}
-    tokens = transformers.PreTrainedTokenizerFast(tokenizer_object=words, **special)
-    torch.manual_seed(0)
-    folder, size = tmp_path_factory.mktemp("models"), {"vocab_size": len(tokens)}
-    gpt = {"n_positions": 32, "n_embd": 8, "n_layer": 1, "n_head": 2, "bos_token_id": 2, "eos_token_id": 2}
-    bert = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-    made = {"gpt": transformers.GPT2LMHeadModel(transformers.GPT2Config(**size, **gpt))}
-    made["bert"] = transformers.BertForMaskedLM(transformers.BertConfig(**size, max_position_embeddings=32, **bert))
-    for name, model in made.items():
-        model.save_pretrained(folder / f"tiny{name}")
-        tokens.save_pretrained(folder / f"tiny{name}")
-    return {name: folder / f"tiny{name}" for name in made}
 
 
 @pytest.mark.torch
@@ -385,13 +361,6 @@ def test_naming_ratio_counts_an_image_once(tmp_path):
     rows, _ = measured(workspace, "naming", references="two")
     assert value_of(rows, "naming_ratio", "Male") == 2.0 and value_of(rows, "naming_ratio", "Female") == 1.0
     assert rows["ci_low"].isna().all(), "two images"
-
-
-@pytest.fixture(scope="module")
-def minilm() -> str:
-    pytest.importorskip("sentence_transformers")
-    pytest.importorskip(MINILM_PACKAGE.replace("-", "_"))
-    return "minilm"
 
 
 @pytest.mark.torch

@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from capbias_core import cli
 from capbias_core.aggregate import Counts, estimates_of
 from capbias_core.attackers.base import probabilities
 from capbias_core.errors import CapbiasError
-from capbias_core.load.published import published_results
 from capbias_core.measures.base import Outcome
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
 from capbias_core.measures.photographs import CaptionOptions
@@ -25,7 +23,6 @@ from capbias_core.runs.artifact_runs import plan_captioning
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Attribute, silent
-from capbias_core.views.consistency import masks
 from capbias_core.vision.presets import QUESTION, STATEMENT, prompted, written
 from capbias_core.workspace.ingest import keep_images
 from capbias_core.workspace.photographs import ORIGINALS
@@ -350,32 +347,3 @@ def test_each_caption_is_read_with_its_picture(tmp_path):
     assert (seen[0] == 7).all() and (seen[1, 0] == 200).all() and (seen[1, 1:] == 0).all()
     vectors, _ = small_pictures(files, 8, silent, lambda pictures: pictures.mean(axis=(2, 3)))
     assert vectors.tolist() == [[7, 7, 7], [200, 0, 0]]
-
-
-def test_masks_by_people_and_by_a_detector_as_in_table_6():
-    people = np.array([2.7, 1.6, 6.3, 6.2, 6.6, 6.2, 5.1, 3.2, 5.9])
-    yolox = np.array([2.9, 1.4, 6.5, 6.3, 7.1, 6.1, 5.4, 3.3, 6.0])
-    printed = published_results()
-    rows = masks(printed[(printed["paper"] == "imgcap2") & (printed["table"] == "6")])
-    rows = rows[rows["condition"] == "imagecaptioner2; gt_masks and yolox"].set_index(["metric", "model"])["value"]
-    assert rows["mask_correlation"].item() == pytest.approx(np.corrcoef(people, yolox)[0, 1])
-    assert rows["mask_difference", "updn"] == pytest.approx(7.1 - 6.6)
-
-
-def test_anonymous_bench_reads_captions_and_human_scores(tmp_path, capsys):
-    sets = {
-        "a": ("a person runs", "somebody with a dog", "a man runs", "two people"),
-        "b": ("a woman runs", "a man and a woman", "a man runs", "people"),
-        "c": ("a person",) * 4,
-    }
-    for name, texts in sets.items():
-        pd.DataFrame({"image_id": list("0123"), "caption": texts}).to_json(tmp_path / f"{name}.json", orient="records")
-    (tmp_path / "people.csv").write_text("model,value\na,30\nb,60\nc,10\n", encoding="utf-8")
-    files = [str(tmp_path / f"{name}.json") for name in sets]
-    words = ["view", "anonymous-bench", "--captions", *files, "--attribute", "gender", "--human"]
-    assert cli.main([*words, str(tmp_path / "people.csv"), "--output", str(tmp_path / "out.csv")]) == 0
-    rows = pd.read_csv(tmp_path / "out.csv")
-    assert rows["metric"].tolist() == ["human_guess_proxy"] * 3 + ["human_alignment"]
-    assert rows["value"].iloc[:3].tolist() == [25.0, 75.0, 0.0], "captions that name a value"
-    # 25, 75, 0 against 30, 60, 10: deviations -8.33, 41.67, -33.33 and -3.33, 26.67, -23.33.
-    assert rows["value"].iloc[3] == pytest.approx((250 / 9 + 10000 / 9 + 7000 / 9) / np.sqrt(8750 / 3 * 3800 / 3))

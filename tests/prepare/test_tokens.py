@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from capbias_core.attributes import get_attribute
 from capbias_core.prepare.align import Alignment
 from capbias_core.prepare.tasks import content_words, function_words, named_objects, object_names
-from capbias_core.prepare.text import SENTENCE, shortened, tokenize, tokens_with_spans
+from capbias_core.prepare.text import tokenize, tokens_with_spans
 from capbias_core.prepare.tokens import NO_TERM, Tokens
 
 GENDER = get_attribute("gender")
@@ -200,14 +200,3 @@ def test_denied_words_name_nobody():
         "not the woman but a man": [1, 1],
     }
     assert Tokens.of(list(named)).naming(groups).toarray().tolist() == list(named.values())
-
-
-LONG = 'A man, 3.5 feet tall, says "no!" He runs. Fast'
-
-
-def test_a_cut_by_hand():
-    for words, text in ((1, "A"), (2, "A man"), (SENTENCE, 'A man, 3.5 feet tall, says "no!"'), (500, LONG)):
-        assert shortened(LONG, words) == text
-    assert shortened("a dog on a sofa", SENTENCE) == "a dog on a sofa" and shortened("", SENTENCE) == ""
-    endless = "?" * 100_000 + "'" * 100_000 + "x"  # takes a minute where a search begins anew at each mark
-    assert shortened(endless, SENTENCE) == endless

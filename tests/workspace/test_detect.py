@@ -20,7 +20,7 @@ from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import DetectOptions
 from capbias_core.question import Question
 from capbias_core.runs.artifact_runs import plan_artifact
-from capbias_core.runs.inputs import _detect_objects
+from capbias_core.runs.inputs import _detected
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
@@ -28,8 +28,9 @@ from capbias_core.vision.detect import find_weights, to_download
 from capbias_core.vision.masking import PERSON
 from capbias_core.worker import execute
 from capbias_core.workspace.models import resolve_model
-from capbias_core.workspace.objects import boxes_of, keep_objects_of, weights_option
+from capbias_core.workspace.objects import CONFIDENCE, about_boxes, boxes_of, keep_objects_of, weights_option
 from capbias_core.workspace.photographs import keep_images
+from capbias_core.workspace.sources import Stored
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 from tests.conftest import ROOT, SHARED
@@ -236,7 +237,8 @@ def test_photographs_of_a_collection_and_of_score(looked_at, yolo, shipped, coco
     assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
     assert main([*command, "--photographs", "masked"]) == 2
     given = Question("files", attribute="gender", weights=str(yolo), options={"photographs": shipped})
-    _detect_objects(looked_at, given, [].append, silent)
-    texts = looked_at.frame(looked_at.item("objects", "objects", "files").hash).set_index("image_id")["objects"]
+    boxes, detector = _detected(Stored(looked_at), given, [].append, silent)
+    item = looked_at.keep(BOXES, "objects", boxes.frame, "files", *about_boxes(boxes, detector, CONFIDENCE))
+    texts = looked_at.frame(keep_objects_of(looked_at, item).hash).set_index("image_id")["objects"]
     objects = {image: {part.split(":")[0] for part in text.split("|")} for image, text in texts.items()}
     assert objects == {"bus.jpg": {"person", "bus"}, "zidane.jpg": {"person", "tie"}}

@@ -1,0 +1,17 @@
+"""The demo with its scores, for tests of views that show all of it."""
+
+import pytest
+
+from capbias_core.runs import demo
+from capbias_core.runs.engine import run_all
+from capbias_core.workspace.ingest import DEMO
+from capbias_core.workspace.store import Workspace
+
+
+@pytest.fixture(scope="session")
+def scored_demo(tmp_path_factory) -> Workspace:
+    """The demo data with the runs that come with it, and those that it opens on computed here."""
+    workspace = Workspace(tmp_path_factory.mktemp("demo"))
+    demo.load(workspace)
+    run_all(workspace, demo.demo_runs(workspace), DEMO)
+    return workspace
