@@ -7,7 +7,7 @@ import pytest
 
 from capbias_core.load.published import published_results, read_results
 from capbias_core.spreadsheets import csv_text
-from capbias_core.views.tables import to_csv
+from capbias_core.views.results import exported
 
 NAMES = ["=HYPERLINK(1)", "+1+1", "-sat", "@SUM(1)", "\t=1+1", "\r=1+1", " =1", "\tsat", "＝1", "'=1", "'\t=1", "''@"]
 NAMES += ["'til dusk", "sat", "-2", "1e5", ""]
@@ -29,5 +29,5 @@ def test_cells_that_are_missing_or_no_text():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_results_table_comes_back_as_it_was(tmp_path, name):
     rows = published_results().head(2).assign(model=name)
-    (tmp_path / "rows.csv").write_text(to_csv(rows))
+    (tmp_path / "rows.csv").write_text(csv_text(exported(rows)))
     assert read_results(tmp_path / "rows.csv")["model"].tolist() == [name, name]

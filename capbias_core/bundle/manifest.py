@@ -88,7 +88,7 @@ class AttributeEntry(Exact):
 
 
 def _of_values(attribute: AttributeEntry, *named: Mapping[str, Any]) -> AttributeEntry:
-    """Refuses words, aliases or a mapping of values that the attribute lacks. named: words by value, mappings to one."""
+    """Refuses words, aliases or a mapping of values the attribute lacks. named: words by value, mappings to one."""
     words, *mappings = named
     if not {*words, *(value for mapping in mappings for value in mapping.values())} - {None} <= {*attribute.values}:
         raise ValueError("other values")

@@ -31,6 +31,7 @@ from capbias_core.prepare import derive_labels
 from capbias_core.runs.inputs import Tell
 from capbias_core.types import RESULT_COLUMNS, Derivation
 from capbias_core.workspace.labels import DERIVED
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
@@ -76,8 +77,12 @@ class Reproduction:
 
 
 def read_bundle(path: Path, folder: Path) -> Bundle:
-    """A bundle, checked as a whole. folder: an empty one for its files. Raises CapbiasError for a file that is
-    no bundle, or was changed."""
+    """A bundle, checked as a whole. folder: an empty one for its files. It is read in a process with limits, since a
+    table may be much larger than its file says. Raises CapbiasError for a file that is no bundle, or was changed."""
+    return within_limits(path.name, _read_bundle, path, folder)
+
+
+def _read_bundle(path: Path, folder: Path) -> Bundle:
     files = unpacked_tree(path, folder)
     if missing := [name for name in (MANIFEST, ROWS) if name not in files]:
         raise _no_bundle(path, f"it lacks {', '.join(missing)}")

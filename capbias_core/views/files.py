@@ -35,12 +35,12 @@ def printed(view: View, choice: Choice | None, rows: pd.DataFrame, width: int | 
     """The view's sentence, table and notes as plain text, in so many columns (default: as wide as it is)."""
     shown = view.table(rows)
     numbers = [heading for heading, column in shown.fields.items() if column.digits is not None]
-    tables = [text_table(part, numbers, width) for part in _fitting(shown.texts, width)]
+    tables = [text_table(part, numbers, width) for part in fitting(shown.texts, width)]
     notes = [f"note: {note}" for note in view.notes(choice, rows)]
     return "\n\n".join([view.sentence(choice, rows), *tables, *(["\n".join(notes)] if notes else [])]) + "\n"
 
 
-def _fitting(texts: pd.DataFrame, width: int | None) -> Iterator[pd.DataFrame]:
+def fitting(texts: pd.DataFrame, width: int | None) -> Iterator[pd.DataFrame]:
     """A table as one that fits a width, with each interval under its number if need be, or as several that begin with
     the first column."""
     if width and _width(texts) > width:

@@ -1,7 +1,9 @@
-"""The web server reads files of strangers in a child process with limits of memory, time and answer.
+"""The web server reads files of strangers, and every surface bundles, in a child process with limits of memory, time
+and answer.
 
 A child answers in JSON, from which only values are made: no code of a child's choice runs in this process. One child
-waits in advance, since it takes a second to start. The library and the command line read in their own process.
+waits in advance, since it takes a second to start. The library and the command line read other files in their own
+process.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
-import plotly.graph_objects as go
 import pytest
 
 from capbias_core import cli
@@ -152,7 +151,6 @@ def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, caps
 @pytest.mark.long
 def test_the_report_needs_no_server_and_no_network(bundle):
     text = zipfile.ZipFile(bundle).read("report.html").decode()
-    text, scripts = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL), text.count("<script>")
 
     class Addresses(HTMLParser):
         found: list[str] = []
@@ -165,8 +163,8 @@ def test_the_report_needs_no_server_and_no_network(bundle):
     assert Addresses.found == [] and not re.search(r"""url\(["']?[^#"']""", text) and "@import" not in text
     assert "prefers-color-scheme: dark" in text and "capbias reproduce" in text
     assert "strong" in text and "labelled, binary" in text
-    assert scripts == 2 and "<noscript>" in text, "plotly.js and what draws the charts"
-    assert "Before and after" in text and "Where does it amplify?" in text
+    assert "<script" not in text and "default-src 'none'" in text
+    assert "Where does it amplify?" in text
 
 
 @pytest.mark.long
@@ -174,9 +172,8 @@ def test_a_report_alone_is_that_of_the_bundle(bundle, measured, capsys):
     place = ["--workspace", str(measured[0].folder), "--collection", "small"]
     assert cli.main(["export", *place, "--format", "report"]) == 0
     alone, text = capsys.readouterr().out, zipfile.ZipFile(bundle).read("report.html").decode()
-    assert "A bundle of these results" in alone and "A bundle of these results" not in text
-    parts = [page.partition("<h2>Scores")[2].partition("<h2>Charts")[0] for page in (alone, text)]
-    assert parts[0] == parts[1] and "strong" in parts[0]
+    answers = [page.partition("<h1>")[2].partition("<summary>How it was measured")[0] for page in (alone, text)]
+    assert answers[0] == answers[1] and "<h2>Captioners</h2>" in answers[0] and "strong" in answers[0]
 
 
 @pytest.mark.long
@@ -194,19 +191,6 @@ def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     assert csv["value"].tolist() == own["value"].tolist() and len(csv) == manifest["rows"]
     with pytest.raises(CapbiasError, match="no result"):
         write_bundle(measured[0], "small", [])
-
-
-def test_names_from_strangers_do_no_harm_in_a_report(tmp_path):
-    """A captioner's name is checked, but a note of an attribute or a method may be anything."""
-    from capbias_core.bundle.report import Chart, ReportParts, report_html
-
-    bad = "<script>alert(1)</script>"
-    table = pd.DataFrame({bad: [bad]})
-    figure = go.Figure(go.Scatter(x=[1], y=[bad]))
-    charts, about, sections = [Chart(bad, figure, bad)], {bad: bad}, {bad: table}
-    text = report_html(ReportParts(bad, (bad, bad), [table], bad, table, bad, charts, [bad], about, sections, bad))
-    assert text.count("<script") == 3, "plotly.js, what draws, and the figure"
-    assert bad not in text and text.count("alert(1)") >= 16
 
 
 BAD = {

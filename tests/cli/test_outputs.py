@@ -55,7 +55,7 @@ INPUTS = (
 )
 OTHERS = (
     f"{SCORE} --output mine.csv",
-    f"{SCORE} --output mine.txt --format table",
+    f"{SCORE} --output mine.txt --format txt",
     f"{VIEW} --output mine.csv",
     f"export {STORED} --output mine.csv",
     "images detect photos --weights yolov8n --output mine.csv",

@@ -63,15 +63,16 @@ def test_one_quantity_has_one_value_everywhere(choice):
     value, interval = lic.split(" ", 1)
     card = unescape(re.sub("<[^>]+>", " ", lic_card(choice, answer(choice))))
     assert value in card and interval in card
-    report = unescape(report_html(choice))
+    report = unescape(report_html([choice], {}, pd.DataFrame(), ""))
     assert lic in report and choice.setting_name in report
     assert value in content(TABLE, choice, rows, "tex").decode().replace("$-$", "−")
     assert lic in unescape(forest_html(TABLE, rows))
 
 
 def test_the_report_has_no_script_and_escapes_texts(choice):
-    html = report_html(choice, note="<script>alert(1)</script>")
-    assert "<script" not in html and "&lt;script&gt;" in html
+    bad = "<script>alert(1)</script>"
+    html = report_html([choice], {bad: bad}, pd.DataFrame({bad: [bad]}), bad, methods=[bad], note=bad)
+    assert "<script" not in html and html.count("&lt;script&gt;") >= 6
     assert "default-src 'none'" in html and answer(choice).sentence in unescape(html)
 
 
