@@ -134,7 +134,7 @@ def done(tmp_path_factory) -> dict:
     load_demo(workspace)
     run_all(workspace, plan(workspace, replace(demo_request(), metrics=("ratio", "error"), words=False)), DEMO)
     (test,) = guide.pop("When it works").code
-    for name, section in guide.items():
+    for section in guide.values():
         for block in section.code:
             write(folder, block)
         for file, text in section.files.items():
