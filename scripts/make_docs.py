@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 from capbias_core.aggregate import Metric, Needs
@@ -17,9 +18,7 @@ from capbias_core.views.sentence import best_text
 FILE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEAD = f"""# Metrics
 
-The metrics that capbias computes, by measure. A measure reads captions, labels, and what "also reads" names. Labels are
-binary, assigned by others, and incomplete: a number describes captions and labels, never a person.
-
+By measure, made from `capbias_core/measures/` by `make docs`. A measure reads captions, labels, and what "also reads" names.
 `capbias score --metric NAME` takes the names after "Ask for", or one metric. {NAME_RULE}
 
 This page shortens definitions. `capbias metrics NAME` explains a metric in full, with its cautions.
@@ -30,10 +29,12 @@ This page shortens definitions. `capbias metrics NAME` explains a metric in full
 - `NAME_M` is the value for the model's captions; `NAME_D` or `NAME_H` is the value for the human captions.
 - `NAME_ratio` is the value over the sum for all values, `NAME_to_neutral` the value over that of the neutral word, and
   `NAME_count` the number of captions.
+- `NAME_cut` is the value after the captions of the longer side were cut, so that both have equally many words on average; it is
+  measured only if the lengths differ by more than 10%. `NAME_crossfit` has signs from other images than it measures.
+- `NAME_constant` is the value of an attacker that reads nothing, and `NAME_added` what reading adds to that.
 - LIC above 0 alone is not amplification: see the [verdict](statistics.md#verdict).
-- Brackets name the source; a metric without one has the source of the line above it.
-
-This page is generated from `capbias_core/measures/` by `make docs`.
+- Brackets name the source; a metric without one has the source of the line above it. What follows "Ask for" holds for all metrics of a
+  measure that say nothing else.
 """
 PROTOCOL_HEAD = """## Protocols
 
@@ -44,6 +45,7 @@ no protocol is named. Of several values the first is set; the others are the pap
 
 | protocol | paper | settings | always |
 | --- | --- | --- | --- |"""
+PART = re.compile("_(M|H|D|ratio|to_neutral|count|cut|crossfit|constant|added)$")  # of the name of a part of a metric
 DEFAULT = {name for group in GROUPS.values() if group.default for name in group.metrics}
 OPTION_HEAD = """## Options
 
@@ -60,7 +62,7 @@ def metrics_page() -> str:
     for measure in measures:
         for name in _flags(measure):
             options.setdefault(_flag(measure, name), []).append(measure.name)
-    rows = [f"{row} {', '.join(names)} |" for row, names in options.items()]
+    rows = [f"{row} {'all' if len(names) == len(measures) else ', '.join(names)} |" for row, names in options.items()]
     parts = [HEAD, *map(_measure, measures), OPTION_HEAD, *rows, "", PROTOCOL_HEAD, *map(_protocol, PROTOCOLS)]
     return "\n".join(parts) + "\n"
 
@@ -81,12 +83,15 @@ def _measure(measure: Measure) -> str:
     names = [group.name for group in GROUPS.values() if any(metric.name in group.metrics for metric in measure.metrics)]
     shown = [metric for metric in measure.metrics if not _folded(metric, measure)]
     needs = f" Also reads {text}." if (text := reads(measure.needs)) else ""
-    ask = f"Ask for `{'`, `'.join(names)}`.{needs}"
+    usual, times = Counter(map(_facts, shown)).most_common(1)[0]
+    shared = f" {usual}" if times > 1 else ""
+    ask = f"Ask for `{'`, `'.join(names)}`.{needs}{shared}"
     lines, source = [f"## {measure.name}: {measure.title}", "", ask, ""], ""
     for metric in shown:
         cited = "" if metric.source == source else f" [{metric.source}]"
         source = metric.source
-        lines.append(f"- **{metric.name}**: {_meaning(metric)} {_facts(metric)}{cited}{_parts(metric, measure)}")
+        facts = "" if shared and _facts(metric) == usual else f" {_facts(metric)}"
+        lines.append(f"- **{metric.name}**: {_meaning(metric)}{facts}{cited}{_parts(metric, measure)}")
     return "\n".join([*lines, ""])
 
 
@@ -102,7 +107,7 @@ def _meaning(metric: Metric) -> str:
 
 def _base(metric: Metric) -> str:
     """The metric of which this one is a gap, a side or another scale."""
-    return metric.gap_of or re.sub("_(M|H|D|ratio|to_neutral|count)$", "", metric.name)
+    return metric.gap_of or PART.sub("", metric.name)
 
 
 def _folded(metric: Metric, measure: Measure) -> bool:
@@ -114,13 +119,14 @@ def _folded(metric: Metric, measure: Measure) -> bool:
 
 
 def _parts(metric: Metric, measure: Measure) -> str:
-    """The gap and the sides of a metric, by range."""
+    """The gap and the sides of a metric, by range; that of the metric itself goes without saying."""
     ranges: dict[str, list[str]] = {}
     for part in measure.metrics:
         if _base(part) == metric.name and _folded(part, measure):
             chance = f", chance {part.neutral(2):g}" if part.guessed else ""
-            ranges.setdefault(_range(part) + chance, []).append(f"`{part.name}`")
-    return "".join(f" {', '.join(names)}: {text}." for text, names in ranges.items())
+            alike = part.range == metric.range and part.guessed == metric.guessed
+            ranges.setdefault("" if alike else f": {_range(part)}{chance}", []).append(f"`{part.name}`")
+    return "".join(f" {', '.join(names)}{text}." for text, names in ranges.items())
 
 
 def _flags(measure: Measure) -> list[str]:
