@@ -35,21 +35,18 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 TARGET = re.compile(r"# (?P<file>\S+\.(?:py|toml))(?:, (?P<where>above|below) `(?P<line>.+)`)?\n")
 SAVED = re.compile(r"save this as `(\S+)`:\n\n```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-# All commands of the guide in one process; then an attacker against its contract, a reader, a page and a test.
+# All commands of the guide in one process; then a reader, a page and a test.
 FOLLOWED = r"""
 import json, sys
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
-import numpy as np
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 from capbias_core import cli
-from capbias_core.attackers import ATTACKERS, load_attacker
-from capbias_core.attackers.base import Training
+from capbias_core.attackers import ATTACKERS
 from capbias_core.workspace.ingest import read_part
-from capbias_core.types import silent
 from capbias_core.workspace.store import Workspace
 
 done = {"runs": [run.run_id for run in Workspace().runs()], "printed": {}, "attackers": [*ATTACKERS]}
@@ -59,17 +56,6 @@ for name, commands in json.loads(sys.argv[1]).items():
         with redirect_stdout(StringIO()) as printed:
             assert cli.main(command) == 0, command
         done["printed"][name].append(printed.getvalue())
-
-# Three shapes of labels: two values, three, and which of two task words are there.
-attacker = load_attacker("bayes")
-corpus = attacker.corpus(["a red apron", "a blue truck a", "", "red red violin"] * 5)
-rows, codes = np.arange(20), np.arange(20) % 4
-for labels, k, width in ((codes % 2, 2, 1), (codes % 3, 3, 3), (np.stack([codes == 0, codes < 0], axis=1), 0, 2)):
-    (fitted,) = attacker.fit_many(corpus, [Training(rows, labels, 0)], k, silent)
-    logits, words = fitted.logits(corpus, rows), fitted.contributions(corpus, rows)
-    assert logits.shape == (20, width)
-    assert np.allclose(words.baseline + np.array([each.sum(axis=0) for each in words.words]), logits)
-    assert [len(each) for each in words.words] == [len(caption.split()) for caption in corpus.captions]
 
 part = read_part(Path("captions.csv"), "captions")
 done["reader"] = [part.format, *part.frame["image_id"], *(problem.line for problem in part.problems)]
@@ -188,7 +174,7 @@ def test_a_package_adds_parts_to_every_process(tmp_path):
         "long",
         "leakage",
         "--attacker",
-        "bayes",
+        "loose",
         "--seeds",
         "2",
         "--format",
@@ -197,7 +183,7 @@ def test_a_package_adds_parts_to_every_process(tmp_path):
     done = outside(parts, "score", *scored, *asked)
     assert done.returncode == 0, done.stderr
     table = rows(done.stdout)
-    assert {"long", "long_gap"} < set(table["metric"]) and set(table["encoder"]) == {"", "bayes"}
+    assert {"long", "long_gap"} < set(table["metric"]) and set(table["encoder"]) == {"", "loose"}
     (parts / "captions.csv").write_text(sections()["A format"].files["captions.csv"])
     words = ("import", "captions.csv", "--collection", "demo", "--name", "by-hand", "--dry-run")
     done = outside(parts, *words, "--workspace", home)
@@ -312,9 +298,9 @@ def test_a_measure_gives_rows_and_heeds_its_option(done):
 def test_an_attacker_trains(done):
     (text,) = done["printed"]["An attacker"]
     table = rows(text)
-    assert set(table["encoder"]) == {"bayes"} and set(table["seeds"]) == {2}
+    assert set(table["encoder"]) == {"loose"} and set(table["seeds"]) == {2}
     assert table.set_index("metric").loc["SC", "value"] > 55
-    assert (done["attackers"][0], done["attackers"][-1]) == ("ngram", "bayes")
+    assert (done["attackers"][0], done["attackers"][-1]) == ("ngram", "loose")
 
 
 @pytest.mark.long
@@ -351,7 +337,7 @@ def test_a_view_is_a_command_a_file_and_a_page(done):
 
 def test_an_unknown_attacker_is_one_of_the_users_and_not_of_the_hub():
     with pytest.raises(CapbiasError) as own:
-        encoder_files(attacker_entry("bayes"))
+        encoder_files(attacker_entry("loose"))
     assert "capbias.register" in str(own.value) and "hf download" not in str(own.value)
     with pytest.raises(CapbiasError) as hub:
         encoder_files(attacker_entry("bert-base-cased"))
