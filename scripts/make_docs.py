@@ -15,33 +15,40 @@ from capbias_core.measures.protocols import PROTOCOLS
 from capbias_core.measures.registry import GROUPS, MEASURES, NAME_RULE
 from capbias_core.views.sentence import best_text
 
+PAPERS = {  # short names of sources that come often
+    "Hirota et al., CVPR 2022": "LIC",
+    "Nair et al., arXiv:2503.07878 (DBAC)": "DBAC",
+    "Sabir and Padró, Findings of EMNLP 2023": "GS",
+    "Abdelrahman et al., AAAI 2024": "IC2",
+    "Hirota et al., ACL 2025 (LOTUS)": "LOTUS",
+    "capbias 2026": "ours",
+}
+KEYS = "; ".join(f"{short}: {paper}" for paper, short in PAPERS.items()) + "."
 FILE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEAD = f"""# Metrics
 
-By measure, made from `capbias_core/measures/` by `make docs`. A measure reads captions, labels, and what "also reads" names.
-`capbias score --metric NAME` takes the names after "Ask for", or one metric. {NAME_RULE}
-
-This page shortens definitions. `capbias metrics NAME` explains a metric in full, with its cautions.
+By measure, made from `capbias_core/measures/` by `make docs`. A measure reads captions, labels, and what "also reads"
+names. `capbias score --metric NAME` takes the names after "Ask for", or one metric. {NAME_RULE} `capbias metrics NAME`
+explains a metric in full, with its cautions.
 
 - "Chance" is what guessing gives, and "neutral" is the value that means no bias by this metric, both for two groups.
 - `NAME_gap` is the value on images of the second group minus that on the first. For more groups: the largest minus the
-  smallest, which is above 0 by chance alone. The images of the groups differ too. Nearest to 0 is best.
+  smallest, which is above 0 by chance alone. The images of the groups differ too. Nearest to 0 is best, and it lies
+  between plus and minus the width of the metric's range.
 - `NAME_M` is the value for the model's captions; `NAME_D` or `NAME_H` is the value for the human captions.
 - `NAME_ratio` is the value over the sum for all values, `NAME_to_neutral` the value over that of the neutral word, and
   `NAME_count` the number of captions.
-- `NAME_cut` is the value after the captions of the longer side were cut, so that both have equally many words on average; it is
-  measured only if the lengths differ by more than 10%. `NAME_crossfit` has signs from other images than it measures.
+- `NAME_cut` is the value after the captions of the longer side were cut, so that both have equally many words on
+  average; it is measured only if the lengths differ by more than 10%. `NAME_crossfit` has signs from other images.
 - `NAME_constant` is the value of an attacker that reads nothing, and `NAME_added` what reading adds to that.
-- LIC above 0 alone is not amplification: see the [verdict](statistics.md#verdict).
-- Brackets name the source; a metric without one has the source of the line above it. What follows "Ask for" holds for all metrics of a
-  measure that say nothing else.
+- Brackets name the source; a metric without one has the source of the line above it. {KEYS}
+- Range and direction after "Ask for" hold for all metrics of a measure that name no other.
 """
 PROTOCOL_HEAD = """## Protocols
 
-`--protocol NAME` (also `protocol=`, and Protocol on Scores) sets what a paper fixes, unless you
-set it. Without it, each measure follows its paper with the fast attacker `ngram`. The method of each result names the
-protocol and each deviation. A measure that the chosen paper does not have follows its own. `custom` sets nothing, and
-no protocol is named. Of several values the first is set; the others are the paper's too.
+`--protocol NAME` sets what a paper fixes, unless you set it. Without it, each measure follows its paper with the fast
+attacker `ngram`. The method of each result names the protocol and each deviation. A measure that the chosen paper does
+not have follows its own. `custom` sets nothing. Of several values the first is set; the others are the paper's too.
 
 | protocol | paper | settings | always |
 | --- | --- | --- | --- |"""
@@ -88,11 +95,18 @@ def _measure(measure: Measure) -> str:
     ask = f"Ask for `{'`, `'.join(names)}`.{needs}{shared}"
     lines, source = [f"## {measure.name}: {measure.title}", "", ask, ""], ""
     for metric in shown:
-        cited = "" if metric.source == source else f" [{metric.source}]"
+        cited = "" if metric.source == source else f" [{_short(metric.source)}]"
         source = metric.source
         facts = "" if shared and _facts(metric) == usual else f" {_facts(metric)}"
         lines.append(f"- **{metric.name}**: {_meaning(metric)}{facts}{cited}{_parts(metric, measure)}")
     return "\n".join([*lines, ""])
+
+
+def _short(source: str) -> str:
+    """A source with the short names of papers."""
+    for paper, short in PAPERS.items():
+        source = source.replace(paper, short)
+    return source
 
 
 def _meaning(metric: Metric) -> str:
@@ -119,12 +133,12 @@ def _folded(metric: Metric, measure: Measure) -> bool:
 
 
 def _parts(metric: Metric, measure: Measure) -> str:
-    """The gap and the sides of a metric, by range; that of the metric itself goes without saying."""
+    """The gap, which has a range of its own, and the sides of a metric, by range."""
     ranges: dict[str, list[str]] = {}
     for part in measure.metrics:
         if _base(part) == metric.name and _folded(part, measure):
             chance = f", chance {part.neutral(2):g}" if part.guessed else ""
-            alike = part.range == metric.range and part.guessed == metric.guessed
+            alike = part.gap_of or (part.range == metric.range and part.guessed == metric.guessed)
             ranges.setdefault("" if alike else f": {_range(part)}{chance}", []).append(f"`{part.name}`")
     return "".join(f" {', '.join(names)}{text}." for text, names in ranges.items())
 
