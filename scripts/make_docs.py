@@ -28,7 +28,7 @@ FILE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEAD = f"""# Metrics
 
 By measure, made from `capbias_core/measures/` by `make docs`. A measure reads captions, labels, and what "also reads"
-names. `capbias score --metric NAME` takes the names after "Ask for", or one metric. {NAME_RULE} `capbias metrics NAME`
+names. `capbias score --metric NAME` takes the names in the headings, or one metric. {NAME_RULE} `capbias metrics NAME`
 explains a metric in full, with its cautions.
 
 - "Chance" is what guessing gives, and "neutral" is the value that means no bias by this metric, both for two groups.
@@ -42,7 +42,7 @@ explains a metric in full, with its cautions.
   average; it is measured only if the lengths differ by more than 10%. `NAME_crossfit` has signs from other images.
 - `NAME_constant` is the value of an attacker that reads nothing, and `NAME_added` what reading adds to that.
 - Brackets name the source; a metric without one has the source of the line above it. {KEYS}
-- Range and direction after "Ask for" hold for all metrics of a measure that name no other.
+- Range and direction under a heading hold for all metrics below that name no other.
 """
 PROTOCOL_HEAD = """## Protocols
 
@@ -56,10 +56,11 @@ PART = re.compile("_(M|H|D|ratio|to_neutral|count|cut|crossfit|constant|added)$"
 DEFAULT = {name for group in GROUPS.values() if group.default for name in group.metrics}
 OPTION_HEAD = """## Options
 
-`capbias score --option NAME=VALUE ...`, or an argument of `capbias.score`; a name with -- is a flag.
+`capbias score --option NAME=VALUE ...`, or an argument of `capbias.score`; a name with -- is a flag. Brackets name the
+metrics of an option that few have; `capbias metrics NAME` lists those of a metric.
 
-| option | what it sets | measures |
-| --- | --- | --- |"""
+| option | what it sets |
+| --- | --- |"""
 
 
 def metrics_page() -> str:
@@ -68,8 +69,8 @@ def metrics_page() -> str:
     options: dict[str, list[str]] = {}
     for measure in measures:
         for name in _flags(measure):
-            options.setdefault(_flag(measure, name), []).append(measure.name)
-    rows = [f"{row} {'all' if len(names) == len(measures) else ', '.join(names)} |" for row, names in options.items()]
+            options.setdefault(_flag(measure, name), []).append(measure.groups[0].name)
+    rows = [row if len(names) > 3 else f"{row[:-2]} [{', '.join(names)}] |" for row, names in options.items()]
     parts = [HEAD, *map(_measure, measures), OPTION_HEAD, *rows, "", PROTOCOL_HEAD, *map(_protocol, PROTOCOLS)]
     return "\n".join(parts) + "\n"
 
@@ -89,11 +90,11 @@ def _measure(measure: Measure) -> str:
     """The section of a measure."""
     names = [group.name for group in GROUPS.values() if any(metric.name in group.metrics for metric in measure.metrics)]
     shown = [metric for metric in measure.metrics if not _folded(metric, measure)]
-    needs = f" Also reads {text}." if (text := reads(measure.needs)) else ""
+    needs = f"Also reads {text}." if (text := reads(measure.needs)) else ""
     usual, times = Counter(map(_facts, shown)).most_common(1)[0]
-    shared = f" {usual}" if times > 1 else ""
-    ask = f"Ask for `{'`, `'.join(names)}`.{needs}{shared}"
-    lines, source = [f"## {measure.name}: {measure.title}", "", ask, ""], ""
+    shared = usual if times > 1 else ""
+    about = " ".join(filter(None, [needs, shared]))
+    lines, source = [f"## {', '.join(names)}: {measure.title}", "", *([about, ""] if about else [])], ""
     for metric in shown:
         cited = "" if metric.source == source else f" [{_short(metric.source)}]"
         source = metric.source
@@ -110,10 +111,11 @@ def _short(source: str) -> str:
 
 
 def _meaning(metric: Metric) -> str:
-    """The explanation of what is measured by default; of others its first sentence if it is short, else the title."""
+    """The first sentences of the explanation of what is measured by default; of others one if it is short, else the
+    title."""
+    first, *others = re.split(r"(?<=[a-z)>”]\.) (?=[A-Z`])", metric.explanation)
     if metric.name in DEFAULT:
-        return metric.explanation
-    first = re.split(r"(?<=[a-z)>]\.) (?=[A-Z`])", metric.explanation)[0]
+        return first if len(first) > 120 else " ".join([first, *others[:1]])
     short = first if len(first) <= 70 else f"{metric.title.removeprefix(f'{metric.name}, ')}."
     difference = "captions minus" in metric.explanation and "minus" not in first
     return f"{short} The model's captions minus the human ones." if difference else short
