@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 
 from capbias_core.aggregate import Metric, Needs
-from capbias_core.cli.inputs import OF_FLAGS
 from capbias_core.measures.base import Measure
 from capbias_core.measures.protocols import PROTOCOLS
 from capbias_core.measures.registry import GROUPS, MEASURES, NAME_RULE
@@ -29,13 +28,14 @@ HEAD = f"""# Metrics
 
 By measure, made from `capbias_core/measures/` by `make docs`. A measure reads captions, labels, and what "also reads"
 names. `capbias score --metric NAME` takes the names in the headings, or one metric. {NAME_RULE} `capbias metrics NAME`
-explains a metric in full, with its cautions.
+explains a metric in full, with its cautions, and lists its options: `--option NAME=VALUE`, or an argument in Python.
 
 - "Chance" is what guessing gives, and "neutral" is the value that means no bias by this metric, both for two groups.
 - `NAME_gap` is the value on images of the second group minus that on the first. For more groups: the largest minus the
   smallest, which is above 0 by chance alone. The images of the groups differ too. Nearest to 0 is best, and it lies
   between plus and minus the width of the metric's range.
-- `NAME_M` is the value for the model's captions; `NAME_D` or `NAME_H` is the value for the human captions.
+- `NAME_M` is the value for the model's captions; `NAME_D` or `NAME_H` is the value for the human captions. `LIC_HM` and
+  `LIC_MH` are those of an attacker that was trained on the other side.
 - `NAME_ratio` is the value over the sum for all values, `NAME_to_neutral` the value over that of the neutral word, and
   `NAME_count` the number of captions.
 - `NAME_cut` is the value after the captions of the longer side were cut, so that both have equally many words on
@@ -52,26 +52,15 @@ not have follows its own. `custom` sets nothing. Of several values the first is 
 
 | protocol | paper | settings | always |
 | --- | --- | --- | --- |"""
-PART = re.compile("_(M|H|D|ratio|to_neutral|count|cut|crossfit|constant|added)$")  # of the name of a part of a metric
+# What ends the name of a part of a metric.
+PART = re.compile("_(M|H|D|HM|MH|ratio|to_neutral|count|cut|crossfit|constant|added)$")
 DEFAULT = {name for group in GROUPS.values() if group.default for name in group.metrics}
-OPTION_HEAD = """## Options
-
-`capbias score --option NAME=VALUE ...`, or an argument of `capbias.score`; a name with -- is a flag. Brackets name the
-metrics of an option that few have; `capbias metrics NAME` lists those of a metric.
-
-| option | what it sets |
-| --- | --- |"""
 
 
 def metrics_page() -> str:
     """The whole page."""
     measures = [measure for measure in MEASURES.values() if measure.metrics]
-    options: dict[str, list[str]] = {}
-    for measure in measures:
-        for name in _flags(measure):
-            options.setdefault(_flag(measure, name), []).append(measure.groups[0].name)
-    rows = [row if len(names) > 3 else f"{row[:-2]} [{', '.join(names)}] |" for row, names in options.items()]
-    parts = [HEAD, *map(_measure, measures), OPTION_HEAD, *rows, "", PROTOCOL_HEAD, *map(_protocol, PROTOCOLS)]
+    parts = [HEAD, *map(_measure, measures), PROTOCOL_HEAD, *map(_protocol, PROTOCOLS)]
     return "\n".join(parts) + "\n"
 
 
@@ -143,19 +132,6 @@ def _parts(metric: Metric, measure: Measure) -> str:
             alike = part.gap_of or (part.range == metric.range and part.guessed == metric.guessed)
             ranges.setdefault("" if alike else f": {_range(part)}{chance}", []).append(f"`{part.name}`")
     return "".join(f" {', '.join(names)}{text}." for text, names in ranges.items())
-
-
-def _flags(measure: Measure) -> list[str]:
-    return [name for name, option in measure.options.about().items() if option.flag]
-
-
-def _flag(measure: Measure, name: str) -> str:
-    """An option as a row of a table. The default of a share of images is in its help."""
-    option, default = measure.options.about()[name], getattr(measure.options(), name)
-    usual = "" if default in (None, (), "", False) or name == "test_share" else f" Default: {default}."
-    known = "" if all(name in option.help for name in option.known) else f" One of: {', '.join(option.known)}."
-    known_as = option.flag if name in OF_FLAGS else name
-    return f"| `{known_as}` | {option.help.replace('|', '/')}.{known}{usual} |"
 
 
 def reads(needs: Needs) -> str:

@@ -17,7 +17,6 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from capbias_core import score
 from capbias_core.attackers import attacker_entry, encoder_files
 from capbias_core.errors import CapbiasError
 from capbias_core.runs.demo import demo_request
@@ -253,21 +252,12 @@ def rows(text: str) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(text), keep_default_na=False, na_values={"value": [""]})
 
 
-def test_the_table_names_every_section():
+def test_architecture_names_every_section():
     names = [name for name in sections() if name not in ("", "When it works")]
     links = {name: "#" + re.sub(r"[^a-z -]", "", name.lower()).replace(" ", "-") for name in names}
-    assert [name for name, link in links.items() if f"({link})" not in GUIDE] == []
-    assert len(names) == 6
-
-
-@pytest.mark.long
-def test_a_metric_of_columns_needs_no_new_run(done):
-    telling, scoring = done["printed"]["A metric of columns that are there"]
-    assert "captions that name a value" in telling
-    assert all(name in scoring for name in ("amplifier", "faithful", "mitigator"))
-    stored = done["workspace"].results(done["runs"]).query("group == '' and model == 'amplifier'").set_index("metric")
-    unnamed = score(AMPLIFIER, ROOT / "assets/demo/attributes.csv", "gender", metrics=["unnamed"])["unnamed"].value
-    assert stored.loc["named", "value"] == pytest.approx(100 - unnamed)
+    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert [name for name, link in links.items() if f"(extending.md{link})" not in table] == []
+    assert len(names) == 5
 
 
 @pytest.mark.long
