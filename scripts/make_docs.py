@@ -93,10 +93,10 @@ def _measure(measure: Measure) -> str:
 
 
 def _short(source: str) -> str:
-    """A source with the short names of papers."""
+    """A source with the short names of papers, without the commits of code and where it is in the docs."""
     for paper, short in PAPERS.items():
         source = source.replace(paper, short)
-    return source
+    return re.sub(r"(the authors' code): .*|, docs/\w+\.md", r"\1", source)
 
 
 def _meaning(metric: Metric) -> str:
