@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -96,13 +96,6 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
     return runs
 
 
-def known_results(workspace: Workspace, run_ids: Iterable[str]) -> pd.DataFrame:
-    """What these finished runs measured, in RESULT_COLUMNS: of metrics that there are, since one may have been taken
-    out again, or come from a newer version that shares the workspace."""
-    rows = workspace.results(list(run_ids))
-    return rows[rows["metric"].isin(list(METRICS))].reset_index(drop=True)
-
-
 def object_rows(run: RunRow) -> pd.DataFrame:
     """What a finished run measured for each object, in RESULT_COLUMNS; empty for runs of other measures."""
     if (data := run.array(BY_OBJECT)) is None:
@@ -142,11 +135,6 @@ class LikeWithLike:
     compared: pd.DataFrame
     others: pd.DataFrame
     shared: int = 0
-
-    @property
-    def shared_text(self) -> str:
-        """A sentence on the images that the compared ones share, if some have more; else ''."""
-        return f"Values are on the {self.shared:,} images that all of these have." if self.shared else ""
 
 
 def like_with_like(workspace: Workspace, rows: pd.DataFrame, pairs: Ranking) -> LikeWithLike:
@@ -256,35 +244,6 @@ def comparisons(workspace: Workspace, collection: str, sets: Collection[str] | N
     )
 
 
-def while_running(found: Sequence[Comparison], active: Sequence[RunRow]) -> list[Comparison]:
-    """Comparisons, those first that answer while runs are under way. found: the best first. active: runs under way.
-
-    A comparison with runs under way has only a part of its captioners or words. It comes last, unless only it has as
-    many seeds as the papers. Comparisons with fewer seeds are left out as long as the first run with as many is under
-    way, so that an answer is not replaced by that of another attacker.
-    """
-    coming = {(run.spec.attribute.get("name"), run.spec.attacker) for run in active}
-    lic = [run.spec for run in active if run.spec.measure == "lic" and len(run.spec.seeds) >= PAPER_SEEDS]
-    enough = [item for item in found if item.seeds >= PAPER_SEEDS]
-    awaited = {spec.attribute.get("name") for spec in lic} - {item.attribute.name for item in enough}
-    whole = {item.attribute.name for item in enough if (item.attribute.name, item.attacker) not in coming}
-
-    def waits(item: Comparison) -> bool:
-        name, partly = item.attribute.name, (item.attribute.name, item.attacker) in coming
-        return partly and (name in whole or item.seeds < PAPER_SEEDS)
-
-    return sorted((item for item in found if item.attribute.name not in awaited), key=waits)
-
-
-def best_comparisons(found: Sequence[Comparison], run_ids: Collection[str]) -> dict[str, Comparison]:
-    """Attribute -> the first of these comparisons that has any of these runs, with those runs alone."""
-    best: dict[str, Comparison] = {}
-    for comparison in found:
-        if runs := tuple(run for run in comparison.runs if run.run_id in run_ids):
-            best.setdefault(comparison.attribute.name, replace(comparison, runs=runs))
-    return best
-
-
 def tables_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     """Attribute -> the table of labels that is read unless another is chosen.
 
@@ -323,47 +282,6 @@ def references_read(workspace: Workspace, collection: str) -> dict[str, Item]:
     return read
 
 
-def runs_against(runs: Iterable[RunRow], references: Mapping[str, Item]) -> list[RunRow]:
-    """Those of some runs that compare with no human captions, or with these. references: attribute -> a set of them."""
-    known = {name: item.hash for name, item in references.items()}
-    return [run for run in runs if run.spec.references in ("", known.get(run.spec.attribute["name"]))]
-
-
-def with_inputs(workspace: Workspace, collection: str, rows: pd.DataFrame, runs: Iterable[RunRow]) -> pd.DataFrame:
-    """Rows of these runs with the columns labels and references: the table of labels and the human captions that each
-    read, by name; '' where it read none."""
-    tables = workspace.items("labels", collection)
-    human = {item.hash: item.name for item in workspace.items("references", collection)}
-    read = {}
-    for run in runs:
-        table = table_of(tables, run.spec.attribute["name"], run.spec.labels) if run.spec.attribute else None
-        read[run.run_id] = table.name if table else "", human.get(run.spec.references, "")
-    names = [read[run_id] for run_id in rows["run_id"]]
-    return rows.assign(labels=[table for table, _ in names], references=[human for _, human in names])
-
-
-def with_letters(
-    workspace: Workspace, rows: pd.DataFrame, found: Sequence[Comparison], run_ids: Collection[str]
-) -> pd.DataFrame:
-    """Rows of these runs with a column letters.
-
-    Only captioners that were compared with each other have letters: of several comparisons by one metric, attribute
-    and attacker, such as with other numbers of seeds, those of the best one.
-    """
-    letters: dict[tuple[str, str], str] = {}
-    seen: set[tuple[str, str, str]] = set()
-    for comparison in found:
-        chosen = [run for run in comparison.runs if run.run_id in run_ids]
-        key = comparison.attribute.name, comparison.metric, comparison.attacker
-        if not chosen or key in seen:
-            continue
-        seen.add(key)
-        compared = ranking(workspace, chosen, comparison.metric).letters
-        letters |= {(run.run_id, comparison.metric): compared.get(run.spec.model, "") for run in chosen}
-    keys = zip(rows["run_id"], rows["metric"], strict=True)
-    return rows.assign(letters=[letters.get(key, "") for key in keys])
-
-
 def first_request(workspace: Workspace, collection: str, attribute: str = "") -> Question | None:
     """What answers a collection first: its captioners by the default metrics and attacker, with scores and words of
     each caption, by the labels and beside the human captions that pages read. None where captions or labels are
@@ -386,19 +304,6 @@ def first_request(workspace: Workspace, collection: str, attribute: str = "") ->
     table, human = tables_read(workspace, collection)[attribute], references_read(workspace, collection)
     named = human[attribute].name if human else ""
     return Question(collection, tuple(captions), table.name, attribute, default_groups(), named, words=True)
-
-
-def first_attribute(workspace: Workspace, collection: str) -> str:
-    """The attribute that pages open on: the first that captions have words for among those with an answer, else the
-    one of the best answer, else the first that a request without an attribute asks for; '' if there are no labels."""
-    answered = comparisons(workspace, collection, originals(workspace.items("captions", collection)))
-    by_name = {comparison.attribute.name: comparison.attribute for comparison in answered}
-    named = [name for name in attributes_in(workspace.items("labels", collection)) if name in by_name]
-    usual = (name for name in named if by_name[name].names_values and parts_of(name) is None)
-    if answered:
-        return next(usual, answered[0].attribute.name)
-    asked = first_request(workspace, collection)
-    return asked.attribute if asked else ""
 
 
 def runs_with(runs: Iterable[RunRow], labels: Mapping[str, Item]) -> list[RunRow]:
