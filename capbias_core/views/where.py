@@ -268,7 +268,8 @@ def _slices_sentence(choice: Choice, captioner: str, rows: pd.DataFrame) -> tupl
         return _none_tested(inside, rest["n"], name), False
     if higher.empty:
         more = say("where.of_tested", tested=tested) if tested < len(p) else ""
-        return say("where.none_above" if signed else "where.none", metric=name, what=what, more=more), False
+        below = (inside["verdict"] == HIGHER).any()  # significantly higher, and not above what means no bias
+        return say("where.none_above" if below else "where.none", metric=name, what=what, more=more), False
     order = (higher["value"] - rest["value"].reindex(higher.index)).sort_values(ascending=False).index
     first, *further = [Slice.parse(higher.at[line, "rule"]).images for line in order]
     digits = METRICS[name].digits or 1
