@@ -227,4 +227,4 @@ def test_the_dataset_of_vlmevalkit_gives_the_numbers_of_capbias(amplifier, monke
     assert scores == json.loads((tmp_path / "replay_score.json").read_text())
     for name in ("LIC", "LIC_M", "error"):
         assert scores[name] == amplifier[name].value and scores[f"{name}_low"] == amplifier[name].interval[0]
-    assert f"{scores['LIC']:.1f} ±" in capsys.readouterr().out
+    assert f"{scores['LIC']:.1f} [" in capsys.readouterr().out

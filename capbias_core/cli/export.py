@@ -41,7 +41,7 @@ app = command(
     """\
   capbias export --collection coco --metric lic --output lic.tex
   capbias export --collection coco --output bundle.zip
-  capbias export --collection coco --output report.html --note "Draft of the appendix"
+  capbias export --collection coco --output report.html --note "A draft"
 
 A report is one HTML file to send: two pages with the answer, captioners, errors, words, captions and limits, and
 everything else folded. A bundle is a zip with the report, the rows and the data; `capbias reproduce bundle.zip`
