@@ -127,10 +127,10 @@ def run(
     """Recompute the numbers of a bundle, and list the differences."""
     if not tolerance >= 0:
         raise CapbiasError(f"--tolerance is {tolerance:g}, which is below 0.", "Give another, or leave it out.")
-    began = time.monotonic()
+    began, places = time.monotonic(), [checked_path(place) for place in data or ()]
     with temporary_folder() as folder:
         read = read_bundle(checked_path(bundle), folder / "bundle")
-        frames = find_data(read, map(checked_path, data or ()), say)
+        frames = find_data(read, places, say)
         say(f"{counted(len(read.items), 'input')} with the content that the bundle names")
         store = Workspace(workspace or folder / "workspace")
         compared = reproduce(store, read, frames, run_all, tolerance)
