@@ -58,7 +58,7 @@ def test_bias_grows_while_the_demo_captioner_trains(amplifier, capsys):
     assert table["LIC"].iloc[1] == amplifier["LIC"].value, "after training it is the amplifier"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_trainer_of_hugging_face_logs_the_scores():
     transformers = pytest.importorskip("transformers")
     module = example("score_after_training.py")
@@ -75,7 +75,7 @@ def test_the_trainer_of_hugging_face_logs_the_scores():
 # a figure
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_five_captioners_and_their_figure(tmp_path, capsys, monkeypatch):
     pytest.importorskip("plotly")
     module = example("compare_captioners.py")
