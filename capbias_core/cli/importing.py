@@ -164,20 +164,19 @@ def _import(workspace: Workspace, flags: ImportFlags, paths: Sequence[Path], col
         if not (part.beside and (flags.kind or part.kind == SEGMENTS))
     ]
     _check_flags(flags, {part.kind for part in parts})
+    replaced, lines = replaced_items(workspace, collection, parts), []
+    items = [] if flags.dry_run else store(workspace, collection, parts)
+    known = {kind: set(images) for kind, images in held.images.items()}
     for part in parts:
-        known = {kind: set(images) for kind, images in held.images.items()}
-        for other in parts:
-            known.setdefault(other.kind, set()).update(other.images)
+        known.setdefault(part.kind, set()).update(part.images)
+    for part in parts:
         show_table(pd.DataFrame(part.lines(known), columns=["", ""]))
         for text in part.told:
             say(f"warning: {part.title}: {text}")
         for details in part.mapping:
             show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
             show(dropped_line(part.frame, details))
-    if flags.dry_run:
-        return ""
-    replaced, lines = replaced_items(workspace, collection, parts), []
-    for item in store(workspace, collection, parts):
+    for item in items:
         lines.append(f"stored: {kind_name(item.kind)} {item.name} in the collection {collection}")
         if item.kind == CAPTIONS and condition_of(item) != (item.name, ORIGINAL):
             captioner, condition = condition_of(item)

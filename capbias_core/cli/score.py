@@ -69,7 +69,8 @@ app = command(
     """\
   capbias score sat.json attributes.csv captions.json --attribute gender
   capbias score --collection coco --attribute gender --metric lic
-  capbias score --collection coco --attribute gender --metric lic --option test_share=0.2
+  capbias score --collection coco --attribute gender --metric lic \\
+    --option test_share=0.2
 
 File types are detected; a captioner is named after its file. Several attackers give separate rows; a missing one is
 left out, with the reason. LIC, its parts, error and caption quality are x100; ratio is not scaled. If a run fails, or

@@ -48,7 +48,7 @@ class MeasuredWith:
     @property
     def name(self) -> str:
         """`ngram, 30 seeds`, for people."""
-        return self.setting.name or "counted"
+        return self.setting.name
 
     def fits(self, other: MeasuredWith) -> bool:
         """Whether numbers of both may stand beside each other without a remark."""

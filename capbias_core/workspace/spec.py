@@ -158,7 +158,7 @@ class Setting:
         words += [f"alignment {spec.options['alignment']['name']}"] if spec.options.get("alignment") else []
         words += ["images with human captions"] if coverage else []
         words += ["shared images"] if spec.shared_with else []
-        return cls(key, ", ".join(words))
+        return cls(key, ", ".join(words) or "counted")
 
     def fits(self, other: str) -> bool:
         """Whether numbers of another key may stand beside those of this setting: both share what both read."""

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
@@ -26,12 +25,9 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 from capbias_core.workspace.vectors import alignment_name
 from pages.ui import controls
-from pages.ui.base import box, caveats, errors, note, once, show_error
+from pages.ui.base import Page, box, caveats, errors, note, once, show_error
 from pages.ui.empty import lacking, needs
 from pages.ui.plain import plain
-
-if TYPE_CHECKING:
-    from pages.ui.page import Page
 
 POLL_SECONDS = 1.0  # seconds between two looks at the runs under way
 LONG_SECONDS = 600  # from which the cost of fewer seeds is shown too
