@@ -248,6 +248,8 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
     for left in id_columns(sheet, given, but):
         ids = list(ids_of(sheet, left).dropna().unique())
         found += [join for right, others in rights.items() if (join := join_ids(ids, others, (left, right)))]
+    most = max((join.images for join in found if join.share >= SURE), default=0)
+    found = [join for join in found if 2 * join.images >= most]  # the number of a caption joins the first few images
     found.sort(key=lambda join: (-round(join.share, 2), -join.images, join.left.count("+") + join.right.count("+")))
     chosen = (
         {f"{sheet.path}:{found[0].left}", f"{base.path}:{found[0].right}"} <= set(given.image_id_column)

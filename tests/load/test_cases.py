@@ -134,6 +134,8 @@ def run(monkeypatch, tmp_path, capsys):
         rows = list(csv.DictReader(io.StringIO(printed.out)))
         numbers = {}
         for row in rows:
+            if row["group"]:
+                continue
             value = round(float(row["value"]), 2) if row["value"] else None
             numbers.setdefault(row["model"], {})[row["metric"]] = value
         found = {name: (values.get("ratio"), round(values.get("error") or 0.0, 1)) for name, values in numbers.items()}
