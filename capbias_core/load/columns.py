@@ -11,6 +11,7 @@ from itertools import pairwise
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
+from capbias_core.load.join import USUAL
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part, listed, present
 from capbias_core.load.tables import is_boxes
@@ -29,10 +30,12 @@ HUMAN = str.split("""
     targets gold annotation
 """)
 CAPTIONER = ["model", "model_name", "model_id", "captioner", "system", "method"]
-NEVER = str.split("""
-    question prompt input instruction instructions title options license url config doc_hash user query name file_name
-    image_path path category image
+NEVER = (
+    str.split("""
+    question prompt input instruction instructions title options license config doc_hash user query name category
 """)
+    + USUAL.split()
+)
 STATUS = str.split("""
     status answer quality qc review is_valid valid is_rejected rejected skipped was_cancelled cancelled spam flagged
     state is_precanned decision verdict approved

@@ -171,6 +171,7 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
         texts = [cell for cell in cells if isinstance(cell, str) and cell]
         prose = (
             texts
+            and last_name(name) not in USUAL.split()
             and sum(cell.strip().count(" ") for cell in texts) > 1.5 * len(texts)
             and not sum("/" in cell for cell in texts) > len(texts) / 2
         )

@@ -46,7 +46,6 @@ OTHERS = str.split("""
 """)  # labels of no value
 BLANK = "___"  # in a flag to paste, for what only the user knows
 ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
-Overrides = Mapping[str, Mapping[str, str | None]]  # attribute -> {raw label: value, or None to drop it}
 
 
 @dataclass(frozen=True)

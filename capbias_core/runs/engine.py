@@ -549,9 +549,3 @@ def _expected(
             light.append(each[spec.run_id])
     total = sum(each.values()) - sum(light) + sum(light) / light_slots(len(light), sum(light))
     return Expected(each, total, learned, next((card for *_, card in rates if card), ""), no_run_yet)
-
-
-def rough_seconds(workspace: Workspace, captions: str, measures: Sequence[str]) -> float:
-    """Seconds of measures without attackers on the caption set with this hash, by their table alone."""
-    size = next((item.rows for item in workspace.items() if item.hash == captions), TABLE_CAPTIONS)
-    return sum(MEASURES[name].seconds for name in measures) * size / TABLE_CAPTIONS

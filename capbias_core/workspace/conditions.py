@@ -65,12 +65,6 @@ def originals(sets: Sequence[Item]) -> list[str]:
     return [item.name for item in whole if condition_of(item)[1] == ORIGINAL] or [item.name for item in whole]
 
 
-def left_out_as_masked(sets: Sequence[Item]) -> list[str]:
-    """Names of the caption sets of masked photographs that `originals` leaves out."""
-    whole = originals(sets)
-    return [item.name for item in sets if item.name not in whole and CUT not in item.details]
-
-
 def describe(workspace: Workspace, item: Item, captioner: str, condition: str) -> Item:
     """Store another captioner or condition with a caption set. What was measured of it stays."""
     details = item.details | condition_details(item.name, captioner, condition)

@@ -20,7 +20,7 @@ from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import is_current
 from capbias_core.types import counted
-from capbias_core.views.results import first_request
+from capbias_core.views.choose import first_request
 from capbias_core.views.sentence import cost_text, left_text, run_text
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
@@ -107,7 +107,7 @@ def _first_plan(page: Page, attribute: str = "") -> tuple[list[RunSpec], Capbias
     """The runs of a first answer; none, with the error, if for example the human captions are of other images."""
 
     def work() -> tuple[list[RunSpec], CapbiasError | None]:
-        request = first_request(page.workspace, page.collection, attribute)
+        request = first_request(page.workspace, page.collection, attribute, page.choice)
         try:
             return (useful(plan(page.workspace, request), request)[0] if request else []), None
         except CapbiasError as error:
@@ -136,7 +136,7 @@ def score_now(page: Page) -> None:
             controls.link(
                 st, "pages/2_Scores.py", "Choose other settings", ":material/bar_chart:", collection=page.collection
             )
-        elif first_request(page.workspace, page.collection):
+        elif first_request(page.workspace, page.collection, "", page.choice):
             controls.link(st, "app.py", "See the answer", ":material/balance:", collection=page.collection)
         return
     _show_failures(page.workspace.runs_of([spec.run_id for spec in todo]).values())
