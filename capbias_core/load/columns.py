@@ -200,6 +200,8 @@ def roles_of(
         _by_name(sheet, kinds, roles, wanted, others)
     elif roles.captions and not roles.references and not fixed.get("caption"):
         roles.references = [name for name in caption_columns(sheet)[2] if name not in roles.captions]
+    if {CAPTIONS, REFERENCES} <= set(kinds) and not (roles.captions and roles.references):  # given as both
+        roles.captions = roles.references = roles.captions or roles.references
     if REFERENCES in kinds and CAPTIONS not in kinds and roles.captions and not reference:
         roles.captions, roles.references = [], roles.captions
     if CAPTIONS in kinds and REFERENCES not in kinds and roles.references and not roles.captions:

@@ -172,7 +172,7 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
         texts = [cell for cell in cells if isinstance(cell, str) and cell]
         prose = (
             texts
-            and last_name(name) not in USUAL.split()
+            and last_name(name) not in KNOWN
             and sum(cell.strip().count(" ") for cell in texts) > 1.5 * len(texts)
             and not sum("/" in cell for cell in texts) > len(texts) / 2
         )
@@ -250,9 +250,8 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
     for left in id_columns(sheet, given, but):
         ids = list(ids_of(sheet, left).dropna().unique())
         found += [join for right, others in rights.items() if (join := join_ids(ids, others, (left, right)))]
-    usual = [join for join in found if join.share >= SURE and {last_name(join.left), last_name(join.right)} <= KNOWN]
-    if usual:  # beside it a few values in other columns, such as splits, are no images
-        found = [join for join in found if join.images >= FEWEST or join in usual]
+    most = max((join.images for join in found if join.share >= SURE), default=0)
+    found = [join for join in found if 2 * join.images >= most]  # the number of a caption joins the first few images
     found.sort(key=lambda join: (-round(join.share, 2), -join.images, join.left.count("+") + join.right.count("+")))
     chosen = (
         {f"{sheet.path}:{found[0].left}", f"{base.path}:{found[0].right}"} <= set(given.image_id_column)

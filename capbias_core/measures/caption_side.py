@@ -85,12 +85,12 @@ class CaptionSide:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        """Of each caption its image ID and text."""
-        return tuple(self.frame["image_id"].astype(str) + " " + self.frame["caption"].astype(str))
+        """Of each caption its image ID and words."""
+        return tuple(f"{image} {words}" for image, words in zip(self.frame["image_id"], self.encoded, strict=True))
 
     def one_per_image(self, seed: int) -> np.ndarray:
-        """(n_images,) index of a caption of each image, drawn by image ID and text: neither the order of rows nor rows
-        that come twice change the text."""
+        """(n_images,) index of a caption of each image, drawn by image ID and words: neither spelling nor the order of
+        rows nor rows that come twice change its words."""
         order = random_order(self._names, seed)
         _, first = np.unique(self.image[order], return_index=True)
         return order[first]
