@@ -30,7 +30,7 @@ def keys(page) -> set[str]:
 
 
 def test_all_runs_are_cancelled_and_repeated_in_the_dialog(queued):
-    page = opened("Labels")
+    page = opened("Labels and attributes")
     assert "cancel_all" not in keys(page)
     page.button(key="open_runs").click().run()
     assert {"cancel_all", *(f"cancel_{run.run_id}" for run in queued.runs())} <= keys(page)
@@ -39,7 +39,7 @@ def test_all_runs_are_cancelled_and_repeated_in_the_dialog(queued):
     page.button(key="repeat_all").click().run()
     ended = engine_for(str(queued.folder)).wait([run.run_id for run in queued.runs()])
     assert [run.status for run in ended] == ["finished"] * 3
-    assert not keys(opened("Labels", runs="1")) & {"cancel_all", "repeat_all"}
+    assert not keys(opened("Labels and attributes", runs="1")) & {"cancel_all", "repeat_all"}
 
 
 def test_the_dialog_shows_how_a_number_was_made_and_a_page_follows_its_runs(queued, monkeypatch):
