@@ -19,7 +19,7 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import is_current
-from capbias_core.types import counted
+from capbias_core.types import counted, left_out_lines
 from capbias_core.views.results import first_request
 from capbias_core.views.sentence import cost_text, left_text, run_text
 from capbias_core.workspace.spec import RunSpec
@@ -61,9 +61,11 @@ def to_do(workspace: Workspace, specs: Sequence[RunSpec]) -> tuple[dict[str, Run
 
 
 def start_button(page: Page, specs: list[RunSpec], label: str, key: str) -> None:
-    """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed."""
+    """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed or
+    left metrics out."""
     known, todo = to_do(page.workspace, specs)
     _show_failures(known.values())
+    _show_left_out(known.values())
     done = sum(run.status == "finished" for run in known.values())
     text = "All results are up to date" if specs else "Nothing to run"
     if done < len(specs):
@@ -93,6 +95,15 @@ def _show_failures(runs: Iterable[RunRow]) -> None:
         if run.status in ("failed", "died"):
             what = ", ".join(filter(None, (MEASURES[run.spec.measure].title, run.spec.attacker)))
             note(f"⚠ {run.spec.model} ({what}) {run.status}: {run.message}")
+
+
+def _show_left_out(runs: Iterable[RunRow]) -> None:
+    models: dict[str, list[str]] = {}
+    for run in runs:
+        for line in left_out_lines(run.lacking):
+            models.setdefault(line, []).append(run.spec.model)
+    for line, names in models.items():
+        note(f"{', '.join(dict.fromkeys(names))}: {line}")
 
 
 def first_runs(page: Page, attribute: str = "") -> list[RunSpec]:

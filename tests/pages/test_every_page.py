@@ -47,7 +47,8 @@ def test_the_table_of_pages_is_whole():
 
 # Collection, and views of numbers that have something to show.
 @pytest.mark.parametrize(
-    ("collection", "full"), [("", set()), ("without labels", set()), ("unscored", {"Table"}), ("scored", {*READ})]
+    ("collection", "full"),
+    [("", set()), ("without labels", set()), ("unscored", {"Table"}), ("scored", {*READ} - {"Directions"})],
 )
 def test_every_view_shows_results_or_what_is_missing(home, tmp_path, monkeypatch, collection, full):
     monkeypatch.setenv("CAPBIAS_HOME", str(home if collection else tmp_path))
@@ -91,8 +92,7 @@ def test_every_view_shows_results_that_lack_something(workspace, thin):
     score(workspace, **request)
     check_views(READ, collection="c", attribute=request.get("attribute", "gender"))
     if thin is captions_that_name_nobody:
-        page = opened("Table", metrics="ratio")
-        assert not page.get("plotly_chart") and "no caption names a value of gender" in html(page)
+        assert "left out: no caption names a value of gender" in html(opened("Table"))
 
 
 @pytest.mark.parametrize("harm", ["full", "read-only", "damaged", "gone"])
@@ -125,10 +125,8 @@ def test_pages_follow_what_runs_end_and_which_items_go(tmp_path, monkeypatch):
     request, engine = test_engine.fill(tmp_path, models=("m", "other")), Engine(tmp_path)
 
     def everything() -> dict[str, list[str]]:
-        pages = {view: app.opened(view, seeds="2") for view in ("Answer", "Table", "Encoder sensitivity")}
-        tables = {view: [table.value.to_csv() for table in page.dataframe] for view, page in pages.items()}
-        charts = {view: [chart.proto.spec for chart in page.get("plotly_chart")] for view, page in pages.items()}
-        return {view: [html(page), *tables[view], *charts[view]] for view, page in pages.items()}
+        pages = {view: app.opened(view) for view in ("Answer", "Table", "Captions")}
+        return {view: [str(getattr(part, "proto", "")) for part in page] for view, page in pages.items()}
 
     def delete_other() -> None:
         workspace = Workspace(tmp_path)
@@ -148,7 +146,6 @@ def test_pages_follow_what_runs_end_and_which_items_go(tmp_path, monkeypatch):
         earlier = now
 
 
-@pytest.mark.long
 def test_an_answer_that_cannot_be_computed_says_why(tmp_path, monkeypatch):
     """Human captions of other images: the front page shows the reason instead of a link to itself."""
     monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path))
@@ -156,7 +153,8 @@ def test_an_answer_that_cannot_be_computed_says_why(tmp_path, monkeypatch):
     captions, human = (
         [{"image_id": image + first, "caption": "a man on a bench"} for image in range(30)] for first in (0, 100)
     )
-    keep(Workspace(tmp_path), labels=labels, captions=captions, references=human)
+    keep(Workspace(tmp_path), labels=labels, captions=captions)
+    keep(Workspace(tmp_path), references=human)
     page = opened("Answer", collection="c")
     (error,) = errors(page)
     assert "none of the 30 labelled images of m" in error
@@ -177,7 +175,7 @@ def hostile(workspace: Workspace) -> str:
     fill(workspace)
     frames = {item.name: workspace.frame(item.hash) for item in workspace.items(collection="c")}
     for frame in frames.values():
-        frame["image_id"] = frame["image_id"] + f" {HOSTILE}"
+        frame["image_id"] = frame["image_id"] + HOSTILE.replace(" ", "")  # no text, which may be a caption
         if "caption" in frame:
             frame["caption"] += f" {HOSTILE}"
     attribute, odd = f"hair {HOSTILE}", np.arange(IMAGES) % 2 == 1
@@ -189,7 +187,7 @@ def hostile(workspace: Workspace) -> str:
         workspace,
         NAME,
         labels={f"labels {NAME}": labels},
-        attribute=["gender", attribute],
+        attribute=["gender=gender", f"{attribute}={attribute}"],
         captions={f"{name} {NAME}": frames[name] for name in ("first", "second")},
         references={f"human {NAME}": frames["human"], f"few {NAME}": frames["first"]},
         objects={f"objects {NAME}": objects},
@@ -198,6 +196,7 @@ def hostile(workspace: Workspace) -> str:
     sets = [f"{name} {NAME}" for name in ("first", "second")]
     about = {"table": f"labels {NAME}", "attribute": attribute, "human": f"human {NAME}"}
     score(workspace, NAME, sets, metrics=("lic", "leakage", "dbac"), **about)
+    score(workspace, NAME, sets, metrics=("lic",), words=False, **about | {"attribute": "gender"})
     return attribute
 
 
@@ -213,9 +212,11 @@ def drawn_as_markup(page: app.AppTest) -> Iterator[str]:
     for element in page:
         proto = getattr(element, "proto", None)
         if element.type == "html":  # where marks of Markdown mean nothing
-            yield from re.findall("<b>q", proto.body)
+            yield from re.findall("(?:<|&lt;)b(?:>|&gt;)q", proto.body)
         elif element.type == "plotly_chart":
             yield from re.findall("<b>q", " ".join(texts(json.loads(proto.spec))))
+        elif element.type == "bidi_component":  # a chart that is HTML
+            yield from re.findall("(?:<|&lt;)b(?:>|&gt;)q", json.loads(proto.json))
         elif element.type == "dataframe":
             yield from (config.get("help") or "" for config in json.loads(proto.columns or "{}").values())
         elif proto is not None and element.type not in ("text", "code"):
@@ -226,11 +227,16 @@ def drawn_as_markup(page: app.AppTest) -> Iterator[str]:
 
 def test_no_text_of_a_file_is_markdown_or_html_on_any_page(workspace):
     attribute, seen = hostile(workspace), 0
-    more = {"Objects": [{"chart": "distribution over objects"}], "Captions": [{"mode": "Compare"}]}
+    slices = {"attribute": "gender", "column": f"column {HOSTILE}", "line": f"column {HOSTILE}: odd {HOSTILE}"}
+    more = {
+        "Objects": {"attribute": "gender", "objects_from": "image"},
+        "Where": slices,
+        "Words": {"before": f"second {NAME}"},
+    }
     for name in VIEWS:
-        for query in ({}, *more.get(name, ())):
-            page = opened(name, collection=NAME, attribute=attribute, **query)
+        for query in filter(None, ({"attribute": attribute}, more.get(name))):
+            page = opened(name, collection=NAME, **{"attribute": attribute} | query)
             texts = [*drawn_as_markup(page)]
             assert [text for text in texts if MARKS.search(text)] == [], name
-            seen += sum("evil" in text for text in texts)
+            seen += sum("evil" in text or "&lt;" in text for text in texts)
     assert seen > 10
