@@ -211,7 +211,7 @@ def runs_dialog(engine: Engine, collection: str, container: DeltaGenerator) -> N
     container.button(
         "Runs", icon=":material/pending_actions:", key="open_runs", on_click=controls.choose, kwargs={OPEN: 1}
     )
-    if controls.named(OPEN):
+    if controls.kept(OPEN):
         st.dialog("Runs", width="large", on_dismiss=close)(_runs)(engine, collection)
 
 
