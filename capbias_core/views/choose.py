@@ -198,12 +198,14 @@ class Choice:
         rows = self.rows[self.rows["setting"] == self.setting]
         return attribute_of_run(self.workspace.get_run(rows["run_id"].iloc[0]))
 
-    def run(self, captioner: str = "", metrics: Sequence[str] = ANSWERING) -> RunRow:
-        """The run of the chosen setting by which a captioner (default: the one that is read) was measured."""
+    def run(self, captioner: str = "", metrics: Sequence[str] = ()) -> RunRow:
+        """The run of the chosen setting by which a captioner (default: the one that is read) was measured. metrics:
+        that it measured; by default those that answer, or any if there are none."""
         rows = self.rows[
             (self.rows["captioner"] == (captioner or self.captioner)) & (self.rows["setting"] == self.setting)
         ]
-        rows = rows[rows["metric"].isin(metrics)]
+        wanted = rows["metric"].isin(metrics or ANSWERING)
+        rows = rows[wanted] if metrics or wanted.any() else rows
         if rows.empty:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])

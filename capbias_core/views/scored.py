@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from capbias_core.attackers import ATTACKERS, attacker_entry
+from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.measures.base import from_npy
@@ -123,17 +123,19 @@ def scored(choice: Choice) -> Scored:
     attacker = spec.attacker if spec.attacker in able else max(able, key=lambda name: len(runs[name]), default="")
     by_name = {name: runs[attacker][item.hash] for name, item in sets.items() if item.hash in runs.get(attacker, {})}
     rescoring = next((runs[name][read] for name in able if attacker_entry(name).rescores), None)
-    return Scored(attacker, attacker if attacker != spec.attacker else "", sets, by_name, human, rescoring)
+    other = attacker if spec.attacker not in ("", attacker) else ""
+    return Scored(attacker, other, sets, by_name, human, rescoring)
 
 
 def runs_to_score(choice: Choice, names: Collection[str], compared: bool = False) -> list[RunSpec]:
-    """The runs in which the attacker of the setting scores these sets. compared: also those in which their words are
-    compared with human captions. Raises CapbiasError if the attacker cannot be had."""
+    """The runs in which the attacker of the setting (the usual one, of a setting without) scores these sets. compared:
+    also those in which their words are compared with human captions. Raises CapbiasError if the attacker cannot be had.
+    """
     setting, spec = choice.settings[choice.setting], choice.run().spec
     hashes = {item.hash for name, item in scored(choice).sets.items() if name in names}
     question = Question(
         *(choice.collection, tuple(choice.captioners), setting.labels, choice.attribute, (), setting.references),
-        attacker=(setting.attacker,),
+        attacker=(setting.attacker or DEFAULT_ATTACKER,),
         options={"merge_masks": True} if spec.merge_masks else {},
         words=True,
     )

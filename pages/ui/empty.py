@@ -11,7 +11,8 @@ from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine
 from capbias_core.workspace.ingest import DEMO
 from pages.ui import controls
-from pages.ui.base import Page, box, errors
+from pages.ui.base import box, errors
+from pages.ui.page import Page
 
 LABELS_WANTED = "labels (a table with an image ID and one column per attribute)"
 
