@@ -189,6 +189,8 @@ class Counts:
         numbers = [label, image, *columns.values(), np.array([about["training"], *about["constants"].values()])]
         if any(array.dtype.kind not in "biuf" for array in numbers) or about["training"] < 0:
             raise ValueError("counts are not numbers")
+        if about["training"] and seed is None:
+            raise ValueError("counts of attackers are of no seed")
         lengths = {len(image), len(image if seed is None else seed), *(column.shape[0] for column in columns.values())}
         inside = image.size == 0 or 0 <= image.min() <= image.max() < len(about["images"])
         if len(lengths) > 1 or len(label) != len(about["images"]) or not inside:

@@ -27,6 +27,7 @@ from pyarrow import ArrowException
 from pyarrow.parquet import read_metadata, read_schema
 
 from capbias_core.aggregate import Counts
+from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import checked_name, kind_name
@@ -108,9 +109,23 @@ class RunRow:
         """The evidence of a finished run, by direction."""
         return self.evidence.counts_by_direction()
 
+    def counts_of(self, direction: str = "") -> Counts:
+        """The evidence of one direction. Raises CapbiasError if the run left none."""
+        if counts := self.counts().get(direction):
+            return counts
+        raise CapbiasError(f"The run {self.run_id} has left no counts.", "Run it again.")
+
     def array(self, name: str) -> bytes | None:
         """An array that a finished run left; None if it left none of this name."""
         return self.evidence.array(name)
+
+    def read(self, name: str, read: Callable[[bytes], Any]) -> Any:
+        """An array that a finished run left, as this function reads it. Raises CapbiasError if it left none, or if
+        another program wrote it."""
+        try:
+            return read(self.array(name) or b"")
+        except (ValueError, LookupError, TypeError, OSError, EOFError, ArrowException):
+            raise CapbiasError(f"The run {self.run_id} has left no {name}.", "Run it again.") from None
 
 
 @dataclass(frozen=True)
@@ -146,12 +161,8 @@ def frame_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def bytes_frame(data: bytes) -> pd.DataFrame:
-    """The frame in Parquet bytes; columns of one type are not copied into one block. Raises CapbiasError for other
-    bytes."""
-    try:
-        return pd.read_parquet(io.BytesIO(data), to_pandas_kwargs={"split_blocks": True})
-    except ArrowException:
-        raise CapbiasError("A table that a run left was changed by another program.", "Run it again.") from None
+    """The frame in Parquet bytes; columns of one type are not copied into one block."""
+    return pd.read_parquet(io.BytesIO(data), to_pandas_kwargs={"split_blocks": True})
 
 
 def human_sets(workspace: Workspace, collection: str) -> list[Item]:
@@ -764,16 +775,17 @@ class Workspace:
         with self._unchanged():
             return {name.partition(" ")[2]: Counts.load(self.array(run_id, name)) for name in names}
 
-    def derived(self, key: str, compute: Callable[[], object]):
+    def derived(self, key: str, compute: Callable[[], object], kind: Any):
         """A slow value that follows from stored items and runs, such as a ranking: computed once, and stored as JSON
-        under a key that names them by their IDs and hashes. Forgotten when one of them is."""
-        rows = self._all("SELECT data FROM derived WHERE key=?", key)
-        if rows:
-            return json.loads(rows[0]["data"])
-        data = json.dumps(compute())
+        under a key that names them by their IDs and hashes. Forgotten when one of them is. kind: its type; computed
+        again if what is stored is of another."""
+        for row in self._all("SELECT data FROM derived WHERE key=?", key):
+            with suppress(ValueError):
+                return from_json(kind, row["data"], key)
+        data = json.dumps(compute(), default=asdict)
         with suppress(WorkspaceError), self._writing() as db:  # such as a full disk: it is computed again
             _insert(db, "derived", [{"key": key, "data": data}])
-        return json.loads(data)
+        return from_json(kind, data, key)
 
     def has_derived(self, key: str) -> bool:
         """Whether `derived` has stored this key."""
@@ -786,17 +798,16 @@ class Workspace:
         rows = self._all(f"SELECT {columns} FROM {finished} ORDER BY results.rowid")
         with self._unchanged():
             frame = results_frame([tuple(row) for row in rows])
+            nothing = frame[["metric", "model"]].isna().any(axis=None) or not {*frame["verdict"]} <= {"", *VERDICTS}
+            if nothing or frame.duplicated().any() or np.isinf(frame["value"]).any():
+                raise ValueError("results are double, endless or of nothing")
         return frame if run_ids is None else frame[frame["run_id"].isin(list(run_ids))].reset_index(drop=True)
 
 
 def results_frame(rows: list[tuple]) -> pd.DataFrame:
-    """Rows as the results table. Raises ValueError for rows of nothing, without end, or twice."""
+    """Rows as the results table."""
     frame = pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
-    frame = frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
-    nothing = frame[["metric", "model"]].isna().any(axis=None)
-    if nothing or frame.duplicated().any() or np.isinf(frame["value"]).any():
-        raise ValueError("results are double, endless or of nothing")
-    return frame
+    return frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
 @lru_cache(maxsize=4096)

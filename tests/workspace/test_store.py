@@ -183,7 +183,7 @@ def test_what_was_derived_goes_with_its_run_or_its_content_and_nothing_else(work
     items = [workspace.keep("captions", name, frame(name), "c", "t") for name in ("one", "two")]
     keys = ["pairs LIC r1", "pairs LIC r2", *(f"images of {item.hash}" for item in items)]
     for key in keys:
-        workspace.derived(key, lambda: 1)
+        workspace.derived(key, lambda: 1, int)
     assert workspace.enqueue(spec("b" * 16, "r3"), "c")
     assert all(map(workspace.has_derived, keys))
     workspace.forget("r1")
