@@ -29,7 +29,17 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
-from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, SEGMENTS, VECTORS, kind_name
+from capbias_core.kinds import (
+    BOXES,
+    CAPTIONS,
+    KINDS,
+    LABELS,
+    SEGMENTS,
+    VECTORS,
+    checked_name,
+    kind_name,
+    suggested_name,
+)
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
 from capbias_core.load.labels import mapping_overrides
 from capbias_core.load.photographs import find_pictures, picture_files
@@ -40,7 +50,7 @@ from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, every_attribute, held_by, replaced_items, store
 from capbias_core.workspace.labels import dropped_line, mapping_line
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
-from capbias_core.workspace.store import Workspace, checked_name, suggested_name
+from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 
 KIND_NAMES = {kind.argument: name for name, kind in KINDS.items() if name != BOXES}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError
 from capbias_core.resources import ASSETS, PACKAGE
-from capbias_core.whole_files import CATALOGUE, typed_path, workspace_parts, write_output_file, written_here
+from capbias_core.whole_files import CATALOGUE, is_tracked, typed_path, workspace_parts, write_output_file, written_here
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,7 @@ def _check_replaced(path: Path, force: bool, reads: Sequence[Path]) -> None:
     for workspace in {*named, default_folder()} - {*read}:
         read += workspace_parts(workspace)
     within, ours = any(path.resolve().is_relative_to(part.resolve()) for part in read), written_here(path)
-    if len(same) > 1 or path.resolve() in reads or (within and not ours):
+    if len(same) > 1 or path.resolve() in reads or (within and not ours) or is_tracked(path):
         raise CapbiasError(f"{path} is an input of this command or part of capbias.", "Choose another name.")
     if not (ours or force):
         raise CapbiasError(

@@ -92,8 +92,8 @@ class Roles:
     @property
     def used(self) -> list[str]:
         """The columns that hold no image IDs."""
-        labels = [name.rpartition("=")[2] for names in self.labels.values() for name in names]
-        return [*self.captions, *self.references, *labels]
+        labels = [name for names in self.labels.values() for name in names]
+        return [*self.captions, *self.references, *labels, *(name.rpartition("=")[2] for name in labels)]
 
 
 def words_in(cells: Sequence) -> float:
@@ -507,11 +507,7 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
     """The rows that the user asks for. Raises Ask for a column that looks like the status of a review, and CapbiasError
     if no row is left. Numbers such as `rank=min` choose among captions of an image, later."""
     asked = set()
-    for rule in given.rows:
-        column, _, value = rule.partition("=")
-        column = column.removeprefix(f"{sheet.path}:")
-        if column not in sheet.frame:
-            continue
+    for rule, column, value in given.rows_of(sheet.path, sheet.columns):
         asked.add(column)
         if value in ("min", "max"):
             continue

@@ -11,7 +11,18 @@ from typing import Any
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, VECTORS, kind_title
+from capbias_core.kinds import (
+    BOXES,
+    CAPTIONS,
+    LABELS,
+    OBJECTS,
+    REFERENCES,
+    SEGMENTS,
+    VECTORS,
+    checked_name,
+    kind_title,
+    suggested_name,
+)
 from capbias_core.load.checks import findings, refuse
 from capbias_core.load.columns import Wanted
 from capbias_core.load.photographs import find_pictures
@@ -50,7 +61,7 @@ from capbias_core.workspace.objects import (
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.sources import InHand, Stored
 from capbias_core.workspace.spec import AlignmentReference, ModelReference, RunSpec
-from capbias_core.workspace.store import Workspace, checked_name, default_folder, suggested_name
+from capbias_core.workspace.store import Workspace, default_folder
 from capbias_core.workspace.vectors import CONSTANT, alignment_option, keep_vectors, look_up, offer_vectors, words_in
 
 Tell = Callable[[str], None]

@@ -68,7 +68,7 @@ def answer(choice: Choice, captioner: str = "") -> Answer:
     correct = {
         name: round(100 * by_metric[name]["value"] / by_metric[name]["scale"])
         for name in ("SC", "SC_D")
-        if name in by_metric
+        if name in by_metric and pd.notna(by_metric[name]["value"])
     }
     masked = "answer.masked" if choice.defined.masked_words else "answer.as_written"
     common = {"captioner": captioner, "attribute": what, "masked": say(masked, attribute=what)}

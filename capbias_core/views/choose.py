@@ -101,10 +101,13 @@ class RunsInHand:
         return []
 
     def tokens(self, key: str) -> Tokens:
-        return next(captions.tokens for captions in self.data.captions.values() if captions.key == key)
+        known = {captions.key: captions for captions in self.data.captions.values()}
+        if key not in known:
+            raise CapbiasError("A run read other captions than these.", "Run it again.")
+        return known[key].tokens
 
-    def derived(self, key: str, compute: Callable[[], Any]) -> Any:
-        return self.data.sources.remember(key, compute)
+    def derived(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
+        return self.data.sources.remember(key, compute, kind)
 
 
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
@@ -307,6 +310,8 @@ def choose(
     titles = dict(zip(answering["setting"], answering["setting_name"], strict=True))
     setting = pick("setting", settings, titles)
     best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
+    if best.empty:
+        raise CapbiasError(f"No result of {collection!r} is of all images.", "Score it again.")
     best = best[best["metric"] == next(name for name in (*ANSWERING, *best["metric"]) if name in set(best["metric"]))]
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:

@@ -56,27 +56,23 @@ class CaptionScores:
         return whole
 
 
-def array_of(run: RunRow, name: str) -> bytes:
-    """An array that a finished run left."""
-    array = run.array(name)
-    assert array is not None, name
-    return array
-
-
 def caption_scores(run: RunRow) -> CaptionScores:
     """What a finished run of the measure `caption_scores`, or of `encoder_view`, left."""
     attribute = attribute_of_run(run)
-    table = bytes_frame(array_of(run, "scores"))
-    shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
-    table["predicted"], table["confidence"] = shares.argmax(axis=1), shares.max(axis=1)
-    words = from_npy(array_of(run, "words"))
-    offsets = np.concatenate([[0], table["tokens"].cumsum().to_numpy()])
+
+    def read(data: bytes) -> tuple[pd.DataFrame, np.ndarray]:
+        table = bytes_frame(data)
+        shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
+        table["predicted"], table["confidence"] = shares.argmax(axis=1), shares.max(axis=1)
+        return table, np.concatenate([[0], table["tokens"].cumsum().to_numpy()])
+
+    (table, offsets), words = run.read("scores", read), run.read("words", from_npy)
     return CaptionScores(run, attribute, table, words, offsets)
 
 
 def stored_attackers(run: RunRow, index: int = 0) -> StoredAttackers:
     """The linear attackers of a finished run of `caption_scores`, for rescoring a caption of this index."""
-    return StoredAttackers.from_bytes(array_of(run, f"attackers{index}"))
+    return run.read(f"attackers{index}", StoredAttackers.from_bytes)
 
 
 def written_captions(rows: pd.DataFrame, written: pd.DataFrame) -> pd.Series:
@@ -250,5 +246,5 @@ def encoder_views(workspace: Workspace, collection: str, spec: RunSpec, image: s
 def encoder_view(run: RunRow) -> EncoderView:
     """What a finished run of the measure `encoder_view` left."""
     attends = attacker_entry(run.spec.attacker).attends
-    attention = attention_from(array_of(run, "attention")) if attends else []
+    attention = run.read("attention", attention_from) if attends else []
     return EncoderView(caption_scores(run), tuple(attention))

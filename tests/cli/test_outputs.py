@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -78,6 +79,35 @@ def test_what_a_command_reads_and_what_others_wrote_stays(here, command, capsys)
     assert contents(here) == before
 
 
+@pytest.mark.parametrize("worktree", [False, True])
+@pytest.mark.parametrize(("name", "version"), [("ours.csv", 2), ("docs/ours.csv", 2), ("docs/ours.csv", 4)])
+def test_no_file_of_a_checkout_that_git_has_is_replaced(tmp_path, here, name, version, worktree):
+    """`force` replaced any file but those of the package and of assets."""
+
+    def git(*words: str, folder: Path = tmp_path / "project") -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=folder, check=True)
+
+    project = tmp_path / "project"
+    for file in ("capbias_core/__init__.py", name):
+        (project / file).parent.mkdir(parents=True, exist_ok=True)
+        (project / file).write_text("ours")
+    git("init", "-q")
+    git("add", ".")
+    git("update-index", "--index-version", str(version))
+    git("commit", "-qm", "all")
+    if worktree:
+        git("worktree", "add", "-q", "../other")
+        project = tmp_path / "other"
+        git("update-index", "--index-version", str(version), folder=project)
+    command = [*SCORE.split(), "--force", "--output"]
+    assert cli.main([*command, str(project / name)]) == cli.BAD_INPUT and (project / name).read_text() == "ours"
+    mine = project / "docs" / "our.csv"  # the end of a name that git has
+    mine.parent.mkdir(exist_ok=True)
+    for _ in range(2):
+        mine.write_text("mine")
+        assert cli.main([*command, str(mine)]) == (cli.BAD_INPUT if version == 4 else cli.DONE)
+
+
 def test_force_replaces_and_a_command_replaces_its_own_result_until_it_is_edited(here):
     command, out = [*SCORE.split(), "--output", "forced.csv"], here / "forced.csv"
     out.write_text("of another")
@@ -101,4 +131,4 @@ ENDINGS = (
 def test_an_ending_that_is_not_of_the_format_is_refused(here, command, capsys):
     assert cli.main(command.split()) == cli.BAD_INPUT
     sentences.check(f"outputs: {command}", capsys.readouterr().err)
-    assert not list(here.glob("x.*"))
+    assert not [file for file in here.iterdir() if file.name.startswith("x.")]
