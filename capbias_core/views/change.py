@@ -145,7 +145,7 @@ def _changes(workspace: Workspace, pair: Sequence[RunRow], values: Sequence[str]
     metrics = " ".join(metric.name for metric in MEASURES[pair[0].spec.measure].metrics)  # it may get further ones
     key = f"change by label {pair[0].run_id} {pair[1].run_id} {metrics}"
     changes = workspace.derived(key, compute, list[tuple[str, str, str, Change]])
-    return {key: change for *key, change in changes}
+    return {each[:-1]: each[-1] for each in changes}
 
 
 def _estimates(run: RunRow) -> dict[Key, Estimate]:
