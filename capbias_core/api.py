@@ -16,6 +16,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.attributes import attribute_folder
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.load.questions import Ask, python_call
 from capbias_core.measures.lic import ABOUT_EQUAL
 from capbias_core.measures.registry import METRICS, alike_with_references, is_metric, measure_of, protocol_notes
 from capbias_core.measures.registry import metric as metric_named
@@ -339,6 +340,7 @@ def score(
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
+    given = {name: value for name, value in locals().items() if name != "choices"} | choices
     typed("workers", workers, bool, "", "workers")
     names = labels is None and bool(collection)
     if names and workspace is None:
@@ -377,12 +379,16 @@ def score(
         sets=sets,
     )
     lines: list[str] = []
-    if workspace:
-        store = Workspace(workspace)
-        question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
-        inputs = stored(store, question, partial(run_all, workers=workers))
-    else:
-        inputs = in_hand(*read(question, lines.append))
+    try:
+        if workspace:
+            store = Workspace(workspace)
+            question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
+            inputs = stored(store, question, partial(run_all, workers=workers))
+        else:
+            inputs = in_hand(*read(question, lines.append))
+    except Ask as ask:
+        ask.call = python_call(score, given, ask.answer)
+        raise
     report = measured(inputs)
     if report.table.empty:
         raise nothing_measured(report)
@@ -406,9 +412,14 @@ def compare(
     metric, direction: by which; LIC with references, else LIC_M. A name that gives several metrics, such as `quality`,
     stands for the first, or its gap between groups where it has one. further: as `score` takes it.
     """
+    given = {name: value for name, value in locals().items() if name != "further"} | further
     metric = metric or ("LIC" if references is not None else "LIC_M")
     further = {"metrics": [metric], "rank_by": (metric if is_metric(metric) else "", direction)} | further
-    report = score(captions, labels, attribute, references, **further)
+    try:
+        report = score(captions, labels, attribute, references, **further)
+    except Ask as ask:
+        ask.call = python_call(compare, given, ask.answer)
+        raise
     if direction and direction not in set(report.table["direction"]):
         raise CapbiasError(f"{metric} has no direction {direction} here.", "Leave direction= out.")
     if report.ranking is None:

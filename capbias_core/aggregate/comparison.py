@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -142,15 +141,6 @@ def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
     if np.isnan(low) or np.isnan(high):
         low = high = value
     return int(interval_side(low, high, neutral))
-
-
-def order_by_value(values: dict[str, float]) -> Order:
-    """Who is higher by the values alone, for values that come without evidence.
-
-    >>> order_by_value({"a": 1.0, "b": 2.0})
-    {('a', 'b'): -1}
-    """
-    return {pair: int(np.sign(values[pair[0]] - values[pair[1]])) for pair in combinations(values, 2)}
 
 
 def order_of(ranking: Ranking) -> Order:

@@ -118,7 +118,7 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     seeds = [len(item.refits.seeds) for item in captioners if item.refits is not None]
     provisional = "given these trained attackers: provisional" if seeds and not refitted else ""
     if refitted and min(seeds) < LEAST_SEEDS:
-        provisional = f"{min(seeds)} seeds decide nothing"
+        provisional = "too few seeds to conclude"
     method = BY_SEED if refitted else BY_BOOTSTRAP
     values = {name: float(item.value) for name, item in estimates.items()}
     return Ranking(letters, pairs, values, method, provisional=provisional, images=images)

@@ -86,13 +86,3 @@ def load_attacker(
     need(f"The attacker {entry.name}", *entry.packages)
     files = model or encoder_files(entry) if entry.model else None
     return entry.make(Setup(device, files, cache, precision))
-
-
-def at_hand(name: str) -> bool:
-    """Whether an attacker can train here: the model of an earlier run may be a folder that is gone."""
-    if name in ATTACKERS and name not in PRETRAINED:
-        return True
-    try:
-        return bool(encoder_files(attacker_entry(name)))
-    except CapbiasError:
-        return False

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, nearest, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
+from capbias_core.load.join import USUAL
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part, listed, present
 from capbias_core.load.tables import is_boxes
@@ -29,10 +31,12 @@ HUMAN = str.split("""
     targets gold annotation
 """)
 CAPTIONER = ["model", "model_name", "model_id", "captioner", "system", "method"]
-NEVER = str.split("""
-    question prompt input instruction instructions title options license url config doc_hash user query name file_name
-    image_path path category image
+NEVER = (
+    str.split("""
+    question prompt input instruction instructions title options license config doc_hash user query name category
 """)
+    + USUAL.split()
+)
 STATUS = str.split("""
     status answer quality qc review is_valid valid is_rejected rejected skipped was_cancelled cancelled spam flagged
     state is_precanned decision verdict approved
@@ -88,8 +92,8 @@ class Roles:
     @property
     def used(self) -> list[str]:
         """The columns that hold no image IDs."""
-        labels = [name.rpartition("=")[2] for names in self.labels.values() for name in names]
-        return [*self.captions, *self.references, *labels]
+        labels = [name for names in self.labels.values() for name in names]
+        return [*self.captions, *self.references, *labels, *(name.rpartition("=")[2] for name in labels)]
 
 
 def words_in(cells: Sequence) -> float:
@@ -196,6 +200,8 @@ def roles_of(
         _by_name(sheet, kinds, roles, wanted, others)
     elif roles.captions and not roles.references and not fixed.get("caption"):
         roles.references = [name for name in caption_columns(sheet)[2] if name not in roles.captions]
+    if {CAPTIONS, REFERENCES} <= set(kinds) and not (roles.captions and roles.references):  # given as both
+        roles.captions = roles.references = roles.captions or roles.references
     if REFERENCES in kinds and CAPTIONS not in kinds and roles.captions and not reference:
         roles.captions, roles.references = [], roles.captions
     if CAPTIONS in kinds and REFERENCES not in kinds and roles.references and not roles.captions:
@@ -203,7 +209,7 @@ def roles_of(
     for one in wanted:
         if one.name not in roles.labels and not labelled and (found := label_columns(sheet, one)):
             roles.labels[one.name] = found
-    if fixed.get("objects") and not roles.labels:
+    if fixed.get("objects") and not roles.labels and (roles.objects or not kinds):
         roles.objects = True
         return roles
     texts = bool(roles.captions or roles.references)
@@ -371,11 +377,14 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
                 raise Ask(f"{sheet.title}: no column has a usual name of {one.name}. Which holds the labels?", *options)
         if bare:
             return
+        for one in wanted:
+            if one.attribute is None and nearest(one.name, known := [*known_attributes(), *sheet.columns]):
+                raise unknown_name("attribute or column", one.name, known)
         names = " or ".join(one.name for one in wanted) or "an attribute"
         raise CapbiasError(
-            f"{sheet.title} ({sheet.format}) has no column of captions and none of {names}.",
+            f"{sheet.title} ({sheet.format}) has no column of {'labels' if kinds else 'captions and none'} of {names}.",
             f"Its columns are {listed(sheet.columns)}. Name the columns to read.",
-            "caption_column",
+            *(() if kinds else ("caption_column",)),
             "attribute_column",
         )
     for kind, held in ((CAPTIONS, roles.captions), (REFERENCES, roles.references), (LABELS, roles.labels)):
@@ -498,11 +507,7 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
     """The rows that the user asks for. Raises Ask for a column that looks like the status of a review, and CapbiasError
     if no row is left. Numbers such as `rank=min` choose among captions of an image, later."""
     asked = set()
-    for rule in given.rows:
-        column, _, value = rule.partition("=")
-        column = column.removeprefix(f"{sheet.path}:")
-        if column not in sheet.frame:
-            continue
+    for rule, column, value in given.rows_of(sheet.path, sheet.columns):
         asked.add(column)
         if value in ("min", "max"):
             continue

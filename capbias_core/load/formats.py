@@ -651,7 +651,12 @@ class Format(NamedTuple):
 CONVERSATION = {"caption": ["model turn"]}
 SCORED = {"caption": ["filtered_resps"], "reference": ["human captions"]}
 BATCH = {"caption": ["caption"], "image": "image_id"}
+RELEASED = {"label": {"gender": ["bb_gender"], "race": ["bb_skin"]}, "image": "img_id"}
 FORMATS = (
+    Format("LIC release (pickle)", "img_id pred bb_gender bb_skin", {"caption": ["pred"], **RELEASED}),
+    Format(
+        "LIC release (pickle)", "img_id caption_list bb_gender bb_skin", {"reference": ["caption_list"], **RELEASED}
+    ),
     Format("results of COCO", "image_id caption =", {"caption": ["caption"], "image": "image_id"}),
     Format("samples of lmms-eval", "doc_id *_CIDEr.answer", SCORED, _lmms_eval),
     Format("samples of lmms-eval", "doc_id filtered_resps", {"caption": ["filtered_resps"]}, _lmms_eval),

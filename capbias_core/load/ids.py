@@ -23,7 +23,6 @@ FILE_ENDING = re.compile(rf"(?:{ENDING}|\.(?:txt|json|npy|npz|xml))$", re.IGNORE
 QUERY = re.compile(rf"({ENDING})[?#].*$", re.IGNORECASE | re.DOTALL)
 # What may name an image: one word with a digit in it, or the name of a picture.
 PICTURE = re.compile(rf"{ENDING}\s*$", re.IGNORECASE)
-IMAGE_NAME = re.compile(rf"\S*\d\S*|.*{ENDING}", re.IGNORECASE | re.DOTALL)
 MOST = 10**100
 # Characters that text may hold in JSON and that no Parquet file or database keeps.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -91,6 +92,15 @@ class Given:
             if all(part in columns for part in (parts.split("+") if parts not in columns else [parts])) and parts:
                 self.use(argument, value)
                 found.append(name)
+        return found
+
+    def rows_of(self, path: str, columns: Sequence[str]) -> list[tuple[str, str, str]]:
+        """Each choice of rows of a file, with its column and value. Names of columns may contain =."""
+        found = []
+        for rule in self.rows:
+            text = rule.removeprefix(f"{path}:")
+            ends = [place for place, letter in enumerate(text) if letter == "=" and text[:place] in columns]
+            found += [(rule, text[:place], text[place + 1 :]) for place in ends[:1]]
         return found
 
 
@@ -177,25 +187,31 @@ def flags_form(answer: Answer) -> list[str]:
     return [word for name, values in answer.items() for word in (flag_name(name), *values)]
 
 
-def python_call(function: str, given: Mapping[str, Any], answer: Answer) -> str:
-    """A whole call with an answer. given: arguments by name; tables are shown by the name of their argument."""
+def python_call(function: Callable[..., Any], given: Mapping[str, Any], answer: Answer) -> str:
+    """A whole call with an answer. given: arguments by name; data are shown by the name of their argument.
 
-    def shown(name: str, value: Any) -> str:
-        if isinstance(value, str | int | float | Path):
-            return repr(str(value) if isinstance(value, Path) else value)
-        if isinstance(value, list | tuple) and len(value) <= 20 and all(isinstance(part, str | Path) for part in value):
-            return repr([str(part) for part in value])
-        if (
-            isinstance(value, Mapping)
-            and len(value) <= 20
-            and all(isinstance(part, str | int | Path | None) for part in value.values())
-        ):
-            return repr({key: str(part) if isinstance(part, Path) else part for key, part in value.items()})
+    >>> def score(captions=None, labels=None, seeds=None): ...
+    >>> python_call(score, {"captions": ["a.json"], "labels": [{"id": 1}], "seeds": None}, {"sets": ("each",)})
+    "capbias.score(captions=['a.json'], labels=labels, sets='each')"
+    """
+    usual = {name: each.default for name, each in signature(function).parameters.items()}
+    shown = {name: _shown(name, value) for name, value in given.items() if value is not usual.get(name)}
+    shown |= dict(part.split("=", 1) for part in python_form(answer))
+    return f"capbias.{function.__name__}({', '.join(f'{name}={text}' for name, text in shown.items())})"
+
+
+def _shown(name: str, value: Any) -> str:
+    """An argument as code: what is short and can be written, else the name of the argument."""
+    plain = str | int | float | None
+    if isinstance(value, Path):
+        value = str(value)
+    elif isinstance(value, list | tuple) and all(isinstance(part, str | Path) for part in value):
+        value = [str(part) for part in value]
+    elif isinstance(value, Mapping) and all(isinstance(part, plain | Path) for part in value.values()):
+        value = {key: str(part) if isinstance(part, Path) else part for key, part in value.items()}
+    elif not isinstance(value, plain):
         return name
-
-    answered = dict(part.split("=", 1) for part in python_form(answer))
-    parts = [f"{name}={answered.pop(name, None) or shown(name, value)}" for name, value in given.items()]
-    return f"{function}({', '.join([*parts, *(f'{name}={text}' for name, text in answered.items())])})"
+    return repr(value) if isinstance(value, plain) or len(value) <= MOST_LINES else name
 
 
 def command_text(ask: Ask, words: Sequence[str]) -> str:

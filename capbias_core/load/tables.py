@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, need
@@ -129,6 +130,25 @@ def _category(category: object, name: str | None) -> str:
         return kept_name(name)
     shown = category if isinstance(category, int | str) else described(category)
     raise ValueError(f"the category {short(str(shown))} is not among the categories of the file")
+
+
+def objects_in(cells: pd.Series) -> pd.DataFrame:
+    """A row for each object in texts such as `cat:0.93|dog`, in their order: image_id, object, confidence (nan without
+    a detector's). cells: texts by image ID.
+
+    >>> objects_in(pd.Series({"1": "cat:0.93| dog", "2": ""})).values.tolist()
+    [['1', 'cat', 0.93], ['1', 'dog', nan]]
+    """
+    texts = cells.fillna("").astype(str).str.split(BETWEEN).explode().str.strip()
+    texts = texts[texts != ""]
+    sure = texts.str.extract(f"({SURE})", expand=False)
+    return pd.DataFrame(
+        {
+            "image_id": texts.index.to_numpy(dtype=object),
+            "object": texts.str.replace(SURE, "", regex=True).to_numpy(dtype=object),
+            "confidence": sure.str[1:].to_numpy(dtype=float, na_value=np.nan),
+        }
+    )
 
 
 def kept_name(name: str) -> str:

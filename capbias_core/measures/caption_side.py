@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from scipy.sparse import csr_array
 from capbias_core.aggregate import Counts
 from capbias_core.data import Data, images_in, label_codes
 from capbias_core.errors import NotMeasurable
-from capbias_core.load.tables import SURE
+from capbias_core.load.tables import objects_in
 from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.split import random_order
@@ -87,12 +85,12 @@ class CaptionSide:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        """Of each caption its image ID and text."""
-        return tuple(self.frame["image_id"].astype(str) + " " + self.frame["caption"].astype(str))
+        """Of each caption its image ID and words."""
+        return tuple(f"{image} {words}" for image, words in zip(self.frame["image_id"], self.encoded, strict=True))
 
     def one_per_image(self, seed: int) -> np.ndarray:
-        """(n_images,) index of a caption of each image, drawn by image ID and text: neither the order of rows nor rows
-        that come twice change the text."""
+        """(n_images,) index of a caption of each image, drawn by image ID and words: neither spelling nor the order of
+        rows nor rows that come twice change its words."""
         order = random_order(self._names, seed)
         _, first = np.unique(self.image[order], return_index=True)
         return order[first]
@@ -184,21 +182,18 @@ def annotated(images: list[str], objects: pd.Series) -> np.ndarray:
 
 def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_array]:
     """Objects on some of these images, without `person` and what is on all of them; (images, objects) booleans."""
-    lists = objects.reindex(images).fillna("").str.split("|")
-    exploded = lists.explode().str.strip().str.replace(SURE, "", regex=True)
-    code = pd.Series(range(len(images)), index=images)
-    exploded = exploded[(exploded != "") & (exploded != "person")]
-    counts = exploded.value_counts()
+    found = objects_in(objects.reindex(images))
+    found = found[found["object"] != "person"]
+    counts = found["object"].value_counts()
     everywhere = counts.index[counts >= max(2, annotated(images, objects).sum())]
-    if len(everywhere):  # what is on every image tells nothing
-        exploded = exploded[~exploded.isin(everywhere)]
-    column, names = pd.factorize(exploded, sort=True)
+    found = found[~found["object"].isin(everywhere)]  # what is on every image tells nothing
+    column, names = pd.factorize(found["object"], sort=True)
     if not len(names):
         raise NotMeasurable(
             "No object but person is on some of these images and not on others.",
             "Check the image ids and the names in the file of objects.",
         )
-    matrix = cell_counts(code[exploded.index].to_numpy(), column, len(images), len(names))
+    matrix = cell_counts(pd.Index(images).get_indexer(found["image_id"]), column, len(images), len(names))
     matrix.data[:] = 1
     return list(names), matrix
 
@@ -208,14 +203,13 @@ def categories_of(
 ) -> tuple[csr_array, list[str]]:
     """Which of some categories each of n images shows, (n, L) booleans, and names of objects that are none of them.
     images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them."""
-    lists = objects.loc[images].fillna("").str.split("|").to_numpy()
     column_of = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
-    known = {text: column_of.get(tuple(tokenize(re.sub(SURE, "", text)))) for text in set(chain.from_iterable(lists))}
-    pairs = {(row, known[text]) for row, texts in enumerate(lists) for text in texts if known[text] is not None}
-    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
-    return cell_counts(np.array(rows, dtype=int), np.array(columns, dtype=int), len(images), len(names)), sorted(
-        text for text, column in known.items() if column is None and text.strip() not in ("", "person")
-    )
+    found = objects_in(objects.loc[images].set_axis(range(len(images))))
+    known = {text: column_of.get(tuple(tokenize(text))) for text in found["object"].unique()}
+    cells = found.assign(column=found["object"].map(known)).dropna(subset="column")[["image_id", "column"]]
+    rows, columns = cells.drop_duplicates().to_numpy(dtype=int).T
+    unknown = sorted(text for text, column in known.items() if column is None and text != "person")
+    return cell_counts(rows, columns, len(images), len(names)), unknown
 
 
 def common_objects(on_image: csr_array) -> np.ndarray:

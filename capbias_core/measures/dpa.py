@@ -201,7 +201,7 @@ MEASURE = Measure(
     groups=(Group("dpa", "DPA", ("DPA", "DPA_M", "DPA_H")),),
     options=Split80,
     needs=Needs(references="required", objects="optional"),
-    version=6,
+    version=7,
     seconds=0.6,
     count=count,
 )

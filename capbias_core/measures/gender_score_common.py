@@ -19,6 +19,7 @@ from capbias_core.attributes import need_words, word_forms
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError
 from capbias_core.language.files import ModelFiles, find_model
+from capbias_core.load.tables import objects_in
 from capbias_core.measures.base import Outcome
 from capbias_core.measures.caption_side import names_in
 from capbias_core.measures.options import Options, option
@@ -255,43 +256,24 @@ def gendered(
 def _on_images(
     image_id: pd.Series, objects: pd.Series, usual: float, least: float
 ) -> tuple[tuple[str, ...], csr_array, int]:
-    """The objects of each caption's image with their confidence, (n, L); and how many detectors were not sure of."""
-    texts = dict(objects.items())
-    by_image = {image: _read(texts[image], usual, least) for image in image_id.unique() if image in texts}
-    row, column, confidence, index = [], [], [], {}
-    for number, image in enumerate(image_id):
-        for name, sure in by_image.get(image, ([], 0))[0]:
-            row.append(number)
-            column.append(index.setdefault(name, len(index)))
-            confidence.append(sure)
-    matrix = csr_array((confidence, (row, column)), shape=(len(image_id), len(index)), dtype=float)
-    return tuple(index), matrix, sum(left_out for _, left_out in by_image.values())
+    """The objects of each caption's image with their confidence, (n, L); and how many a detector was not sure of.
 
-
-def _read(text: str, usual: float, least: float = LEAST_CONFIDENCE) -> tuple[list[tuple[str, float]], int]:
-    """`cat:0.93|dog:0.4` to names and confidences, without `person`, and how many more objects there are.
-
-    If a detector's confidence stands behind the names, the three surest of at least `least` stay; else all, each with
-    the usual confidence.
-
-    >>> _read("cat:0.93|dog:0.1|person:1", 0.5), _read("tie|cup", 0.5)
-    (([('cat', 0.93)], 1), ([('tie', 0.5), ('cup', 0.5)], 0))
+    Of an image with a detector's confidences the MOST_OBJECTS surest of at least `least` stay; of others all, each with
+    the usual confidence. `person` does not count.
     """
-    confidence: dict[str, float | None] = {}
-    for part in filter(None, (str(text) if text == text else "").split("|")):
-        name, _, number = part.strip().rpartition(":")
-        try:
-            sure = float(number) if name else None
-        except ValueError:
-            sure = None
-        known = sure is not None and 0 <= sure <= 1
-        confidence[name if known else part.strip()] = sure if known else None
-    confidence.pop("person", None)
-    if all(sure is None for sure in confidence.values()):
-        return [(name, usual) for name in confidence], 0
-    surest = sorted(((sure or 0.0, name) for name, sure in confidence.items()), reverse=True)[:MOST_OBJECTS]
-    kept = [(name, sure) for sure, name in surest if sure >= least]
-    return kept, len(confidence) - len(kept)
+    found = objects_in(objects[objects.index.isin(image_id)])
+    found = found[found["object"] != "person"].groupby(["image_id", "object"], sort=False, as_index=False).last()
+    detected = found["confidence"].notna().groupby(found["image_id"]).transform("any")
+    surest = found[detected].fillna({"confidence": 0.0}).sort_values(["confidence", "object"], ascending=False)
+    surest = surest.groupby("image_id", sort=False).head(MOST_OBJECTS)
+    sure = pd.concat([surest[surest["confidence"] >= least], found[~detected].fillna({"confidence": usual})])
+    captions = pd.DataFrame({"caption": range(len(image_id)), "image_id": image_id.to_numpy(dtype=object)})
+    pairs = captions.merge(sure, on="image_id")
+    column, names = pd.factorize(pairs["object"])
+    matrix = csr_array(
+        (pairs["confidence"], (pairs["caption"], column)), shape=(len(image_id), len(names)), dtype=float
+    )
+    return tuple(names), matrix, len(found) - len(sure)
 
 
 def captions_of(data: Data, options: Any, usual: str = IMAGE) -> Gendered:

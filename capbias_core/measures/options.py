@@ -7,11 +7,10 @@ share one inherit it from one class.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from inspect import Parameter, signature
-from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, get_type_hints
 
 from annotated_types import Interval
 
@@ -103,26 +102,6 @@ class Checked:
 def hints_of(kind: type) -> dict[str, Any]:
     """The type hints of a class by the names of its fields."""
     return get_type_hints(kind, include_extras=True)
-
-
-def choices_in(function: Callable) -> type[Checked]:
-    """The choices of a function as fields, with their defaults: its parameters annotated with an Option.
-
-    >>> def top(rows: list, most: Annotated[int, Option("rows that are listed", at_least=1)] = 10): ...
-    >>> choices = choices_in(top)
-    >>> choices().most, choices.about()["most"].help
-    (10, 'rows that are listed')
-    """
-    hints, made = get_type_hints(function, include_extras=True), []
-    for name, parameter in signature(function).parameters.items():
-        if get_origin(hints[name]) is not Annotated:
-            continue
-        hint, about = get_args(hints[name])
-        if get_origin(hint) in (Collection, Sequence):
-            hint = tuple[get_args(hint)[0], ...]
-        given = {} if parameter.default is Parameter.empty else {"default": parameter.default}
-        made.append((name, hint, field(kw_only=True, metadata={"option": about}, **given)))
-    return make_dataclass(function.__name__, made, bases=(Checked,), frozen=True)
 
 
 @dataclass(frozen=True)

@@ -487,7 +487,7 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
         key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
         try:
             return workspace.derived(
-                f"captions read {key}", lambda: captions_read(data_of(workspace, spec), spec.measure)
+                f"captions read {key}", lambda: captions_read(data_of(workspace, spec), spec.measure), int
             )
         except CapbiasError:  # one of its inputs was deleted
             return 0
@@ -549,9 +549,3 @@ def _expected(
             light.append(each[spec.run_id])
     total = sum(each.values()) - sum(light) + sum(light) / light_slots(len(light), sum(light))
     return Expected(each, total, learned, next((card for *_, card in rates if card), ""), no_run_yet)
-
-
-def rough_seconds(workspace: Workspace, captions: str, measures: Sequence[str]) -> float:
-    """Seconds of measures without attackers on the caption set with this hash, by their table alone."""
-    size = next((item.rows for item in workspace.items() if item.hash == captions), TABLE_CAPTIONS)
-    return sum(MEASURES[name].seconds for name in measures) * size / TABLE_CAPTIONS

@@ -13,15 +13,16 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS
-from capbias_core.measures.registry import METRICS
+from capbias_core.measures.registry import METRICS, default_groups
 from capbias_core.prepare.labels import parts_of
 from capbias_core.prepare.tokens import Tokens
+from capbias_core.question import Question
 from capbias_core.types import Attribute
 from capbias_core.views.results import attribute_of_run, current_runs, ranking
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import is_derived, labels_of
-from capbias_core.workspace.spec import Setting
-from capbias_core.workspace.store import Item, RunRow, Workspace
+from capbias_core.workspace.labels import is_derived, labels_of, table_with
+from capbias_core.workspace.spec import Setting, attribute_from
+from capbias_core.workspace.store import Item, RunRow, Workspace, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
 
 ANSWERING = ("LIC", "LIC_M")  # the metrics that answer; the first that was measured does
@@ -47,7 +48,7 @@ class MeasuredWith:
     @property
     def name(self) -> str:
         """`ngram, 30 seeds`, for people."""
-        return self.setting.name or "counted"
+        return self.setting.name
 
     def fits(self, other: MeasuredWith) -> bool:
         """Whether numbers of both may stand beside each other without a remark."""
@@ -100,10 +101,13 @@ class RunsInHand:
         return []
 
     def tokens(self, key: str) -> Tokens:
-        return next(captions.tokens for captions in self.data.captions.values() if captions.key == key)
+        known = {captions.key: captions for captions in self.data.captions.values()}
+        if key not in known:
+            raise CapbiasError("A run read other captions than these.", "Run it again.")
+        return known[key].tokens
 
-    def derived(self, key: str, compute: Callable[[], Any]) -> Any:
-        return self.data.sources.remember(key, compute)
+    def derived(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
+        return self.data.sources.remember(key, compute, kind)
 
 
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
@@ -197,12 +201,14 @@ class Choice:
         rows = self.rows[self.rows["setting"] == self.setting]
         return attribute_of_run(self.workspace.get_run(rows["run_id"].iloc[0]))
 
-    def run(self, captioner: str = "", metrics: Sequence[str] = ANSWERING) -> RunRow:
-        """The run of the chosen setting by which a captioner (default: the one that is read) was measured."""
+    def run(self, captioner: str = "", metrics: Sequence[str] = ()) -> RunRow:
+        """The run of the chosen setting by which a captioner (default: the one that is read) was measured. metrics:
+        that it measured; by default those that answer, or any if there are none."""
         rows = self.rows[
             (self.rows["captioner"] == (captioner or self.captioner)) & (self.rows["setting"] == self.setting)
         ]
-        rows = rows[rows["metric"].isin(metrics)]
+        wanted = rows["metric"].isin(metrics or ANSWERING)
+        rows = rows[wanted] if metrics or wanted.any() else rows
         if rows.empty:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])
@@ -304,6 +310,8 @@ def choose(
     titles = dict(zip(answering["setting"], answering["setting_name"], strict=True))
     setting = pick("setting", settings, titles)
     best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
+    if best.empty:
+        raise CapbiasError(f"No result of {collection!r} is of all images.", "Score it again.")
     best = best[best["metric"] == next(name for name in (*ANSWERING, *best["metric"]) if name in set(best["metric"]))]
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
@@ -361,3 +369,25 @@ def _precedence(workspace: Workspace | RunsInHand, collection: str, answering: p
         )
 
     return sorted(captioners.index, key=rank, reverse=True)
+
+
+def first_request(workspace: Workspace, collection: str, attribute: str, choice: Choice | None) -> Question | None:
+    """What answers a collection first: its captioners by the default metrics and attacker, with scores and words of
+    each caption. None where captions or labels are missing.
+
+    attribute: one of the collection's, '' for the first that captions have words for, else the first. choice: what is
+    shown. Where it has an answer to the attribute, its labels and human captions are read, so that what is added to a
+    collection changes no view; else those of `table_with` and of most images.
+    """
+    captions = originals(workspace.items(CAPTIONS, collection))
+    tables = workspace.items(LABELS, collection)
+    entries = {name: entry for table in tables for name, entry in table.details["attributes"].items()}
+    if not captions or not entries:
+        return None
+    named = (name for name, entry in entries.items() if attribute_from(entry["attribute"]).names_values)
+    attribute = attribute or next(named, next(iter(entries)))
+    answer = choice.of_attribute(attribute) if choice else None
+    read = answer.settings[answer.setting] if answer and answer.attribute == attribute else None
+    labels = (read and read.labels) or table_with(tables, attribute).name
+    human = (read and read.references) or next((item.name for item in human_sets(workspace, collection)), "")
+    return Question(collection, tuple(captions), labels, attribute, default_groups(), human, words=True)

@@ -25,8 +25,6 @@ SHARPNESS = 3  # pixels of a PNG for each pixel of the figure
 INK = "#1B2733"
 TRIES, SECONDS = 2, 60  # of a browser; two to four seconds are usual
 BREAK, TAG = re.compile("<br */?>"), re.compile("<[^>]+>")
-BESIDE_TICK = 0.45  # units of an axis of names: dots of one name lie a little above and below it
-NEAR = 1e-3  # of the width or height of a figure: the same place
 
 
 @cache

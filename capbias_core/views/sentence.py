@@ -13,12 +13,8 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.aggregate import IMAGES, REFITS, Ranking
-from capbias_core.aggregate.estimate import interval_side
 from capbias_core.aggregate.ranking import ALIKE, LEAST_SHARED
 from capbias_core.aggregate.resampling import NO_WIDTH
-from capbias_core.aggregate.variants import variants
-from capbias_core.attackers import AttackerEntry
-from capbias_core.measures import dbac
 from capbias_core.measures.lic import LONGER
 from capbias_core.measures.registry import MEASURES, METRICS
 from capbias_core.runs.engine import Expected
@@ -27,7 +23,6 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.vectors import alignment_name
 
 FEW_IMAGES = 300  # balanced images of which fewer tell little
-FEW_SEEDS = 5  # fewer say little of how far seeds differ
 
 
 # templates
@@ -115,11 +110,6 @@ def interval_over(row: pd.Series | dict) -> str:
     return OVER.get(row.get("interval", ""), "")
 
 
-def intervals_over(rows: pd.DataFrame) -> str:
-    """What the intervals of rows are over: `95% with refits`, `95% over images`, or both."""
-    return " or ".join(text for name, text in OVER.items() if name in set(rows["interval"])) or OVER[IMAGES]
-
-
 def probabilities_text(values: Sequence[str], shares: Iterable[float]) -> str:
     """`Female 16%, Male 84%`, in which no line breaks before a percentage.
 
@@ -140,15 +130,6 @@ def listed(names: Sequence[str], word: str = "and") -> str:
 def measure(metric: str, direction: str) -> str:
     """A metric with its direction: `DBAC A→T`, or its name alone."""
     return f"{metric} {direction.replace('->', '→')}" if direction else metric
-
-
-def with_attacker(metric: str, attacker: AttackerEntry) -> str:
-    """A metric and who measured it: `LIC (lstm_bi)`, `LIC (ngram, preview)`."""
-    return f"{metric} ({_attacker(attacker)})"
-
-
-def _attacker(attacker: AttackerEntry) -> str:
-    return say("answer.attacker_preview", attacker=attacker.name) if attacker.preview else attacker.name
 
 
 def setting(row: Mapping[str, Any] | pd.Series) -> str:
@@ -315,26 +296,3 @@ def lengths_note(words: Mapping[str, float]) -> str:
 def differ_in_length(words: Mapping[str, float]) -> bool:
     """Whether captioners differ in length by more than a verdict allows."""
     return len(words) > 1 and max(words.values()) > LONGER * min(words.values())
-
-
-def contradicted(rows: pd.DataFrame) -> dict[tuple[str, str], pd.DataFrame]:
-    """Captioners and directions in which variants of DBAC that were measured alike have different signs, both clear of
-    0, each with these rows."""
-    conflicts: dict[tuple[str, str], pd.DataFrame] = {}
-    rows = rows[rows["metric"].isin(list(dbac.VARIANTS))]
-    rows = rows.assign(side=interval_side(rows["ci_low"], rows["ci_high"]))
-    rows = rows[rows["side"] != 0]
-    keys = [rows["model"], rows["direction"], rows["encoder"], variants(rows)]
-    for (model, direction, *_), clear in rows.groupby(keys, sort=False):
-        if clear["side"].nunique() > 1:
-            conflicts[model, direction] = rows[(rows["model"] == model) & (rows["direction"] == direction)]
-    return conflicts
-
-
-def variants_warning(rows: pd.DataFrame) -> str:
-    """What each variant of DBAC weighs, if several were measured and their signs differ, both clear of 0; else ''."""
-    texts = []  # such as `plain A→T: DBAC −6.8, DBAC_equations 2.4`
-    for (model, direction), clear in contradicted(rows).items():
-        values = ", ".join(f"{row['metric']} {number(row['value'])}" for row in clear.to_dict("records"))
-        texts.append(f"{model} {direction.replace('->', '→')}: {values}")
-    return say("comparison.variants", values="; ".join(texts)) if texts else ""

@@ -19,7 +19,7 @@ from capbias_core.aggregate import REFITS, Counts, Estimate, Metric, estimates_o
 from capbias_core.aggregate.resampling import OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import LABELS, OBJECTS
-from capbias_core.load.tables import BETWEEN, SURE
+from capbias_core.load.tables import BETWEEN, objects_in
 from capbias_core.prepare.tasks import content_words
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attribute, counted
@@ -156,11 +156,9 @@ class SliceSources:
     @cached_property
     def by_object(self) -> Mapping[str, frozenset[str]]:
         """The images of each object."""
-        frame = self._object_rows
-        cells = frame.assign(object=frame[OBJECTS].fillna("").str.split(BETWEEN)).explode("object")
-        cells["object"] = cells["object"].str.strip().str.replace(SURE, "", regex=True)
-        cells = cells[~cells["object"].isin(["", PERSON])]
-        return {str(name): frozenset(images) for name, images in cells.groupby("object")["image_id"]}
+        cells = objects_in(self._object_rows.set_index("image_id")[OBJECTS])
+        named = cells[cells["object"] != PERSON].groupby("object")["image_id"]
+        return {str(name): frozenset(images) for name, images in named}
 
     @cached_property
     def annotated(self) -> frozenset[str]:

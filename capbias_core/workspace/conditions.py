@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import checked_name
 from capbias_core.types import CONDITIONS
-from capbias_core.workspace.store import Item, Workspace, checked_name
+from capbias_core.workspace.store import Item, Workspace
 
 ORIGINAL = CONDITIONS[0]
 
@@ -63,12 +64,6 @@ def originals(sets: Sequence[Item]) -> list[str]:
     if all are of masked photographs."""
     whole = [item for item in sets if CUT not in item.details]
     return [item.name for item in whole if condition_of(item)[1] == ORIGINAL] or [item.name for item in whole]
-
-
-def left_out_as_masked(sets: Sequence[Item]) -> list[str]:
-    """Names of the caption sets of masked photographs that `originals` leaves out."""
-    whole = originals(sets)
-    return [item.name for item in sets if item.name not in whole and CUT not in item.details]
 
 
 def describe(workspace: Workspace, item: Item, captioner: str, condition: str) -> Item:

@@ -1,9 +1,9 @@
-"""Texts of pages: answers, notes, caveats, errors as boxes, and a button that deletes."""
+"""What a page shows, and texts of pages: answers, notes, caveats, errors as boxes, and a button that deletes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from html import escape
 from typing import TypeVar
@@ -13,8 +13,6 @@ import streamlit as st
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import counted
-from capbias_core.workspace.labels import attribute_of
-from capbias_core.workspace.store import Item
 from pages.ui import controls
 from pages.ui.plain import plain
 
@@ -33,8 +31,6 @@ KNOWN_TERMS = re.compile(
     rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted([*TERMS, *ABBREVIATIONS], key=len, reverse=True)))})(?!\w)"
 )
 SAVED = "saved_message"  # in the session: what the last action saved
-# Under a choice of captioners of which these are not chosen at first.
-MASKED_TOO = "Masked and shortened sets are listed too."
 
 
 @contextmanager
@@ -97,17 +93,6 @@ def caveats(lines: Iterable[str]) -> None:
     rest = "".join(f"<li>{line}</li>" for line in others)
     folded = f"<details><summary>{counted(len(others), 'more note')}</summary><ul>{rest}</ul></details>"
     st.html(f'<div class="cb-note cb-caveats" role="note">{first}{folded if others else ""}</div>')
-
-
-def label_caveats(labels: Mapping[str, Item], more: Iterable[str] = ()) -> None:
-    """The notes of attributes, and further lines, as `caveats`. labels: attribute -> table of labels."""
-    caveats([*(attribute_of(table, name)[0].note for name, table in labels.items()), *more])
-
-
-def masked_left_out(names: Iterable[str], choose: str = "") -> str:
-    """A line on captions of masked photographs that are not compared; '' if there are none."""
-    listed = ", ".join(names)
-    return f"Left out: {listed} (captions of masked photographs). {choose}See Images." if listed else ""
 
 
 def delete_button(name: str, consequence: str, delete: Callable[[], object], key: str = "delete") -> None:

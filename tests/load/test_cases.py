@@ -1,7 +1,7 @@
 """Files as people have them: a table of cases, each a command, what it says and what it must not say.
 
-A case that asks is answered with the command that it printed, which must read on. The files are not in the repository
-(../shared/cases); without them these tests are skipped.
+A case that asks is answered with the command that it printed, which must read on. The first case of a folder is in the
+quick run. The files are not in the repository (../shared/cases); without them these tests are skipped.
 """
 
 import csv
@@ -120,6 +120,15 @@ SAID = [
 ]  # fmt: skip
 
 
+def first_quick(cases: list[tuple]) -> list:
+    """The cases; those of a folder that had one before are slow."""
+    folders = [case[0] for case in cases]
+    return [
+        pytest.param(*case, marks=pytest.mark.slow if case[0] in folders[:place] else ())
+        for place, case in enumerate(cases)
+    ]
+
+
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
     """Runs a command in the folder of a case: exit code, ratio and error of each captioner, and what was printed."""
@@ -134,6 +143,8 @@ def run(monkeypatch, tmp_path, capsys):
         rows = list(csv.DictReader(io.StringIO(printed.out)))
         numbers = {}
         for row in rows:
+            if row["group"]:
+                continue
             value = round(float(row["value"]), 2) if row["value"] else None
             numbers.setdefault(row["model"], {})[row["metric"]] = value
         found = {name: (values.get("ratio"), round(values.get("error") or 0.0, 1)) for name, values in numbers.items()}
@@ -147,7 +158,7 @@ def words_of(command: str) -> list[str]:
     return ["score", *shlex.split(command), *attribute, "--metric", "ratio", "error", "--format", "csv"]
 
 
-@pytest.mark.parametrize("folder, command, right", READ)
+@pytest.mark.parametrize("folder, command, right", first_quick(READ))
 def test_is_read_or_refused_by_name(run, folder, command, right):
     code, found, said = run(folder, words_of(command))
     if isinstance(right, str):
@@ -162,7 +173,7 @@ def test_is_read_or_refused_by_name(run, folder, command, right):
         )
 
 
-@pytest.mark.parametrize("folder, command, question, right", ASKED)
+@pytest.mark.parametrize("folder, command, question, right", first_quick(ASKED))
 def test_asks_once_and_the_printed_command_reads_on(run, folder, command, question, right):
     code, found, said = run(folder, words_of(command))
     assert (code, found) == (2, {}) and question in said and len(said.splitlines()) <= 20
@@ -174,6 +185,6 @@ def test_asks_once_and_the_printed_command_reads_on(run, folder, command, questi
         assert code == 0 and (right is None or right in found.values()), said
 
 
-@pytest.mark.parametrize("folder, command, sentence", SAID)
+@pytest.mark.parametrize("folder, command, sentence", first_quick(SAID))
 def test_is_said_beside_the_numbers(run, folder, command, sentence):
     assert sentence in run(folder, words_of(command))[2]

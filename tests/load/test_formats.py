@@ -152,6 +152,7 @@ TEXTCAPS = [
     {"image_id": "6dd", "caption_str": text, "caption_id": place, "reference_strs": ["a bike"]}
     for place, text in enumerate(["a dog", "dogs"])
 ]
+RELEASED = {"bb_gender": "Male", "bb_skin": "Both", "race": ["Light", "Dark"], "split": "train"}
 CATEGORIES = [{"id": 1, "name": "Person"}, {"id": 18, "name": "dog"}]
 BOX = {"image_id": 1, "category_id": 18, "bbox": [0, 0, 2, 2]}
 
@@ -213,6 +214,10 @@ FILES = {
         REFERENCES, [("1", 'A "big" dog .'), ("1", "dogs .")]),
     "results.token": ('1.jpg#0\tTwo "young" guys look on .\n1.jpg#1\tMen in hats.\n', "tokens of Flickr30k", REFERENCES,
         [("1", 'Two "young" guys look on .'), ("1", "Men in hats.")]),
+    "release.pkl": (pickle.dumps([{"img_id": "1", "pred": "a dog", **RELEASED}]), "LIC release (pickle)", CAPTIONS,
+        TWO[:1]),
+    "people.pkl": (pickle.dumps([{"img_id": "1", "caption_list": ["a dog", "dogs"], **RELEASED}]),
+        "LIC release (pickle)", REFERENCES, [("1", "a dog"), ("1", "dogs")]),
     # harnesses and services
     "results.txt": ("1.jpg#0\tA dog on grass.\n2.jpg#0\tMen in hats.\n", "tokens of Flickr30k", CAPTIONS,
         [("1", "A dog on grass."), ("2", "Men in hats.")]),

@@ -124,3 +124,10 @@ def test_a_handful_of_accidental_matches_gives_no_number(tmp_path):
     named = [row | {"file_path": f"val/COCO_val2014_{7 * row['image_id']:012}.jpg"} for row in rows]
     (captions, _) = files(tmp_path, named, labels).parts
     assert len(captions.images & {str(7 * number) for number in range(1, 300)}) == 299
+
+
+def test_names_of_several_words_are_ids(tmp_path):
+    names = [f"two people at the sea {number}.jpg" for number in range(40)]
+    labels = [{"image_id": name, "gender": "FM"[place % 2]} for place, name in enumerate(names)]
+    (captions, _) = files(tmp_path, [{"image_id": name, "caption": "a dog runs"} for name in names], labels).parts
+    assert captions.images == set(names)

@@ -161,7 +161,7 @@ def run_all(folder: Path, tokenizer: str) -> tuple[pd.DataFrame, list[str]]:
     return pd.DataFrame([row.row() for outcome in outcomes for row in outcome.results]), notes
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @needs_java
 def test_a_run_gives_values_groups_and_gaps(tmp_path, monkeypatch):
     """METEOR of the set and of each caption are COCO's; Java's start takes most of this file's time."""

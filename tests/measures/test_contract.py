@@ -6,11 +6,12 @@ from collections import defaultdict
 from dataclasses import MISSING, Field, field, fields, make_dataclass, replace
 from functools import partial
 from types import UnionType
-from typing import Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
 import pytest
+from typing_extensions import is_typeddict  # of what pydantic reads on Python before 3.12
 
 from capbias_core.aggregate import Needs, by_name
 from capbias_core.api import score

@@ -146,7 +146,7 @@ def generated(n: int = 400) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
 def measured(folder, table, human, model, seeds: int):
     """DPA and Multi, by metric and direction; the workspace and the runs."""
     workspace = Workspace(folder)
-    keep(workspace, labels=table, references=human, captions=model)
+    keep(workspace, labels=table, references=human, captions=model, samples=model["image_id"].duplicated().any())
     asked = Question("c", ("m",), "labels", "gender", ("DPA", "Multi", "Multi_variance"), "human", seeds=seeds)
     specs = plan(workspace, replace(asked, options={"test_share": 0.2}))
     for spec in specs:

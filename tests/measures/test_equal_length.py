@@ -7,7 +7,6 @@ import pytest
 import capbias_core as capbias
 from capbias_core.measures.lic import at_equal_length
 from capbias_core.measures.training import caption_lists
-from capbias_core.views.results import comparisons, like_with_like, ranking
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 
@@ -91,30 +90,11 @@ def world_of(name: str) -> tuple:
     return {name: captions}, labels, "gender", human
 
 
-def test_two_seeds_decide_nothing():
+def test_two_seeds_are_too_few():
     """The words beyond reveal the label so surely that two seeds would say so by their interval alone."""
     (captions, labels, attribute, human), short = world_of("long"), world_of("short")[0]
     report = capbias.score(captions | short, labels, attribute, human, metrics=["lic"], seeds=2)
     assert set(report.table["verdict"]) == {"", "inconclusive"}
     assert report.pairs["p"].tolist() == [1.0] and not report.pairs["differ"].any()
-    assert "2 seeds decide nothing" in report.sentence and "2 seeds decide nothing" in str(report).splitlines()[-1]
+    assert "too few seeds to conclude" in report.sentence and str(report).count("too few seeds to conclude") == 2
     assert "no clear difference" not in str(report)
-
-
-def test_captioners_are_shown_on_the_images_that_all_have_and_others_apart(tmp_path):
-    """`part` lacks every twentieth image, `few` has forty."""
-    labels, human, short, _ = world()
-    whole = pd.DataFrame({"image_id": labels["image_id"], "caption": short})
-    part = whole.sample(frac=1, random_state=1).sort_index().drop(index=range(0, N, 20))
-    sets = {"whole": whole, "part": part, "few": whole[:40]}
-    report = capbias.score(sets, labels, "gender", human, metrics=["lic"], seeds=3, workspace=tmp_path)
-    workspace = Workspace(tmp_path)
-    (comparison, *_) = (found for found in comparisons(workspace, workspace.collections()[0]) if found.metric == "LIC")
-    rows = workspace.results(comparison.run_ids)
-    pairs = ranking(workspace, list(comparison.runs), "LIC")
-    alike = like_with_like(workspace, rows[rows["metric"] == "LIC"], pairs)
-    assert set(alike.compared["model"]) == {"whole", "part"} and alike.others["model"].tolist() == ["few"]
-    assert 0 < alike.shared < N and "few (40)" in str(report)
-    assert alike.compared.set_index("model")["value"]["whole"] != report["whole", "LIC"].value
-    same = like_with_like(workspace, rows[(rows["metric"] == "LIC") & (rows["model"] != "part")], pairs)
-    assert same.shared == 0 and same.compared["value"].tolist() == [report["whole", "LIC"].value]

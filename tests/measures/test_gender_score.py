@@ -421,7 +421,10 @@ def test_score_with_a_row_for_each_object(tmp_path, capsys):
         path = tmp_path / f"{name}.csv"
         workspace.frame(workspace.item(kind, name, "c").hash).to_csv(path, index=False)
         asked += [f"--{flag}", str(path)]
-    assert main([*asked, "--metric", "cooccurrence", "--per-object", "--option", "object_words=man"]) == 0
+    assert (
+        main([*asked, "--metric", "cooccurrence", "--per-object", "--format", "csv", "--option", "object_words=man"])
+        == 0
+    )
     rows = csv_of(capsys.readouterr().out)
     assert value_of(rows, COOCCURRENCE, "Male", "skateboard") == pytest.approx(9 / 12)
     assert value_of(rows, COOCCURRENCE, "Male", "man") == 1.0

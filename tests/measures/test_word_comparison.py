@@ -117,7 +117,7 @@ def differing(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["low"] > 0) | (table["high"] < 0)]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_person_as_captioner_has_no_word_and_a_planted_word_is_found(tmp_path, seed):
     labels, (first, *others) = drawn(600, seed)
     outcome = compared(Workspace(tmp_path / "people"), first, others, labels)
@@ -166,7 +166,7 @@ def test_too_few_images_leave_a_note(tmp_path):
     sentences.check("words of too few images", outcome.notes[0])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_human_captions_as_a_captioner_have_at_most_one_word(coco_bias, tmp_path):
     """Five draws of one human caption per image, compared with all five. 13 of 20 words were blamed before."""
     import json

@@ -178,7 +178,7 @@ def test_case_changes_nothing_in_a_name():
         (["lic"], (first, *others)),
         (["lic_m"], ("LIC_M",)),
         (["LIC_M", "lic"], ("LIC_M", first, *(name for name in others if name != "LIC_M"))),
-        (["SC", "Leakage", "error", "SC"], ("SC", "SC_D", "leakage", "error")),
+        (["SC", "Leakage", "error", "SC"], ("SC", "SC_D", "leakage", "error", "error_gap")),
         (["dba"], ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
         (["Multi"], ("Multi", "Multi_variance")),
         (["meteor_ALIGNED"], ("METEOR_aligned",)),

@@ -64,7 +64,7 @@ def test_real_captions_counted_by_a_regular_expression(coco_bias):
     for image, label in zip(found["image_id"], found["gender"], strict=True):
         (high, value), (low, _) = sorted(((count, value) for value, count in counts[image].items()), reverse=True)
         assert label == (value if high >= at_least and not low else ""), counts[image]
-    table = read_frame(coco_bias / "annotations" / "attributes.csv", "attributes").set_index("image_id")
+    table = read_frame(coco_bias / "annotations" / "attributes.csv", "labels").set_index("image_id")
     labels = derive_labels(human, get_attribute("age"))
     assert labels["age"].value_counts().to_dict() == {"young": 1297, "old": 1759, "": 584}
     people = labels[labels["image_id"].map(table["gender"]).isin(["Male", "Female"])]

@@ -1,11 +1,11 @@
 """Which captions are refusals: wordings of several models, and captions that only sound like one."""
 
+import json
 import re
 
 import pytest
 
 from capbias_core.prepare.refusals import TRIGGER, is_refusal, refusals
-from capbias_core.workspace.ingest import read_frame
 
 REFUSALS = """
 I'm sorry, but I can't help with identifying people in images.
@@ -110,8 +110,7 @@ def test_refusals_and_captions_that_sound_like_one(monkeypatch):
 
 @pytest.mark.long
 def test_no_caption_of_published_captioners_or_people_is_a_refusal(coco_bias):
-    files = [*(coco_bias / "results").glob("*.json"), *(coco_bias / "results_more").glob("*.json")]
-    files.append(coco_bias / "annotations" / "captions_subset.json")
-    assert {file.name: int(refusals(read_frame(file, "captions")["caption"]).sum()) for file in files} == {
-        file.name: 0 for file in files
-    }
+    texts = [row["caption"] for path in coco_bias.glob("results*/*.json") for row in json.loads(path.read_text())]
+    people = json.loads((coco_bias / "annotations" / "captions_subset.json").read_text())["annotations"]
+    texts += [row["caption"] for row in people]
+    assert len(texts) > 100_000 and not refusals(texts).any()
