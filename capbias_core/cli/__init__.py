@@ -120,12 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 # Arguments of `capbias.score` for which `import` has another flag.
-OF_IMPORT = {
-    "attribute_column": "--attribute NAME=COLUMN",
-    "values": "--map ATTRIBUTE:LABEL=VALUE",
-    "captions": "--kind captions",
-    "references": "--kind references",
-}
+OF_IMPORT = {"attribute_column": "--attribute NAME=COLUMN", "values": "--map ATTRIBUTE:LABEL=VALUE"}
 
 
 def _error_text(error: CapbiasError, command: str = "") -> str:
