@@ -238,7 +238,8 @@ class Choice:
 
         def precedence(key: str) -> tuple:
             setting = self.settings[key]
-            return key == self.setting, bool(chosen and setting.fits(chosen)), counts[key], setting.seeds
+            seeds = int(groups.get_group(key)["seeds"].max())
+            return key == self.setting, bool(chosen and setting.fits(chosen)), counts[key], seeds
 
         best = max(keys, key=precedence)
         fits = best == self.setting or (chosen is not None and self.settings[best].fits(chosen))

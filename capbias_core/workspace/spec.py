@@ -191,6 +191,9 @@ StoredRun = Annotated[RunSpec, AfterValidator(_check_run)]  # as it is read
 
 # Options that tell how an attacker was trained; the device on which it was is no part of a setting.
 OF_ATTACKER = ("attacker", "encoder", "seeds", "test_share", "merge_masks")
+# Options that have a part of their own, change no number, or are chosen for each captioner, as a judge that wrote the
+# captions is.
+APART = ("alignment", "shuffled", "device", "deterministic", "precision", "judge", "captioner")
 NOT_READ = "-"
 
 
@@ -199,8 +202,9 @@ class Setting:
     """What two numbers must share to be comparable: labels, references, attacker with its seeds, alignment, coverage
     and objects.
 
-    key: a hash of each of these in that order, NOT_READ for one that the measure does not read, joined by dots.
-    Numbers with the same key were measured alike. name: for people, such as `ngram, 30 seeds`.
+    key: a hash of each of these in that order and of the further options of the measure, NOT_READ for one that the
+    measure does not read, joined by dots. Numbers with the same key were measured alike. name: for people, such as
+    `ngram, 30 seeds`.
     """
 
     key: str = ""
@@ -209,6 +213,7 @@ class Setting:
     @classmethod
     def of(cls, spec: RunSpec) -> Setting:
         attacker = {name: spec.options[name] for name in OF_ATTACKER if name in spec.options}
+        apart = {*APART, *(OF_ATTACKER if spec.attacker else ())}
         # With references a number depends on the images that have some, be they all of a captioner's or a part.
         coverage = "" if spec.references else spec.coverage
         parts = (
@@ -218,6 +223,7 @@ class Setting:
             spec.options.get("alignment"),
             [coverage, spec.shared_with] if coverage or spec.shared_with else "",
             spec.objects,
+            {name: value for name, value in spec.options.items() if name not in apart},
         )
         texts = (json.dumps(part, sort_keys=True) if part else "" for part in parts)
         key = ".".join(hashlib.sha256(text.encode()).hexdigest()[:8] if text else NOT_READ for text in texts)
@@ -230,8 +236,9 @@ class Setting:
         return cls(key, ", ".join(words) or "counted")
 
     def fits(self, other: str) -> bool:
-        """Whether numbers of another key may stand beside those of this setting: both share what both read."""
-        pairs = zip(self.key.split("."), other.split("."), strict=True)
+        """Whether numbers of another key may stand beside those of this setting: both share what both read. Further
+        options are those of one measure."""
+        pairs = zip(self.key.split(".")[:-1], other.split(".")[:-1], strict=True)
         return all(one == two or NOT_READ in (one, two) for one, two in pairs)
 
 

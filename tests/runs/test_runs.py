@@ -23,7 +23,7 @@ from capbias_core.views import results
 from capbias_core.views.scored import caption_scores, stored_attackers
 from capbias_core.views.words import top_words, words_of_set
 from capbias_core.worker import execute
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import RunSpec, Setting
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 from tests import sentences
 from tests.collections_ import keep
@@ -566,6 +566,13 @@ SPEC = RunSpec(
     attribute=get_attribute("gender").stored(),
     options={"attacker": "ngram", "seeds": 2},
 )
+
+
+def test_numbers_by_other_options_are_of_another_setting():
+    dpa = replace(SPEC, measure="dpa", options={"seeds": 4})
+    few, same = (replace(dpa, options={"seeds": 2}), replace(dpa, options={"seeds": 4, "device": "cpu"}))
+    assert Setting.of(few).key != Setting.of(dpa).key == Setting.of(same).key
+    assert Setting.of(dpa).fits(Setting.of(SPEC).key), "with numbers of other measures they may stand"
 
 
 @pytest.mark.parametrize(
