@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, REFERENCES
-from capbias_core.load.checks import other_languages, quoted
+from capbias_core.load.checks import FEWEST, other_languages, quoted
 from capbias_core.load.clean import clean_captions
 from capbias_core.load.columns import CAPTIONER, HUMAN_VALUES
 from capbias_core.load.formats import NUMBER
@@ -340,6 +339,7 @@ def _which(
     )
 
 
+# Of raw texts, in which two hashes may begin a piece of a word (checks.py has the pattern for clean ones).
 _SEVERAL = re.compile(
     r"\S\s*(?:\|\|?|###|<sep>)\s*\S.*\w|;.*;|(?:^|\s)1[.)] .*\s2[.)] |^\s*- .*\n\s*- |^\s*• .*\n\s*• ", re.DOTALL
 )
@@ -349,16 +349,13 @@ def _check_whole(sheet: Sheet, table: pd.DataFrame, given: Given, kinds: Sequenc
     """Raises Ask if most texts of a model look like several captions in one."""
     texts = [text for text in table["caption"] if isinstance(text, str) and text.strip()]
     hits = [bool(_SEVERAL.search(text)) for text in texts]
-    if np.mean(hits or [0]) < 0.5 or len(texts) < 20:
+    if len(texts) < FEWEST or sum(hits) < len(hits) / 2:
         return
     if given.sets == WHOLE:
         given.use("sets", WHOLE)
         return
-    people = (
-        [Option({"references": (sheet.path,)}, "captions by people")]
-        if CAPTIONS not in kinds and REFERENCES not in kinds
-        else []
-    )
+    known = {CAPTIONS, REFERENCES} & set(kinds)
+    people = [] if known else [Option({"references": (sheet.path,)}, "captions by people")]
     raise Ask(
         f"{sheet.title}: {sum(hits):,} of {counted(len(texts), 'text')} look like several captions in one. "
         "What are they?",

@@ -325,23 +325,12 @@ def _ask_captions(
         and not any(_base(name) in MODEL for name in columns)
     )
     one_by_one = [Option({"caption_column": (name,)}, f"one captioner: {example(sheet, name)}") for name in columns]
-    written = Option(
-        {} if people else {"references": (sheet.path,)}, f"all {len(columns)} columns are captions by people"
-    )
-    written = Option(
-        {**written.answer, "caption_column": tuple(columns)}
-        if people
-        else {"references": (sheet.path,), "reference_column": tuple(columns)},
-        written.effect,
-    )
-    each = (
-        [Option({"caption_column": tuple(columns)}, f"a captioner each: {listed(columns, 4)}")]
-        if len(columns) > 1
-        else []
-    )
-    plain_names = [name for name in columns if HUMAN_FILE.search(name)] or [
-        name for name in named if _base(name) in PLAIN
-    ]
+    all_columns = {"caption_column": tuple(columns)}
+    of_people = all_columns if people else {"references": (sheet.path,), "reference_column": tuple(columns)}
+    written = Option(of_people, f"all {len(columns)} columns are captions by people")
+    each = [Option(all_columns, f"a captioner each: {listed(columns, 4)}")] if len(columns) > 1 else []
+    plain_names = [name for name in columns if HUMAN_FILE.search(name)]
+    plain_names = plain_names or [name for name in named if _base(name) in PLAIN]
     plain_names = [] if len(plain_names) > 1 and all(_base(name) == first for name in plain_names) else plain_names
     models = tuple(name for name in columns if name not in plain_names)
     mixed = []
