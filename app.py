@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def main() -> None:
     from pages.ui.answer import answer_page
-    from pages.ui.page import draw
+    from pages.ui.entry import draw
 
     draw(answer_page)
 

@@ -17,6 +17,8 @@ PAUSE = 0.02
 KEYS_PER_QUERY = 400
 # SQLite's codes if it cannot write the files of a database's log, which it needs even to read.
 UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
+# What a file of this program never has: views, triggers and virtual tables, whose answers may never end.
+STRANGE = "SELECT name FROM sqlite_master WHERE sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE 'CREATE INDEX %'"
 CACHE = "CREATE TABLE IF NOT EXISTS cache (key PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;"
 
 
@@ -39,7 +41,7 @@ def to_read(file: Path) -> Iterator[sqlite3.Connection]:
     db = _connected(file, "mode=rw")
     try:
         try:
-            db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            _check_plain(db)
         except sqlite3.OperationalError as error:
             if code_of(error) not in UNWRITABLE:
                 raise
@@ -48,9 +50,15 @@ def to_read(file: Path) -> Iterator[sqlite3.Connection]:
             log = file.with_name(f"{file.name}-wal")
             in_log = log.exists() and log.stat().st_size > 0
             db = _connected(file, "mode=ro" if in_log else "mode=ro&immutable=1")
+            _check_plain(db)
         yield db
     finally:
         db.close()
+
+
+def _check_plain(db: sqlite3.Connection) -> None:
+    if strange := db.execute(STRANGE).fetchone():
+        raise sqlite3.DatabaseError(f"{strange[0]} is not a table of capbias")
 
 
 def _connected(file: Path, how: str) -> sqlite3.Connection:
@@ -113,6 +121,7 @@ def byte_cache(file: Path, content: str, lost: str, patience: float = PATIENCE) 
         with closing(sqlite3.connect(file, timeout=patience, isolation_level=None)) as db:
             db.execute("PRAGMA synchronous=NORMAL")
             prepare(db, CACHE)
+            _check_plain(db)
             yield ByteCache(db)
     except sqlite3.Error as error:
         raise CapbiasError(f"{file}, the file of {content}, cannot be used ({error}).", f"Delete it: {lost}.") from None

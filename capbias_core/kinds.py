@@ -1,8 +1,10 @@
-"""What a collection may hold: one row for each kind of item."""
+"""What a collection may hold: one row for each kind of item, and the names that items and collections may have."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from capbias_core.errors import CapbiasError
 
 CAPTIONS, REFERENCES, LABELS, OBJECTS = "captions", "references", "labels", "objects"
 SEGMENTS, BOXES, VECTORS, PHOTOGRAPHS = "segments", "boxes", "vectors", "photographs"
@@ -29,6 +31,8 @@ KINDS = {
     PHOTOGRAPHS: Kind("photographs", "images"),
 }
 ORDER = list(KINDS)
+LONGEST_NAME = 80
+FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")  # in names
 # Arguments of `capbias.score` -> kind.
 SOURCES = {kind.argument: name for name, kind in KINDS.items() if kind.joins}
 
@@ -41,3 +45,23 @@ def kind_title(kind: str, unknown: str = "") -> str:
 def kind_name(kind: str) -> str:
     """A kind as users name it."""
     return KINDS[kind].argument if kind in KINDS else kind
+
+
+def suggested_name(text: str) -> str:
+    """A name that `checked_name` accepts, from the name of a file.
+
+    >>> suggested_name("my [best] model's $captions")
+    'my best model s captions'
+    """
+    letters = (letter if letter.isprintable() and letter not in FORBIDDEN else " " for letter in text)
+    return " ".join("".join(letters).split())[:60].strip() or "file"
+
+
+def checked_name(name: str) -> str:
+    """A name for an item or collection: printable, at most 80 characters, none of <>&\"'`|\\/ or line breaks."""
+    cleaned = " ".join(name.split())
+    if not cleaned or len(cleaned) > LONGEST_NAME or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
+        raise CapbiasError(
+            f"A name must be 1 to {LONGEST_NAME} letters, digits, spaces or . _ - + ( ) , : =, not {name[:100]!r}."
+        )
+    return cleaned

@@ -13,7 +13,7 @@ import pandas as pd
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES, checked_name
 from capbias_core.load.formats import check_one_table
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import UNNAMED, File, Given
@@ -25,7 +25,6 @@ from capbias_core.measures.registry import metric as metric_named
 from capbias_core.prepare.align import DELTA
 from capbias_core.typed import typed
 from capbias_core.types import A_TO_T, T_TO_A
-from capbias_core.workspace.store import checked_name
 from capbias_core.workspace.vectors import CONSTANT, check_delta
 
 # A path; a table, also a Dataset of Hugging Face; records, one per row; or COCO's JSON once parsed.

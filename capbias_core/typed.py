@@ -6,7 +6,7 @@ import os
 from functools import cache
 from numbers import Integral
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
@@ -14,7 +14,6 @@ from typing_extensions import is_typeddict
 
 from capbias_core.errors import CapbiasError
 
-Stored = TypeVar("Stored")
 LONGEST_SHOWN = 100
 LARGEST = 2**53  # beyond, JSON and floats lose digits
 CONFIG = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid", arbitrary_types_allowed=True)
@@ -70,18 +69,20 @@ def typed(name: str, value: Any, hint: Any, more: str = "", *arguments: str) -> 
         raise CapbiasError(f"{name} must be {text}, not {shown(value)}.", "", *arguments) from None
 
 
-def from_json(kind: type[Stored], text: str) -> Stored:
-    """A dataclass from the JSON of its fields. Raises ValueError with the first field that is of another type."""
+def from_json(kind: Any, text: str | bytes, name: str) -> Any:
+    """What JSON holds, as a type. name: of the whole. Raises ValueError with the first part that is not of its type:
+    `manifest.items[2].hash is 5`."""
     try:
-        return _of_class(kind).validate_json(text, strict=True)
+        return _stored(kind).validate_json(text, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"])) or "all of it"
-        raise ValueError(f"{field} of a {kind.__name__} is {shown(first['input'])}") from None
+        first = error.errors(include_url=False, include_context=False)[0]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+        what = {"missing": "missing", "value_error": "wrong"}.get(first["type"]) or shown(first["input"])
+        raise ValueError(f"{name}{place} is {what}") from None
 
 
 @cache
-def _of_class(kind: type[Stored]) -> TypeAdapter[Stored]:
+def _stored(kind: Any) -> TypeAdapter:
     return TypeAdapter(kind)
 
 

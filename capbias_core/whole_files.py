@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import uuid
 from collections.abc import Iterator
@@ -123,6 +124,29 @@ def write_whole(path: Path, data: bytes, mode: int = PRIVATE) -> None:
     """Write a file at once, as `whole_file` does. Raises OSError."""
     with whole_file(path, mode) as temporary:
         temporary.write_bytes(data)
+
+
+def is_tracked(path: Path) -> bool:
+    """Whether git has a file of a checkout of this project, by git's index; also where that cannot be told."""
+    path = path.resolve()
+    for folder in path.parents:
+        git = folder / ".git"
+        if not git.exists() or not (folder / "capbias_core").is_dir():
+            continue
+        try:
+            git = folder / git.read_text().partition(": ")[2].strip() if git.is_file() else git  # of a worktree
+            index = (git / "index").read_bytes()
+        except FileNotFoundError:
+            return False
+        name = path.relative_to(folder).as_posix().encode()
+        # An entry ends with its name. Before it are 16 bits with the length of the name, in version 3 perhaps 16 more.
+        lengths = (
+            int.from_bytes(index[hit.start() - back : hit.start() - back + 2], "big") & 0xFFF
+            for hit in re.finditer(re.escape(name + b"\0"), index)
+            for back in (2, 4)
+        )
+        return index[4:8] > b"\0\0\0\3" or min(len(name), 0xFFF) in lengths
+    return False
 
 
 def write_output_file(path: Path, data: bytes) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from pages.ui import controls
 from pages.ui.attributes import attributes_tab
+from pages.ui.entry import draw, page
 from pages.ui.files import files_tab, models_tab
 from pages.ui.labels import labels_tab
-from pages.ui.page import Page, draw, page
+from pages.ui.page import Page
 
 
 def labels_and_attributes(of_page: Page) -> None:

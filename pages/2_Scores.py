@@ -6,7 +6,7 @@ from pages.ui import controls
 from pages.ui.change import change_tab
 from pages.ui.directions import directions_tab
 from pages.ui.encoders import encoders_tab
-from pages.ui.page import draw, page
+from pages.ui.entry import draw, page
 from pages.ui.table import table_tab
 from pages.ui.where import where_tab
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pages.ui import controls
 from pages.ui.captions import captions_tab
+from pages.ui.entry import draw, page
 from pages.ui.objects import objects_tab
-from pages.ui.page import draw, page
 from pages.ui.words import words_tab
 
 TABS = {"Captions": captions_tab, "Words": words_tab, "Objects": objects_tab}

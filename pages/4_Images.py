@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pages.ui import controls
+from pages.ui.entry import draw, page
 from pages.ui.images import experiment_tab
-from pages.ui.page import draw, page
 from pages.ui.photograph import photograph_tab
 from pages.ui.prepare import prepare_tab
 

@@ -8,7 +8,7 @@ from capbias_core.load.published import published_results
 from capbias_core.views.published import PAPERS, PUBLISHED, PublishedOptions
 from pages.ui import controls
 from pages.ui.base import notes
-from pages.ui.page import draw, page
+from pages.ui.entry import draw, page
 from pages.ui.plain import plain
 from pages.ui.show import downloads, sentence, table
 

@@ -13,12 +13,9 @@ manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_componen
 
 APP = Path(__file__).resolve().parents[1] / "app.py"
 TABS = {
-    "Data": ("Files", "Labels", "Attributes", "Models and vectors"),
-    "Scores": (
-        *("Table", "Leaderboard", "Where", "Before and after"),
-        *("Directions", "Encoder sensitivity", "Alignment"),
-    ),
-    "Captions": ("Captions", "Words", "Objects", "Guess yourself"),
+    "Data": ("Files", "Labels and attributes", "Models and vectors"),
+    "Scores": ("Table", "Where", "Before and after", "Directions", "Encoder sensitivity"),
+    "Captions": ("Captions", "Words", "Objects"),
     "Images": ("Experiment", "One photograph", "Prepare"),
 }
 PAGES = {"Answer": "app.py"} | {

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.statistics.coverage import Setting, one_set, table
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_intervals_contain_the_truth_and_equal_captioners_are_not_told_apart():
     """24 small sets. At least 18 of 24 are contained: at 95% coverage but once in 8,000 times, at 60% once in 10."""
     setting = Setting(images=400, seeds=5, humans=2, captioners=3, amplified=1.0)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -178,12 +180,21 @@ class Counts:
 
     @classmethod
     def load(cls, data: bytes) -> Counts:
-        """What `save` kept."""
+        """What `save` kept. Raises ValueError, LookupError, TypeError or AttributeError for anything else."""
         about, arrays = from_npz(data)
         label, image, seed = (arrays.pop(name) for name in ("label", "image", "seed"))
         columns = {name.removeprefix("column "): column for name, column in arrays.items()}
         seed = seed if about["seeded"] else None
         objects = tuple(about.get("objects", ()))
+        numbers = [label, image, *columns.values(), np.array([about["training"], *about["constants"].values()])]
+        if any(array.dtype.kind not in "biuf" for array in numbers) or about["training"] < 0:
+            raise ValueError("counts are not numbers")
+        if about["training"] and seed is None:
+            raise ValueError("counts of attackers are of no seed")
+        lengths = {len(image), len(image if seed is None else seed), *(column.shape[0] for column in columns.values())}
+        inside = image.size == 0 or 0 <= image.min() <= image.max() < len(about["images"])
+        if len(lengths) > 1 or len(label) != len(about["images"]) or not inside:
+            raise ValueError("the columns of counts are not of their images")
         return cls(tuple(about["images"]), label, columns, image, seed, about["training"], about["constants"], objects)
 
 
@@ -219,8 +230,11 @@ def to_npz(about: Any, **arrays: Block) -> bytes:
 
 
 def from_npz(data: bytes) -> tuple[Any, dict[str, Any]]:
-    """What `to_npz` was given."""
-    kept, arrays = dict(np.load(io.BytesIO(data))), {}
+    """What `to_npz` was given. Raises ValueError or LookupError for other bytes."""
+    try:
+        kept, arrays = dict(np.load(io.BytesIO(data))), {}
+    except (OSError, EOFError, BadZipFile, zlib.error, TypeError) as error:
+        raise ValueError(str(error)) from None
     about, names = json.loads(kept["about"].tobytes())
     for name in names:
         if name in kept:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -10,18 +9,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 
 import pandas as pd
 from pyarrow.parquet import read_metadata
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
 
 from capbias_core.aggregate.variants import ORIGINS
 from capbias_core.attackers import attacker_entry
-from capbias_core.bundle.manifest import FORMAT, MANIFEST, ROWS, manifest_fault, table_fault
-from capbias_core.bundle.manifest import MOST_BYTES as MOST_OF_FILE
-from capbias_core.bundle.write import versions
+from capbias_core.bundle.write import FORMAT, MANIFEST, ROWS, versions
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import SOURCES, kind_name
+from capbias_core.kinds import LABELS, SOURCES, VECTORS, kind_name
 from capbias_core.load.files import unpacked_tree
 from capbias_core.load.read import File, Held
 from capbias_core.load.read import read as read_files
@@ -29,11 +28,13 @@ from capbias_core.load.sheet import MOST_COLUMNS, MOST_ROWS
 from capbias_core.measures.registry import MEASURES
 from capbias_core.prepare import derive_labels
 from capbias_core.runs.inputs import Tell
+from capbias_core.typed import from_json
 from capbias_core.types import RESULT_COLUMNS, Derivation
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import encoder_option
-from capbias_core.workspace.spec import RunSpec, attribute_from
+from capbias_core.workspace.shape import PLACES, TABLES, Details, Name, table_fault, that
+from capbias_core.workspace.spec import OPEN, ContentHash, Count, HashOrNone, RunSpec, StoredRun, Text, attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
 
 # The columns that identify and name a row, and the columns that are compared.
@@ -44,6 +45,54 @@ WORDS = ("n", "seeds", "training", "interval", "verdict")
 TOLERANCE = 1e-6
 MOST_CANDIDATES = 5_000
 MOST_BYTES = 1_000_000_000  # of a table in a bundle, by its own account
+# Of these files, which are read and checked piece by piece; a bundle of 40,000 rows is smaller.
+MOST_OF_FILE = {MANIFEST: 4_000_000, ROWS: 32_000_000}
+
+
+def _fits_its_kind(item: ItemEntry) -> bool:
+    """Whether an item has the parts of its kind. Vectors are named by the file that they are an excerpt of, everything
+    else by its content."""
+    of_table, details = bool(item["content"]), item["details"]
+    entries = len(details.get("attributes", ()))
+    named = item["kind"] in TABLES and (item["kind"] == VECTORS or item["hash"] == item["content"])
+    labelled = entries == 1 if DERIVED in details else entries or item["kind"] != LABELS
+    return bool(labelled) and (named if of_table else not item["file"]) and not details.keys() & {*PLACES}
+
+
+class ItemEntry(TypedDict):
+    """An input: its kind and name, its file in the bundle, the hash by which runs name it, that of its content."""
+
+    kind: Text
+    name: Name
+    file: Text
+    hash: ContentHash
+    content: HashOrNone
+    rows: Count
+    images: Count
+    details: Details
+
+
+def _are_different(items: list[ItemEntry]) -> bool:
+    return len({(item["kind"], item["name"]) for item in items}) == len(items)
+
+
+@with_config(OPEN)
+class Manifest(TypedDict):
+    """What is read of manifest.json; it holds more."""
+
+    format: Literal[2]
+    collection: Name
+    rows: Annotated[Count, Field(gt=0)]
+    items: Annotated[list[Annotated[ItemEntry, that(_fits_its_kind)]], that(_are_different)]
+    runs: list[Annotated[StoredRun, that(lambda run: run.captions)]]
+    versions: NotRequired[dict[str, Text]]
+
+
+Whole = Annotated[float, that(lambda value: abs(value) < 2**53 and value == int(value))]
+_columns: dict[str, Any] = dict.fromkeys(RESULT_COLUMNS, Text | None)
+_columns |= dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float | None)
+_columns |= dict.fromkeys(("seeds", "training", "n"), Whole | None)
+Rows = list[with_config(OPEN)(TypedDict("Row", _columns))]
 
 
 Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
@@ -89,17 +138,13 @@ def _read_bundle(path: Path, folder: Path) -> Bundle:
     for name, most in MOST_OF_FILE.items():
         if (size := files[name].stat().st_size) > most:
             raise _no_bundle(path, f"{name} has {size:,} bytes; at most {most:,} are read")
-    contents = []
-    for name in (MANIFEST, ROWS):
-        try:
-            contents.append(json.loads(files[name].read_bytes()))
-        except (ValueError, RecursionError) as error:
-            raise _no_bundle(path, f"{name} cannot be read ({error})") from None
-    manifest, rows = contents
-    if fault := manifest_fault(manifest, rows):
-        form = manifest.get("format") if isinstance(manifest, dict) else None
-        other = f" The bundle has format {form}, and this capbias reads {FORMAT}." if form != FORMAT else ""
-        raise _no_bundle(path, f"{fault} is missing or wrong", other)
+    try:
+        manifest = from_json(Manifest, files[MANIFEST].read_bytes(), "manifest")
+        rows = from_json(Rows, files[ROWS].read_bytes(), "rows")
+    except ValueError as error:
+        raise _no_bundle(path, str(error), f" This capbias reads bundles of format {FORMAT}.") from None
+    if len(rows) != manifest["rows"]:
+        raise _no_bundle(path, f"it has {len(rows):,} rows instead of {manifest['rows']:,}")
     try:
         specs = [_current(run) for run in manifest["runs"]]
     except CapbiasError as error:
@@ -113,14 +158,14 @@ def _read_bundle(path: Path, folder: Path) -> Bundle:
     return Bundle(manifest, specs, pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), items, frames)
 
 
-def _current(run: dict[str, Any]) -> RunSpec:
+def _current(run: RunSpec) -> RunSpec:
     """A run of a bundle, of this version of its measure. Raises CapbiasError for an unknown measure, or an option that
     is not allowed."""
-    if run["measure"] not in MEASURES:
-        raise unknown_name("measure", run["measure"], MEASURES)
-    measure = MEASURES[run["measure"]]
-    options = measure.options.read(run["options"]).to_dict()
-    return RunSpec(**run | {"version": measure.version_with(options.get("attacker", "")), "options": options})
+    if run.measure not in MEASURES:
+        raise unknown_name("measure", run.measure, MEASURES)
+    measure = MEASURES[run.measure]
+    options = measure.options.read(run.options).to_dict()
+    return replace(run, version=measure.version_with(options.get("attacker", "")), options=options)
 
 
 def _no_bundle(path: Path, why: str, more: str = "") -> CapbiasError:
@@ -228,7 +273,7 @@ def reproduce(
             hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}."
         raise CapbiasError(f"The bundle lacks {named}.", hint, "data")
     for item in stored:
-        if fault := table_fault(item, frames[item["content"]]):
+        if fault := table_fault(item["kind"], item["details"], frames[item["content"]]):
             raise CapbiasError(
                 f"The {fault} of the {item['kind']} {item['name']} is missing or wrong.",
                 "capbias did not write this bundle.",

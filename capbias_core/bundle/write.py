@@ -24,7 +24,6 @@ import pandas as pd
 from capbias_core import __version__
 from capbias_core.aggregate.comparison import unlearned_note
 from capbias_core.aggregate.variants import INPUTS
-from capbias_core.bundle.manifest import FORMAT, MANIFEST, PLACES, ROWS, TABLES
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import kind_name
 from capbias_core.measures.registry import METRICS
@@ -38,9 +37,11 @@ from capbias_core.views.report import report_html
 from capbias_core.views.results import attribute_of_run, exported
 from capbias_core.views.sentence import named_notes
 from capbias_core.workspace.labels import DERIVED, is_derived
+from capbias_core.workspace.shape import PLACES, TABLES
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
-REPORT = "report.html"
+FORMAT = 2
+MANIFEST, ROWS, REPORT = "manifest.json", "rows.json", "report.html"
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "pyarrow")
 OF_NETWORKS = ("torch", "transformers", "sentence-transformers")
 

@@ -20,8 +20,8 @@ from typing import Any
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from capbias_core import __version__
-from capbias_core.cli.terminal import BAD_INPUT, DONE, UNEXPECTED, WORDS, error_text, say
-from capbias_core.errors import CapbiasError, nearest
+from capbias_core.cli.terminal import BAD_INPUT, DONE, UNEXPECTED, WORDS, say
+from capbias_core.errors import CapbiasError, flag_name, nearest
 from capbias_core.load.questions import Ask, command_text
 from capbias_core.processes import STOPPED, TERMINATED, Terminated, current_folder, terminate
 
@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(command_text(ask, given))
         return BAD_INPUT
     except CapbiasError as error:
-        say(f"error: {error_text(error, *given[:1])}")
+        say(f"error: {_error_text(error, *given[:1])}")
         return BAD_INPUT
     except KeyboardInterrupt as stop:
         say("cancelled")
@@ -117,6 +117,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader (such as head) has what it wanted; the interpreter's last flush must not fail
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+
+
+# Arguments of `capbias.score` for which `import` has another flag.
+OF_IMPORT = {
+    "attribute_column": "--attribute NAME=COLUMN",
+    "values": "--map ATTRIBUTE:LABEL=VALUE",
+    "captions": "--kind captions",
+    "references": "--kind references",
+}
+
+
+def _error_text(error: CapbiasError, command: str = "") -> str:
+    """An error with the flags of a command that its hint is about: `There are no labels. Name a table. (--labels)`."""
+    others = {"mapping": "--map"} | (OF_IMPORT if command == "import" else {})
+    if command == "score":
+        from capbias_core.cli.inputs import known_options
+
+        others |= {name: f"--option {name}" for name in known_options()}
+    flags = [others.get(name.partition("=")[0], flag_name(name)) for name in error.arguments]
+    if any("=" in name for name in error.arguments):  # one line each, to paste
+        return "\n  ".join([str(error), *flags])
+    return f"{error} ({', '.join(flags)})" if flags else str(error)
 
 
 def command() -> None:

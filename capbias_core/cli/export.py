@@ -41,7 +41,7 @@ app = command(
     """\
   capbias export --collection coco --metric lic --output lic.tex
   capbias export --collection coco --output bundle.zip
-  capbias export --collection coco --output report.html --note "Draft of the appendix"
+  capbias export --collection coco --output report.html --note "A draft"
 
 A report is one HTML file to send: two pages with the answer, captioners, errors, words, captions and limits, and
 everything else folded. A bundle is a zip with the report, the rows and the data; `capbias reproduce bundle.zip`
@@ -127,10 +127,10 @@ def run(
     """Recompute the numbers of a bundle, and list the differences."""
     if not tolerance >= 0:
         raise CapbiasError(f"--tolerance is {tolerance:g}, which is below 0.", "Give another, or leave it out.")
-    began = time.monotonic()
+    began, places = time.monotonic(), [checked_path(place) for place in data or ()]
     with temporary_folder() as folder:
         read = read_bundle(checked_path(bundle), folder / "bundle")
-        frames = find_data(read, map(checked_path, data or ()), say)
+        frames = find_data(read, places, say)
         say(f"{counted(len(read.items), 'input')} with the content that the bundle names")
         store = Workspace(workspace or folder / "workspace")
         compared = reproduce(store, read, frames, run_all, tolerance)

@@ -51,7 +51,7 @@ from capbias_core.runs.inputs import looked_at, warn
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import BOX_COLUMNS, CONDITIONS, counted
 from capbias_core.vision.masking import OF_OBJECTS
-from capbias_core.whole_files import typed_path
+from capbias_core.whole_files import is_tracked, typed_path
 from capbias_core.workspace.ingest import read_frame, read_part, store
 from capbias_core.workspace.masked_photographs import made_here, masked_names
 from capbias_core.workspace.objects import FOUND_BY, OBJECTS, weights_option
@@ -419,7 +419,8 @@ def _check_output(originals: Item, workspace: Workspace, flags: MaskFlags) -> No
     names = masked_names(photograph_files(workspace, frozen_photographs(workspace, FILES))).values()
     targets = [flags.folder(condition) / name for condition in flags.condition for name in names]
     force = flags.force and not any(output.resolve().is_relative_to(folder) for folder in SHIPPED)
-    if strange := [file for file in targets if file.exists() and not (force or made_here(file))]:
+    written = [file for file in targets if file.exists()]
+    if strange := [file for file in written if is_tracked(file) or not (force or made_here(file))]:
         raise CapbiasError(
             f"{counted(len(strange), 'file')} in --output {output} would be overwritten, and mask did not write them. "
             f"The first is {strange[0]}.",

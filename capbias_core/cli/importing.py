@@ -29,7 +29,17 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
-from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, SEGMENTS, VECTORS, kind_name
+from capbias_core.kinds import (
+    BOXES,
+    CAPTIONS,
+    KINDS,
+    LABELS,
+    SEGMENTS,
+    VECTORS,
+    checked_name,
+    kind_name,
+    suggested_name,
+)
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
 from capbias_core.load.labels import mapping_overrides
 from capbias_core.load.photographs import find_pictures, picture_files
@@ -40,7 +50,7 @@ from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, every_attribute, held_by, replaced_items, store
 from capbias_core.workspace.labels import dropped_line, mapping_line
 from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_text
-from capbias_core.workspace.store import Workspace, checked_name, suggested_name
+from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 
 KIND_NAMES = {kind.argument: name for name, kind in KINDS.items() if name != BOXES}
@@ -164,20 +174,19 @@ def _import(workspace: Workspace, flags: ImportFlags, paths: Sequence[Path], col
         if not (part.beside and (flags.kind or part.kind == SEGMENTS))
     ]
     _check_flags(flags, {part.kind for part in parts})
+    replaced, lines = replaced_items(workspace, collection, parts), []
+    items = [] if flags.dry_run else store(workspace, collection, parts)
+    known = {kind: set(images) for kind, images in held.images.items()}
     for part in parts:
-        known = {kind: set(images) for kind, images in held.images.items()}
-        for other in parts:
-            known.setdefault(other.kind, set()).update(other.images)
+        known.setdefault(part.kind, set()).update(part.images)
+    for part in parts:
         show_table(pd.DataFrame(part.lines(known), columns=["", ""]))
         for text in part.told:
             say(f"warning: {part.title}: {text}")
         for details in part.mapping:
             show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
             show(dropped_line(part.frame, details))
-    if flags.dry_run:
-        return ""
-    replaced, lines = replaced_items(workspace, collection, parts), []
-    for item in store(workspace, collection, parts):
+    for item in items:
         lines.append(f"stored: {kind_name(item.kind)} {item.name} in the collection {collection}")
         if item.kind == CAPTIONS and condition_of(item) != (item.name, ORIGINAL):
             captioner, condition = condition_of(item)

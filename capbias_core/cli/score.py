@@ -46,6 +46,7 @@ from capbias_core.cli.terminal import (
     write_output,
 )
 from capbias_core.errors import flag_name, unknown_name
+from capbias_core.kinds import suggested_name
 from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, METRICS
@@ -60,7 +61,6 @@ from capbias_core.views.sentence import cost_text, decimals
 from capbias_core.views.table import TABLE, TableOptions, pair_table
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import suggested_name
 
 FORMATS = ("csv", "json", "tex", "txt")
 
@@ -69,7 +69,8 @@ app = command(
     """\
   capbias score sat.json attributes.csv captions.json --attribute gender
   capbias score --collection coco --attribute gender --metric lic
-  capbias score --collection coco --attribute gender --metric lic --option test_share=0.2
+  capbias score --collection coco --attribute gender --metric lic \\
+    --option test_share=0.2
 
 File types are detected; a captioner is named after its file. Several attackers give separate rows; a missing one is
 left out, with the reason. LIC, its parts, error and caption quality are x100; ratio is not scaled. If a run fails, or

@@ -11,9 +11,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capbias_core.errors import CapbiasError, flag_name
+from capbias_core.errors import CapbiasError
 from capbias_core.resources import ASSETS, PACKAGE
-from capbias_core.whole_files import CATALOGUE, typed_path, workspace_parts, write_output_file, written_here
+from capbias_core.whole_files import CATALOGUE, is_tracked, typed_path, workspace_parts, write_output_file, written_here
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,28 +39,6 @@ def readable(text: str) -> str:
 def show(text: str) -> None:
     """Text that may come from files, to stdout."""
     print(readable(text))
-
-
-# Arguments of `capbias.score` for which `import` has another flag.
-OF_IMPORT = {
-    "attribute_column": "--attribute NAME=COLUMN",
-    "values": "--map ATTRIBUTE:LABEL=VALUE",
-    "captions": "--kind captions",
-    "references": "--kind references",
-}
-
-
-def error_text(error: CapbiasError, command: str = "") -> str:
-    """An error with the flags of a command that its hint is about: `There are no labels. Name a table. (--labels)`."""
-    others = {"mapping": "--map"} | (OF_IMPORT if command == "import" else {})
-    if command == "score":
-        from capbias_core.cli.inputs import known_options
-
-        others |= {name: f"--option {name}" for name in known_options()}
-    flags = [others.get(name.partition("=")[0], flag_name(name)) for name in error.arguments]
-    if any("=" in name for name in error.arguments):  # one line each, to paste
-        return "\n  ".join([str(error), *flags])
-    return f"{error} ({', '.join(flags)})" if flags else str(error)
 
 
 def on_terminal() -> bool:
@@ -102,7 +80,7 @@ def _check_replaced(path: Path, force: bool, reads: Sequence[Path]) -> None:
     for workspace in {*named, default_folder()} - {*read}:
         read += workspace_parts(workspace)
     within, ours = any(path.resolve().is_relative_to(part.resolve()) for part in read), written_here(path)
-    if len(same) > 1 or path.resolve() in reads or (within and not ours):
+    if len(same) > 1 or path.resolve() in reads or (within and not ours) or is_tracked(path):
         raise CapbiasError(f"{path} is an input of this command or part of capbias.", "Choose another name.")
     if not (ours or force):
         raise CapbiasError(

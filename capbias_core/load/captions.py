@@ -232,10 +232,8 @@ def _several(
     many = table.groupby(["set", "image_id"], sort=False).size()
     if not (many > 1).any():
         return table
-    for rule in given.rows:  # the best of candidates
-        column, _, end = rule.partition("=")
-        column = column.removeprefix(f"{sheet.path}:")
-        if column in sheet.frame and end in ("min", "max"):
+    for rule, column, end in given.rows_of(sheet.path, sheet.columns):  # the best of candidates
+        if end in ("min", "max"):
             given.use("rows", rule)
             numbers = pd.to_numeric(sheet.frame[column], errors="coerce")
             order = table["row"].map(numbers).astype(float)

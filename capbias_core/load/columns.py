@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, nearest, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
 from capbias_core.load.join import USUAL
 from capbias_core.load.questions import Ask, Given, Option
@@ -91,8 +92,8 @@ class Roles:
     @property
     def used(self) -> list[str]:
         """The columns that hold no image IDs."""
-        labels = [name.rpartition("=")[2] for names in self.labels.values() for name in names]
-        return [*self.captions, *self.references, *labels]
+        labels = [name for names in self.labels.values() for name in names]
+        return [*self.captions, *self.references, *labels, *(name.rpartition("=")[2] for name in labels)]
 
 
 def words_in(cells: Sequence) -> float:
@@ -208,7 +209,7 @@ def roles_of(
     for one in wanted:
         if one.name not in roles.labels and not labelled and (found := label_columns(sheet, one)):
             roles.labels[one.name] = found
-    if fixed.get("objects") and not roles.labels:
+    if fixed.get("objects") and not roles.labels and (roles.objects or not kinds):
         roles.objects = True
         return roles
     texts = bool(roles.captions or roles.references)
@@ -365,11 +366,14 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
                 raise Ask(f"{sheet.title}: no column has a usual name of {one.name}. Which holds the labels?", *options)
         if bare:
             return
+        for one in wanted:
+            if one.attribute is None and nearest(one.name, known := [*known_attributes(), *sheet.columns]):
+                raise unknown_name("attribute or column", one.name, known)
         names = " or ".join(one.name for one in wanted) or "an attribute"
         raise CapbiasError(
-            f"{sheet.title} ({sheet.format}) has no column of captions and none of {names}.",
+            f"{sheet.title} ({sheet.format}) has no column of {'labels' if kinds else 'captions and none'} of {names}.",
             f"Its columns are {listed(sheet.columns)}. Name the columns to read.",
-            "caption_column",
+            *(() if kinds else ("caption_column",)),
             "attribute_column",
         )
     for kind, held in ((CAPTIONS, roles.captions), (REFERENCES, roles.references), (LABELS, roles.labels)):
@@ -492,11 +496,7 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
     """The rows that the user asks for. Raises Ask for a column that looks like the status of a review, and CapbiasError
     if no row is left. Numbers such as `rank=min` choose among captions of an image, later."""
     asked = set()
-    for rule in given.rows:
-        column, _, value = rule.partition("=")
-        column = column.removeprefix(f"{sheet.path}:")
-        if column not in sheet.frame:
-            continue
+    for rule, column, value in given.rows_of(sheet.path, sheet.columns):
         asked.add(column)
         if value in ("min", "max"):
             continue

@@ -27,6 +27,7 @@ USUAL = """
     file_path image img cocoid coco_id photo photo_id picture picture_id image_url img_url file path url id question_id
     idx key custom_id doc_id item image_link image_uri images.file_name
 """
+KNOWN = frozenset(USUAL.split())
 FOLDERS = ("folder", "dir", "directory", "split", "subset", "dataset")
 SURE, ASKED, FEWEST = 0.5, 0.1, 30  # shares of the images of the smaller file that join; images from which it is asked
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
@@ -171,7 +172,7 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
         texts = [cell for cell in cells if isinstance(cell, str) and cell]
         prose = (
             texts
-            and last_name(name) not in USUAL.split()
+            and last_name(name) not in KNOWN
             and sum(cell.strip().count(" ") for cell in texts) > 1.5 * len(texts)
             and not sum("/" in cell for cell in texts) > len(texts) / 2
         )
@@ -207,7 +208,7 @@ def id_alone(sheet: Sheet, given: Given, but: Sequence[str]) -> str:
     """The column of image IDs of a file that is compared with no other: by its usual name. Raises Ask, or CapbiasError
     if no column may hold them."""
     columns = id_columns(sheet, given, but)
-    usual = [name for name in columns if last_name(name) in USUAL.split()]
+    usual = [name for name in columns if last_name(name) in KNOWN]
     merging = [name for name in usual if sheet.frame[name].nunique() < len(sheet.frame)]
     if usual and usual[0] in merging:  # folders in which file names repeat
         pairs = [name for name in columns if "+" in name and name.endswith(f"+{usual[0]}")]

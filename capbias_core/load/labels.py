@@ -89,7 +89,7 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, gi
     ]
     for attribute, listed_names in (*together, *apart):
         votes = _votes(rows, listed_names)
-        name = listed_names[0] if len(listed_names) == 1 and "=" not in listed_names[0] else attribute
+        name = listed_names[0] if len(listed_names) == 1 and attribute not in hot else attribute
         by_image: dict[str, list[str]] = {}
         for image, labels in zip(rows[IMAGE], votes, strict=True):
             by_image.setdefault(image, []).extend(labels)
@@ -112,10 +112,8 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, gi
             differ = f"{len(mixed):,} of {counted(len(order), 'image')}"
             note = f"rows of {differ} differ in {name}; rule {rule}: {EXPLAINED[rule]}"
             notes.append(note + (f"; {lost:,} get no label" if lost else ""))
-    used = {name.rpartition("=")[2] for listed_names in names.values() for name in listed_names} | {
-        IMAGE,
-        images.column,
-    }
+    read = [name for listed_names in names.values() for name in listed_names]
+    used = {name if name in rows else name.rpartition("=")[2] for name in read} | {IMAGE, images.column}
     left_out = []
     for name in rows.columns:
         if (

@@ -94,6 +94,15 @@ class Given:
                 found.append(name)
         return found
 
+    def rows_of(self, path: str, columns: Sequence[str]) -> list[tuple[str, str, str]]:
+        """Each choice of rows of a file, with its column and value. Names of columns may contain =."""
+        found = []
+        for rule in self.rows:
+            text = rule.removeprefix(f"{path}:")
+            ends = [place for place, letter in enumerate(text) if letter == "=" and text[:place] in columns]
+            found += [(rule, text[:place], text[place + 1 :]) for place in ends[:1]]
+        return found
+
 
 @dataclass(frozen=True)
 class Option:

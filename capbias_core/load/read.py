@@ -471,18 +471,29 @@ class _Reader:
     # labels
 
     def _labels(self, pieces: Sequence[_Piece], texts: Sequence[Part], given: Given) -> list[Part]:
-        """The labels of all files as one table, with what they mean."""
+        """The labels of all files as one table, with what they mean; of files that are stored, and whose images are
+        partly the same, a table each."""
         bare = not any(one.needed for one in self.wanted)  # which columns are labels is said later
         having = [
             piece
             for piece in pieces
             if piece.images is not None and (piece.roles.labels or (bare and LABELS in piece.file.kinds))
         ]
-        if not having:
-            return []
-        if len(having) > 1:
-            having = [_one_sheet(having)]
-        piece, result = having[0], []
+        for one in self.wanted:
+            if having and one.needed and not any(piece.roles.labels.get(one.name) for piece in having):
+                columns = "; ".join(f"{piece.sheet.title}: {listed(piece.sheet.columns)}" for piece in having)
+                raise CapbiasError(
+                    f"No column has a usual name of {one.name}. Columns: {columns}.",
+                    "Name one, as NAME=COLUMN, or leave the attribute out.",
+                    "attribute",
+                )
+        ids = [set(piece.images.ids.dropna()) for piece in having if piece.images is not None]
+        apart = sum(map(len, ids)) == len(set().union(*ids))
+        tables = [_one_sheet(having)] if len(having) > 1 and (self.needed or apart) else having
+        return [self._label_part(piece, texts, given) for piece in tables]
+
+    def _label_part(self, piece: _Piece, texts: Sequence[Part], given: Given) -> Part:
+        """A table of labels with what they mean."""
         sheet, images = piece.sheet, piece.images
         assert images is not None
         table = label_table(sheet, piece.roles.labels, images, given, piece.roles.several)
@@ -509,7 +520,7 @@ class _Reader:
                 try:
                     mapping.append(self._mapping(one, table, name, overrides.get(one.name, {}), texts))
                 except CapbiasError as error:
-                    if one.needed or isinstance(error, Ask):
+                    if one.needed or one.name in overrides or isinstance(error, Ask):
                         raise
         faults = id_faults(sheet, images)
         fields = [
@@ -528,27 +539,24 @@ class _Reader:
         ]:
             fields.append(("Not read", f"labels of {listed(unread)}"))
         notes = tuple(filter(None, (*sheet.notes, images.how, *table.notes)))
-        result.append(
-            Part(
-                LABELS,
-                piece.file,
-                sheet.title,
-                piece.file.name or sheet.name,
-                table.frame,
-                sheet.format,
-                sheet.rows,
-                bool(piece.roles.captions),
-                tuple(fields),
-                notes,
-                (),
-                tuple(faults.first),
-                faults.count,
-                (("Repeats left out", f"{table.repeats:,}"),),
-                {},
-                tuple(mapping),
-            )
+        return Part(
+            LABELS,
+            piece.file,
+            sheet.title,
+            piece.file.name or sheet.name,
+            table.frame,
+            sheet.format,
+            sheet.rows,
+            bool(piece.roles.captions),
+            tuple(fields),
+            notes,
+            (),
+            tuple(faults.first),
+            faults.count,
+            (("Repeats left out", f"{table.repeats:,}"),),
+            {},
+            tuple(mapping),
         )
-        return result
 
     def _mapping(
         self, one: Wanted, table: LabelTable, column: str, chosen: Mapping[str, str | None], texts: Sequence[Part]

@@ -15,7 +15,7 @@ import pandas as pd
 from capbias_core.aggregate import Needs
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.kinds import BOXES, PHOTOGRAPHS
+from capbias_core.kinds import BOXES, PHOTOGRAPHS, suggested_name
 from capbias_core.load.photographs import read_photograph
 from capbias_core.load.sheet import listed
 from capbias_core.measures.base import MadeItem, Measure, Outcome
@@ -33,7 +33,7 @@ from capbias_core.workspace.models import captioner_option
 from capbias_core.workspace.objects import CONFIDENCE, about_boxes, boxes_of, weights_option
 from capbias_core.workspace.photographs import MADE_BY
 from capbias_core.workspace.spec import ItemReference, ModelReference
-from capbias_core.workspace.store import Item, Workspace, suggested_name
+from capbias_core.workspace.store import Item, Workspace
 
 NAMED = 10  # captions: photographs left out that a note names; the log has them all
 MASKED = ("part", "segment", "box", "object", "both")

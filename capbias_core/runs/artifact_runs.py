@@ -10,7 +10,7 @@ import pandas as pd
 
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import PHOTOGRAPHS
+from capbias_core.kinds import PHOTOGRAPHS, checked_name, suggested_name
 from capbias_core.load.places import shown
 from capbias_core.measures.options import ArtifactOptions
 from capbias_core.measures.photographs import CAPTION as CAPTIONING
@@ -23,7 +23,7 @@ from capbias_core.workspace.models import captioner_option
 from capbias_core.workspace.photographs import ORIGINALS, frozen_photographs
 from capbias_core.workspace.sources import Stored
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import RUN, Workspace, checked_name, suggested_name
+from capbias_core.workspace.store import RUN, Workspace
 
 LONGEST_NUMBER = 18  # digits of an image ID that readers take for a whole number
 

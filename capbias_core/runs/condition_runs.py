@@ -117,9 +117,10 @@ def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, others: It
         return workspace.derived(
             f"images of {captions}",
             lambda: hashlib.sha256(json.dumps(sorted(images_in(workspace.frame(captions)))).encode()).hexdigest(),
+            str,
         )
 
     key = f"more in {spec.captions} than {other} {json.dumps(spec.labels, sort_keys=True)}"
-    if not MEASURES[spec.measure].seeded or not workspace.derived(key, has_more):
+    if not MEASURES[spec.measure].seeded or not workspace.derived(key, has_more, bool):
         return spec
     return replace(spec, shared_with=min(each for each in (other, *others) if images(each) == images(other)))

@@ -487,7 +487,7 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
         key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
         try:
             return workspace.derived(
-                f"captions read {key}", lambda: captions_read(data_of(workspace, spec), spec.measure)
+                f"captions read {key}", lambda: captions_read(data_of(workspace, spec), spec.measure), int
             )
         except CapbiasError:  # one of its inputs was deleted
             return 0

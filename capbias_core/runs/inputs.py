@@ -11,7 +11,18 @@ from typing import Any
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, VECTORS, kind_title
+from capbias_core.kinds import (
+    BOXES,
+    CAPTIONS,
+    LABELS,
+    OBJECTS,
+    REFERENCES,
+    SEGMENTS,
+    VECTORS,
+    checked_name,
+    kind_title,
+    suggested_name,
+)
 from capbias_core.load.checks import findings, refuse
 from capbias_core.load.columns import Wanted
 from capbias_core.load.photographs import find_pictures
@@ -20,7 +31,7 @@ from capbias_core.load.read import Part
 from capbias_core.load.read import read as read_parts
 from capbias_core.prepare.align import DELTA
 from capbias_core.question import Question
-from capbias_core.types import Attribute, Progress, silent
+from capbias_core.types import Attribute, Progress, counted, silent
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.content import content_of
@@ -50,7 +61,7 @@ from capbias_core.workspace.objects import (
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.sources import InHand, Stored
 from capbias_core.workspace.spec import AlignmentReference, ModelReference, RunSpec
-from capbias_core.workspace.store import Workspace, checked_name, default_folder, suggested_name
+from capbias_core.workspace.store import Workspace, default_folder
 from capbias_core.workspace.vectors import CONSTANT, alignment_option, keep_vectors, look_up, offer_vectors, words_in
 
 Tell = Callable[[str], None]
@@ -97,7 +108,16 @@ def read_files(question: Question, tell: Tell, own_attributes: Path | None = Non
             "attribute_column",
         )
     captions = [part for part in parts if part.kind == CAPTIONS]
-    _check_swapped(captions, references, tell)
+    images = frozenset[str]().union(*(part.images for part in captions))
+    for part in objects:
+        if not part.images & images:
+            shown = f"({min(part.images, default='none')} here, {min(images, default='none')} there)"
+            raise CapbiasError(
+                f"No image of {part.title} is in {captions[0].title} {shown}.",
+                "Check that the files belong together.",
+                "objects",
+            )
+    _compare_with_people(captions, references, tell)
     everything = [part for part in (labels, references, *objects, *captions) if part]
     if twice := name_conflicts(everything):
         raise CapbiasError(f"Several files would be called {', '.join(twice)}.", "Give each another name.")
@@ -118,8 +138,16 @@ def _kinds(parts: Sequence[Part]) -> dict[str, list[str]]:
     return {title: list(names) for title, names in kinds.items()}
 
 
-def _check_swapped(captions: Sequence[Part], references: Part | None, tell: Tell) -> None:
-    if references is None or (references.frame["caption_index"] > 0).any():
+def _compare_with_people(captions: Sequence[Part], references: Part | None, tell: Tell) -> None:
+    if references is None:
+        return
+    lacking: dict[str, list[str]] = {}
+    for part in captions:
+        if lost := len(part.images - references.images):
+            lacking.setdefault(f"{lost:,} of {counted(len(part.images), 'image')}", []).append(part.name)
+    for images, names in lacking.items():
+        tell(f"warning: {', '.join(names)}: {images} have no human captions and count for LIC_M only.")
+    if (references.frame["caption_index"] > 0).any():
         return
     for part in captions:
         if (part.frame["caption_index"] > 0).any():

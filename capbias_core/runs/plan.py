@@ -155,13 +155,13 @@ def _coverages(data: Data, references: Captions, needed: bool) -> dict[str, str]
     """For each set whether all of its labelled images have references, or a part; sets without any are left out. Raises
     CapbiasError if no set has any and they are needed."""
 
-    def count(captions: Captions) -> list[int]:
+    def count(captions: Captions) -> tuple[int, int]:
         captioned = captions.images & set(data.labels.index)
-        return [len(captioned), len(captioned & references.images)]
+        return len(captioned), len(captioned & references.images)
 
     inputs = f"{references.key} {json.dumps(data.labels_key, sort_keys=True)}"
     counts = {
-        name: data.sources.remember(f"coverage {captions.key} {inputs}", partial(count, captions))
+        name: data.sources.remember(f"coverage {captions.key} {inputs}", partial(count, captions), tuple[int, int])
         for name, captions in data.captions.items()
     }
     if needed and not any(covered for _, covered in counts.values()):

@@ -14,7 +14,7 @@ from capbias_core.aggregate import Estimate, estimates_of, result_rows
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.device import card, deterministic, device_of
 from capbias_core.data import Data, images_in
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS
 from capbias_core.load.checks import refuse
 from capbias_core.measures.base import ABOUT, Outcome, run_facts
@@ -141,6 +141,8 @@ def compute_in_hand(data: Data, specs: Sequence[RunSpec], watch: Watch, stopped:
 
 def estimates(run: RunRow) -> dict[tuple[str, str], Estimate]:
     """The estimates of a finished run from its counts, by metric and direction."""
+    if run.spec.measure not in MEASURES:
+        raise unknown_name("measure", run.spec.measure, MEASURES)
     measure, values, by_metric = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
     for direction, counts in run.counts().items():
         by_metric |= estimates_of(measure.metrics, counts, values, direction)

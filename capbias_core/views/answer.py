@@ -68,7 +68,7 @@ def answer(choice: Choice, captioner: str = "") -> Answer:
     correct = {
         name: round(100 * by_metric[name]["value"] / by_metric[name]["scale"])
         for name in ("SC", "SC_D")
-        if name in by_metric
+        if name in by_metric and pd.notna(by_metric[name]["value"])
     }
     masked = "answer.masked" if choice.defined.masked_words else "answer.as_written"
     common = {"captioner": captioner, "attribute": what, "masked": say(masked, attribute=what)}
@@ -135,7 +135,7 @@ def _warning(choice: Choice, row: Row) -> str:
 
 
 CSS = """
-.cb-answer-page h1 {font-size: 2rem; line-height: 1.2; margin: .1rem 0 .3rem; padding: 0; font-weight: 680}
+.cb-answer-page h2 {font-size: 2rem !important; line-height: 1.2; margin: .1rem 0 .3rem; padding: 0; font-weight: 680}
 .cb-answer-page .because {font-size: 1.08rem; line-height: 1.5; max-width: 64rem; margin: 0 0 .2rem; opacity: .88}
 .cb-card small {display: block; font-size: .86rem; opacity: .75; margin-bottom: .1rem}
 .cb-card b {font-size: 1.85rem; font-weight: 660; font-variant-numeric: tabular-nums; line-height: 1.2}

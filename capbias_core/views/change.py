@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -140,12 +139,13 @@ def _changes(workspace: Workspace, pair: Sequence[RunRow], values: Sequence[str]
         for key in both:
             metric = METRICS[key[0]]
             neutral = _ratio_of_labels(workspace, pair) if metric.of_labels else None
-            changes.append([*key, asdict(change_of(before[key], after[key], metric, len(values), neutral))])
+            changes.append((*key, change_of(before[key], after[key], metric, len(values), neutral)))
         return changes
 
     metrics = " ".join(metric.name for metric in MEASURES[pair[0].spec.measure].metrics)  # it may get further ones
     key = f"change by label {pair[0].run_id} {pair[1].run_id} {metrics}"
-    return {(name, way, label): Change(**fields) for name, way, label, fields in workspace.derived(key, compute)}
+    changes = workspace.derived(key, compute, list[tuple[str, str, str, Change]])
+    return {each[:-1]: each[-1] for each in changes}
 
 
 def _estimates(run: RunRow) -> dict[Key, Estimate]:
@@ -153,7 +153,7 @@ def _estimates(run: RunRow) -> dict[Key, Estimate]:
     found = {(*key, ""): estimate for key, estimate in estimates(run).items()}
     values = run.spec.attribute["values"]
     for name in [name for name, direction, _ in found if name in BY_LABEL and not direction]:
-        counts = run.counts()[""].reading(METRICS[name].reads).taking_part
+        counts = run.counts_of().reading(METRICS[name].reads).taking_part
         whole = of_groups(METRICS[name], counts, values)
         for code, value in enumerate(values):
             if len(images := np.flatnonzero(counts.label == code)):

@@ -48,7 +48,7 @@ class MeasuredWith:
     @property
     def name(self) -> str:
         """`ngram, 30 seeds`, for people."""
-        return self.setting.name or "counted"
+        return self.setting.name
 
     def fits(self, other: MeasuredWith) -> bool:
         """Whether numbers of both may stand beside each other without a remark."""
@@ -101,10 +101,13 @@ class RunsInHand:
         return []
 
     def tokens(self, key: str) -> Tokens:
-        return next(captions.tokens for captions in self.data.captions.values() if captions.key == key)
+        known = {captions.key: captions for captions in self.data.captions.values()}
+        if key not in known:
+            raise CapbiasError("A run read other captions than these.", "Run it again.")
+        return known[key].tokens
 
-    def derived(self, key: str, compute: Callable[[], Any]) -> Any:
-        return self.data.sources.remember(key, compute)
+    def derived(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
+        return self.data.sources.remember(key, compute, kind)
 
 
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
@@ -198,12 +201,14 @@ class Choice:
         rows = self.rows[self.rows["setting"] == self.setting]
         return attribute_of_run(self.workspace.get_run(rows["run_id"].iloc[0]))
 
-    def run(self, captioner: str = "", metrics: Sequence[str] = ANSWERING) -> RunRow:
-        """The run of the chosen setting by which a captioner (default: the one that is read) was measured."""
+    def run(self, captioner: str = "", metrics: Sequence[str] = ()) -> RunRow:
+        """The run of the chosen setting by which a captioner (default: the one that is read) was measured. metrics:
+        that it measured; by default those that answer, or any if there are none."""
         rows = self.rows[
             (self.rows["captioner"] == (captioner or self.captioner)) & (self.rows["setting"] == self.setting)
         ]
-        rows = rows[rows["metric"].isin(metrics)]
+        wanted = rows["metric"].isin(metrics or ANSWERING)
+        rows = rows[wanted] if metrics or wanted.any() else rows
         if rows.empty:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])
@@ -305,6 +310,8 @@ def choose(
     titles = dict(zip(answering["setting"], answering["setting_name"], strict=True))
     setting = pick("setting", settings, titles)
     best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
+    if best.empty:
+        raise CapbiasError(f"No result of {collection!r} is of all images.", "Score it again.")
     best = best[best["metric"] == next(name for name in (*ANSWERING, *best["metric"]) if name in set(best["metric"]))]
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:

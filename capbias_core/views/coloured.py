@@ -25,6 +25,7 @@ CSS = """
 .cb-second {border-bottom: 2px solid var(--cb-blue)}
 .cb-masked {border: 1px dashed var(--cb-grey)}
 .cb-alone {font-weight: 750}
+.cb-legend {font-size: .86rem; margin: .1rem 0}
 .cb-columns {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 15rem), 1fr)); gap: 1rem 1.2rem}
 .cb-columns > section {border-top: 3px solid color-mix(in srgb, currentColor 30%, transparent); padding-top: .35rem;
   min-width: 0}
@@ -147,7 +148,7 @@ def legend(attribute: Attribute, beside: bool = False) -> str:
     if attribute.masked_words:
         texts.append(say("captions.legend_masked", word='<span class="cb-w cb-masked">word</span>'))
     texts += [f'<span class="cb-alone">{say("captions.legend_alone")}</span>'] if beside else []
-    return f'<div class="cb-note">{" · ".join(texts)}</div>'
+    return f'<div class="cb-legend">{" · ".join(texts)}</div>'
 
 
 # attention between the words of a caption

@@ -94,30 +94,21 @@ def _shown(row: Mapping[str, Any], rows: pd.DataFrame, name: str) -> str:
 
 
 def direction_sentence(choice: Choice, rows: pd.DataFrame) -> str:
-    """How many captioners reveal more than people do in the direction in which most differ; or why none is shown to."""
+    """How many captioners reveal more in each direction than people do, or less if none does more; or why none is shown
+    to."""
     if rows.empty:
         return say("directions.not_measured")
-    name, captioners = rows["pair"].iloc[0], rows["captioner"].nunique()
-    counts = {way: Counter(of_way["shown"]) for way, of_way in rows.groupby("way")}
-    first = max(WAYS, key=lambda way: counts[way][MORE] + counts[way][LESS])
-    more, less = counts[first][MORE], counts[first][LESS]
-    if not more and not less:
-        reasons = Counter(reason for reason in rows["shown"])
-        return say("directions.none", metric=name, reason=reasons.most_common(1)[0][0])
-    side, number = (MORE, more) if more else (LESS, less)
-    what = (
-        choice.attribute
-        if first == A_TO_T
-        else say("directions.verbs" if name == "DBAC_verbs" else "directions.objects")
-    )
-    return say(
-        "directions.one" if number == 1 else "directions.several",
-        number=number,
-        captioners=counted(captioners, "captioner"),
-        side=side,
-        what=what,
-        metric=measure(name, first),
-    )
+    name, parts = rows["pair"].iloc[0], []
+    things = say("directions.verbs" if name == "DBAC_verbs" else "directions.objects")
+    for way, what in zip(WAYS, (choice.attribute, things), strict=True):
+        counts = Counter(rows.loc[rows["way"] == way, "shown"])
+        side = MORE if counts[MORE] else LESS
+        if number := counts[side]:
+            template = "directions.one" if number == 1 else "directions.several"
+            parts.append(say(template, number=number, side=side, what=what, metric=measure(name, way)))
+    if not parts:
+        return say("directions.none", metric=name, reason=Counter(rows["shown"]).most_common(1)[0][0])
+    return say("directions.of", captioners=counted(rows["captioner"].nunique(), "captioner"), parts=listed(parts))
 
 
 def direction_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:

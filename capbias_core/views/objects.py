@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, diags_array, eye_array, kron
 from scipy.special import erfc
+from typing_extensions import TypedDict
 
 from capbias_core.aggregate.counts import Counts, beside_objects
 from capbias_core.aggregate.ranking import ALPHA, holm
@@ -48,6 +49,21 @@ class Ratios:
     note: str  # what was left out
 
 
+class _Shares(TypedDict):
+    """The fields of Ratios, as JSON has them."""
+
+    rows: dict[str, list]
+    overall: list[float]
+    n: int
+    note: str
+
+
+class _BesidePeople(TypedDict):
+    own: _Shares
+    human: _Shares
+    errors: dict[str, list]
+
+
 # counts
 
 
@@ -64,15 +80,16 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
     sorted `by_difference`.
     """
 
-    def kept_ratios(data: dict) -> Ratios:
+    def kept_ratios(data: _Shares) -> Ratios:
         return Ratios(pd.DataFrame(data["rows"]), tuple(data["overall"]), data["n"], data["note"])
 
     if human is None:
         key = f"object ratios {spec.run_id}"
-        ratios = kept_ratios(workspace.derived(key, lambda: _shares(_cooccurrence(data_of(workspace, spec), spec))))
+        data = workspace.derived(key, lambda: _shares(_cooccurrence(data_of(workspace, spec), spec)), _Shares)
+        ratios = kept_ratios(data)
         return ratios, ratios.rows
 
-    def compute() -> dict:
+    def compute() -> _BesidePeople:
         of_people = replace(spec, model=human.name, captions=human.hash)
         own, people = (data_of(workspace, each) for each in (spec, of_people))
         both = images_in(own.frame) & images_in(people.frame)
@@ -80,7 +97,7 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
         errors = paired_errors(outcome.by_direction[""], human_outcome.by_direction[""], len(own.attribute.values))
         return {"own": _shares(outcome), "human": _shares(human_outcome), "errors": errors.to_dict("list")}
 
-    data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute)
+    data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute, _BesidePeople)
     ratios, people = kept_ratios(data["own"]), kept_ratios(data["human"])
     human_rows = people.rows.add_prefix("human_").rename(columns={"human_object": "object"})
     table = ratios.rows.merge(human_rows, on="object", how="left")
@@ -114,8 +131,7 @@ def paired_errors(own: Counts, other: Counts, values: int) -> pd.DataFrame:
     return pd.DataFrame({"object": objects} | {f"error{value}": error[:, value] for value in range(values)})
 
 
-def _shares(outcome: Outcome) -> dict:
-    """The fields of Ratios, as JSON has them."""
+def _shares(outcome: Outcome) -> _Shares:
     whole = [row for row in outcome.results if row.metric == METRIC]
     rows = shares_by_object(bytes_frame(outcome.arrays[BY_OBJECT]), [row.direction for row in whole])
     overall = [row.value for row in whole]

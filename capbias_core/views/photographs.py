@@ -287,10 +287,10 @@ def attribution_runs(workspace: Workspace, collection: str, attribute: str) -> d
     return runs
 
 
-def kept_maps(workspace: Workspace, run: RunRow) -> KeptMaps:
+def kept_maps(run: RunRow) -> KeptMaps:
     """The maps that a finished run left."""
-    table = bytes_frame(workspace.array(run.run_id, "table"))
-    return KeptMaps(run, table, np.load(io.BytesIO(workspace.array(run.run_id, "maps")))["values"])
+    maps = run.read("maps", lambda data: np.load(io.BytesIO(data))["values"])
+    return KeptMaps(run, run.read("table", bytes_frame), maps)
 
 
 LONGEST = 900  # pixels of the longer side of what is drawn on

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 
 import pandas as pd
 
-from capbias_core.aggregate import Pair, Ranking, rank
+from capbias_core.aggregate import Ranking, rank
 from capbias_core.aggregate.variants import INPUTS
 from capbias_core.measures.base import BY_OBJECT
 from capbias_core.runs.run import add_later_metrics, estimates, is_current
@@ -89,9 +89,9 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
 
 def object_rows(run: RunRow) -> pd.DataFrame:
     """What a finished run measured for each object, in RESULT_COLUMNS; empty for runs of other measures."""
-    if (data := run.array(BY_OBJECT)) is None:
+    if run.array(BY_OBJECT) is None:
         return pd.DataFrame(columns=list(RESULT_COLUMNS))
-    rows = bytes_frame(data).assign(run_id=run.run_id)
+    rows = run.read(BY_OBJECT, bytes_frame).assign(run_id=run.run_id)
     return rows.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
@@ -104,15 +104,14 @@ def ranking(workspace: Workspace, runs: Sequence[RunRow], metric: str, direction
     """The captioners of these runs of a workspace, or of data in hand (choose.py), in pairs by one metric. Computed
     once for these runs."""
 
-    def compute() -> dict:
+    def compute() -> Ranking:
         by_model = {run.spec.model: estimates(run).get((metric, direction)) for run in runs}
-        pairs = asdict(rank({model: estimate for model, estimate in by_model.items() if estimate is not None}))
+        pairs = rank({model: estimate for model, estimate in by_model.items() if estimate is not None})
         words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
-        return pairs | {"words": {model: words[model] for model in pairs["images"]}}
+        return replace(pairs, words={model: words[model] for model in pairs.images})
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = workspace.derived(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
-    return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
+    return workspace.derived(f"pairs of captioners by t tests {metric} {direction} {named}", compute, Ranking)
 
 
 def average_words(workspace: Workspace, captions: str) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from capbias_core.attackers import ATTACKERS, attacker_entry
+from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.measures.base import from_npy
@@ -56,27 +56,23 @@ class CaptionScores:
         return whole
 
 
-def array_of(run: RunRow, name: str) -> bytes:
-    """An array that a finished run left."""
-    array = run.array(name)
-    assert array is not None, name
-    return array
-
-
 def caption_scores(run: RunRow) -> CaptionScores:
     """What a finished run of the measure `caption_scores`, or of `encoder_view`, left."""
     attribute = attribute_of_run(run)
-    table = bytes_frame(array_of(run, "scores"))
-    shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
-    table["predicted"], table["confidence"] = shares.argmax(axis=1), shares.max(axis=1)
-    words = from_npy(array_of(run, "words"))
-    offsets = np.concatenate([[0], table["tokens"].cumsum().to_numpy()])
+
+    def read(data: bytes) -> tuple[pd.DataFrame, np.ndarray]:
+        table = bytes_frame(data)
+        shares = table[[f"p{value}" for value in range(len(attribute.values))]].to_numpy()
+        table["predicted"], table["confidence"] = shares.argmax(axis=1), shares.max(axis=1)
+        return table, np.concatenate([[0], table["tokens"].cumsum().to_numpy()])
+
+    (table, offsets), words = run.read("scores", read), run.read("words", from_npy)
     return CaptionScores(run, attribute, table, words, offsets)
 
 
 def stored_attackers(run: RunRow, index: int = 0) -> StoredAttackers:
     """The linear attackers of a finished run of `caption_scores`, for rescoring a caption of this index."""
-    return StoredAttackers.from_bytes(array_of(run, f"attackers{index}"))
+    return run.read(f"attackers{index}", StoredAttackers.from_bytes)
 
 
 def written_captions(rows: pd.DataFrame, written: pd.DataFrame) -> pd.Series:
@@ -123,17 +119,19 @@ def scored(choice: Choice) -> Scored:
     attacker = spec.attacker if spec.attacker in able else max(able, key=lambda name: len(runs[name]), default="")
     by_name = {name: runs[attacker][item.hash] for name, item in sets.items() if item.hash in runs.get(attacker, {})}
     rescoring = next((runs[name][read] for name in able if attacker_entry(name).rescores), None)
-    return Scored(attacker, attacker if attacker != spec.attacker else "", sets, by_name, human, rescoring)
+    other = attacker if spec.attacker not in ("", attacker) else ""
+    return Scored(attacker, other, sets, by_name, human, rescoring)
 
 
 def runs_to_score(choice: Choice, names: Collection[str], compared: bool = False) -> list[RunSpec]:
-    """The runs in which the attacker of the setting scores these sets. compared: also those in which their words are
-    compared with human captions. Raises CapbiasError if the attacker cannot be had."""
+    """The runs in which the attacker of the setting (the usual one, of a setting without) scores these sets. compared:
+    also those in which their words are compared with human captions. Raises CapbiasError if the attacker cannot be had.
+    """
     setting, spec = choice.settings[choice.setting], choice.run().spec
     hashes = {item.hash for name, item in scored(choice).sets.items() if name in names}
     question = Question(
         *(choice.collection, tuple(choice.captioners), setting.labels, choice.attribute, (), setting.references),
-        attacker=(setting.attacker,),
+        attacker=(setting.attacker or DEFAULT_ATTACKER,),
         options={"merge_masks": True} if spec.merge_masks else {},
         words=True,
     )
@@ -248,5 +246,5 @@ def encoder_views(workspace: Workspace, collection: str, spec: RunSpec, image: s
 def encoder_view(run: RunRow) -> EncoderView:
     """What a finished run of the measure `encoder_view` left."""
     attends = attacker_entry(run.spec.attacker).attends
-    attention = attention_from(array_of(run, "attention")) if attends else []
+    attention = run.read("attention", attention_from) if attends else []
     return EncoderView(caption_scores(run), tuple(attention))

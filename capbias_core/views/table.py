@@ -96,7 +96,7 @@ def leakage_by_label(choice: Choice, captioner: str) -> Iterator[dict[str, Any]]
     by the same guesses that of each of both attributes; and `beyond both alone`, the first minus the product of both,
     which two independent guesses would give."""
     run = choice.run(captioner)
-    counts, values = run.counts()[""], run.spec.attribute["values"]
+    counts, values = run.counts_of(), run.spec.attribute["values"]
     base = {"captioner": captioner, "run_id": run.run_id, "attribute": choice.attribute, "encoder": run.spec.attacker}
     base |= {"setting": choice.setting, "setting_name": choice.setting_name, "other": "", "verdict": "", "letters": ""}
 

@@ -211,7 +211,7 @@ class Table:
     @property
     def styled(self):
         """The values, shown as their texts: a page sorts by the values."""
-        styler = self.numbers.style
+        styler = self.numbers.style.set_uuid("table")  # else each drawing is another, and is sent anew
         for column, heading in enumerate(self.numbers):
             for line in range(len(self.numbers)):
                 styler._display_funcs[line, column] = lambda _, text=self.texts[heading].iloc[line]: text

@@ -178,7 +178,7 @@ def _ends(numbers: Mapping[str, Any], name: str) -> dict[str, float]:
 
 def _labelled(choice: Choice, captioner: str) -> frozenset[str]:
     """The captioner's images with a label, and with human captions if it is compared with these."""
-    return frozenset(choice.workspace.counts(choice.run(captioner).run_id)[""].images)
+    return frozenset(choice.run(captioner).counts_of().images)
 
 
 def _counts(choice: Choice, captioner: str, metric: Metric) -> Counts:
@@ -186,7 +186,7 @@ def _counts(choice: Choice, captioner: str, metric: Metric) -> Counts:
     run = choice.run(captioner)
     measure = measure_of(metric.name)
     if measure.name == run.spec.measure:
-        return choice.workspace.counts(run.run_id)[""]
+        return run.counts_of()
     spec = replace(run.spec, measure=measure.name, options={}, references="", coverage="", version=0)
     outcome = measure.count(data_of(choice.workspace, spec), measure.options(), silent)
     if metric.name in outcome.lacking:
@@ -268,7 +268,8 @@ def _slices_sentence(choice: Choice, captioner: str, rows: pd.DataFrame) -> tupl
         return _none_tested(inside, rest["n"], name), False
     if higher.empty:
         more = say("where.of_tested", tested=tested) if tested < len(p) else ""
-        return say("where.none_above" if signed else "where.none", metric=name, what=what, more=more), False
+        below = (inside["verdict"] == HIGHER).any()  # significantly higher, and not above what means no bias
+        return say("where.none_above" if below else "where.none", metric=name, what=what, more=more), False
     order = (higher["value"] - rest["value"].reindex(higher.index)).sort_values(ascending=False).index
     first, *further = [Slice.parse(higher.at[line, "rule"]).images for line in order]
     digits = METRICS[name].digits or 1
@@ -342,7 +343,7 @@ def _contradictions(rows: pd.DataFrame) -> list[str]:
 
 
 def _held_out(choice: Choice, rows: pd.DataFrame) -> list[str]:
-    counts = choice.workspace.counts(choice.run().run_id)[""]
+    counts = choice.run().counts_of()
     if rows["n_per_seed"].isna().all() or not counts.seeds:
         return []
     few = say("where.few_seeds", least=LEAST_SEEDS) if len(counts.seeds) < LEAST_SEEDS else ""

@@ -30,7 +30,7 @@ from capbias_core.runs.plan import WORDS_COMPARED
 from capbias_core.types import Attribute, counted
 from capbias_core.views.choose import Choice
 from capbias_core.views.results import current_runs
-from capbias_core.views.scored import ALIKE, array_of, runs_to_score, scored
+from capbias_core.views.scored import ALIKE, runs_to_score, scored
 from capbias_core.views.sentence import listed, say
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.labels import labels_of
@@ -163,8 +163,8 @@ def comparison_of(workspace: Workspace, collection: str, run: RunRow, references
 
 def words_of_set(run: RunRow, compared: RunRow | None = None) -> pd.DataFrame:
     """The `word_table` of a finished run of the measure `caption_scores`, and of one that compared it, if any."""
-    words = compared and compared.array("words")
-    return word_table(bytes_frame(array_of(run, "corpus")), bytes_frame(words) if words else None)
+    words = compared.read("words", bytes_frame) if compared else None
+    return run.read("corpus", lambda data: word_table(bytes_frame(data), words))
 
 
 def word_table(corpus: pd.DataFrame, compared: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -218,7 +218,7 @@ def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:
     """The function words among some words; computed once, then kept in the workspace."""
     words = tuple(words)
     digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
-    return set(workspace.derived(f"function words {digest}", lambda: sorted(tasks.function_words(words))))
+    return set(workspace.derived(f"function words {digest}", lambda: sorted(tasks.function_words(words)), list[str]))
 
 
 # words whose use changed

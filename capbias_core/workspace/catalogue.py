@@ -6,13 +6,16 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import re
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
 from capbias_core.databases import UNWRITABLE, code_of, prepare, to_read
 from capbias_core.errors import CapbiasError
+from capbias_core.typed import shown
 from capbias_core.whole_files import private_file
 
 VERSION = 6  # of the tables, stored as SQLite's user_version
@@ -38,6 +41,13 @@ CREATE TABLE IF NOT EXISTS derived (key TEXT PRIMARY KEY, data TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS arrays (
   run_id TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (run_id, name));
 """
+with closing(sqlite3.connect(":memory:")) as _db:
+    _db.executescript(SCHEMA)
+    _COLUMNS = _db.execute("SELECT p.name, p.type FROM sqlite_master m, pragma_table_info(m.name) p").fetchall()
+# Columns -> the types of their values: SQLite stores any type in any column.
+HELD = {"TEXT": str, "INTEGER": int, "REAL": (int, float)}
+TYPES = {name: HELD[kind] for name, kind in _COLUMNS if name != "data"}
+TIMES, LATEST = ("created", "started", "finished", "heartbeat", "at"), 1e11  # seconds since 1970
 ANOTHER = "set CAPBIAS_HOME to another folder"
 SPACE_TO_OPEN = 2**16  # bytes that SQLite needs for the files beside a catalogue
 
@@ -74,6 +84,16 @@ def open_catalogue(file: Path) -> None:
         prepare(db, f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;")
 
 
+def value_fault(rows: Sequence[sqlite3.Row]) -> str:
+    """The first value that is not of the type of its column, '' for none; NULL may be anywhere."""
+    for name, values in zip(rows[0].keys() if rows else (), zip(*rows, strict=True), strict=True):
+        for value in values if name in TYPES else ():
+            wrong = not isinstance(value, TYPES[name]) or (name in TIMES and not 0 <= value < LATEST)
+            if wrong and value is not None:
+                return f"{name} is {shown(value)}"
+    return ""
+
+
 def workspace_fault(database: Path, error: Exception, opened: bool) -> WorkspaceError:
     """An error of SQLite or the system as a sentence. opened: the catalogue could be used before."""
     folder, code = database.parent, code_of(error)
@@ -108,6 +128,7 @@ def workspace_fault(database: Path, error: Exception, opened: bool) -> Workspace
 
 
 PROC = Path("/proc")
+PROCESS = re.compile(r"\S+ \S+ \S+ [0-9]{1,9} \S+")
 
 
 def this_process() -> str:
@@ -152,6 +173,8 @@ def lives(process: str) -> bool | None:
     the system hides it."""
     if not process or not _machine():
         return None
+    if not PROCESS.fullmatch(process):
+        return False
     host, boot, namespace, pid, start = process.split()
     this_host, this_boot, this_namespace = _machine().split()
     if host == this_host and boot != this_boot:

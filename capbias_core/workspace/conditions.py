@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import checked_name
 from capbias_core.types import CONDITIONS
-from capbias_core.workspace.store import Item, Workspace, checked_name
+from capbias_core.workspace.store import Item, Workspace
 
 ORIGINAL = CONDITIONS[0]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
 
 from capbias_core.load.checks import Finding, findings
 from capbias_core.workspace.labels import labels_of
@@ -19,10 +18,10 @@ def content_of(workspace: Workspace, spec: RunSpec) -> list[Finding]:
     read = [VERSION, spec.captions, spec.references, spec.labels, spec.attribute]
     key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
-    def compute() -> list[dict]:
+    def compute() -> list[Finding]:
         attribute = attribute_from(spec.attribute)
         human = workspace.frame(spec.references) if spec.references else None
         labels = labels_of(workspace, attribute, spec.labels)
-        return [asdict(each) for each in findings(workspace.frame(spec.captions), attribute, labels, human)]
+        return findings(workspace.frame(spec.captions), attribute, labels, human)
 
-    return [Finding(**each) for each in workspace.derived(f"content {key}", compute)]
+    return workspace.derived(f"content {key}", compute, list[Finding])

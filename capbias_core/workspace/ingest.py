@@ -13,7 +13,19 @@ import pandas as pd
 from capbias_core.attributes import attribute_folder, known_attributes
 from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, ORDER, PHOTOGRAPHS, REFERENCES, SEGMENTS
+from capbias_core.kinds import (
+    BOXES,
+    CAPTIONS,
+    LABELS,
+    LONGEST_NAME,
+    OBJECTS,
+    ORDER,
+    PHOTOGRAPHS,
+    REFERENCES,
+    SEGMENTS,
+    checked_name,
+    suggested_name,
+)
 from capbias_core.load.columns import Wanted
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import File, Given, Held, Part, read
@@ -21,7 +33,7 @@ from capbias_core.resources import DEMO_FOLDER
 from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import keep_attributes
 from capbias_core.workspace.photographs import keep_images
-from capbias_core.workspace.store import LONGEST_NAME, Item, Workspace, checked_name, content_hash, suggested_name
+from capbias_core.workspace.store import Item, Workspace, content_hash
 from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"

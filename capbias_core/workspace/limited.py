@@ -161,7 +161,10 @@ def _value(tree: dict) -> Any:
 
 
 if __name__ == "__main__":
-    gigabytes, seconds, folder, work = pickle.load(sys.stdin.buffer)
+    try:
+        gigabytes, seconds, folder, work = pickle.load(sys.stdin.buffer)
+    except EOFError:  # it waited, and who started it has ended
+        sys.exit()
     os.chdir(folder)
     for what, most in (
         (resource.RLIMIT_CORE, 0),

@@ -53,7 +53,7 @@ def _default_source(workspace: Workspace, collection: str, table: Item) -> tuple
         labelled = images_in(workspace.frame(table.hash))
         return {digest: len(labelled & images_in(workspace.frame(digest))) for digest in sources.values()}
 
-    counts = workspace.derived(f"objects of {table.hash}: {' '.join(sorted(sources.values()))}", count)
+    counts = workspace.derived(f"objects of {table.hash}: {' '.join(sorted(sources.values()))}", count, dict[str, int])
     return max(sources, key=lambda name: counts[sources[name]]), sources
 
 

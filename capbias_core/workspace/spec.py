@@ -5,65 +5,107 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, with_config
 from typing_extensions import TypedDict  # on Python before 3.12, pydantic reads no other
 
 from capbias_core.typed import CONFIG
-from capbias_core.types import Attribute
+from capbias_core.types import WITHIN, Attribute
 
 # Which labelled images a run reads: all that have captions, or only those that also have human captions.
 ALL_IMAGES, WITH_REFERENCES = "", "with_references"
 HASH = re.compile(r"[0-9a-f]{16,64}")  # files are named by a content hash, so nothing else may become a path
 
 
-# pydantic checks these tables (typed.py).
+# What is stored may be of a stranger, so pydantic checks these types where it is read (typed.py, shape.py).
 ContentHash = Annotated[str, StringConstraints(pattern=f"^(?:{HASH.pattern})$")]
+HashOrNone = Annotated[str, StringConstraints(pattern=f"^(?:|{HASH.pattern})$")]
+Text = Annotated[str, StringConstraints(max_length=10_000)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+Nothing = Annotated[dict[str, Any], Field(max_length=0)]
+OPEN = CONFIG | {"extra": "allow"}  # of tables that may hold more
+MOST_SEEDS = 1000  # of a stored run: each makes a number in memory
 
 
+@with_config(CONFIG)
 class ModelReference(TypedDict):
     """A model or other file of a run. name: as shown. digest: of the bytes of its files."""
 
-    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
-
-    name: str
+    name: Text
     digest: ContentHash
 
 
+@with_config(CONFIG)
 class ItemReference(TypedDict):
     """A stored item of a run. name: as shown. item: its content hash."""
 
-    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
-
-    name: str
+    name: Text
     item: ContentHash
 
 
+@with_config(CONFIG)
 class PeopleReference(ItemReference):
     """Where people are on photographs. kind: of the item, outlines or boxes."""
 
-    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
-
-    kind: str
+    kind: Text
 
 
+@with_config(CONFIG)
 class AlignmentReference(ItemReference):
     """Word vectors, and below which cosine distance (delta) they align words."""
-
-    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
 
     delta: float
 
 
+@with_config(CONFIG)
 class PhotographsReference(ItemReference):
     """Photographs. item: of their list. digest: of the contents of the files."""
 
-    __pydantic_config__ = CONFIG  # pyright: ignore[reportGeneralTypeIssues]
-
     digest: ContentHash
+
+
+@with_config(CONFIG)
+class StoredAttribute(TypedDict):
+    """An Attribute as `stored` gives it."""
+
+    name: Text
+    title: Text
+    values: Annotated[list[Text], Field(min_length=2)]
+    words: dict[str, list[Text]]
+    mask_token: Text
+    columns: list[Text]
+    aliases: dict[str, Text]
+    note: Text
+
+
+class StoredLabels(TypedDict):
+    """Where the labels of a run are: the table, its column, and the value that each raw label means."""
+
+    table: ContentHash
+    column: Text
+    mapping: dict[str, Text | None]
+
+
+class StoredObjects(TypedDict):
+    """Where the objects of the images of a run are."""
+
+    table: ContentHash
+    column: Text
+
+
+@with_config(OPEN)
+class StoredOptions(TypedDict, total=False):
+    """Options that are read of every run; all of them are checked by its measure when it is computed."""
+
+    attacker: Text
+    seeds: Annotated[Count, Field(le=MOST_SEEDS)]
+    test_share: float
+    merge_masks: bool
+    alignment: AlignmentReference | None
 
 
 @dataclass(frozen=True)
@@ -80,17 +122,17 @@ class RunSpec:
 
     __pydantic_config__ = CONFIG
 
-    measure: str
-    version: int
-    model: str
-    captions: str = ""
-    references: str = ""
-    labels: dict = field(default_factory=dict)
-    attribute: dict = field(default_factory=dict)
-    objects: dict = field(default_factory=dict)
-    coverage: str = ALL_IMAGES
-    shared_with: str = ""
-    options: dict = field(default_factory=dict)
+    measure: Text
+    version: Count
+    model: Text
+    captions: HashOrNone = ""
+    references: HashOrNone = ""
+    labels: StoredLabels | Nothing = field(default_factory=dict)
+    attribute: StoredAttribute | Nothing = field(default_factory=dict)
+    objects: StoredObjects | Nothing = field(default_factory=dict)
+    coverage: Literal["", "with_references"] = ALL_IMAGES
+    shared_with: HashOrNone = ""
+    options: StoredOptions = field(default_factory=dict)
 
     @cached_property
     def run_id(self) -> str:
@@ -110,14 +152,41 @@ class RunSpec:
     def merge_masks(self) -> bool:
         return self.options.get("merge_masks", False)
 
-    def inputs(self) -> set[str]:
-        """Content hashes of the stored items that the run reads."""
+    @property
+    def read_by_options(self) -> list[str]:
+        """Content hashes of the stored items that options name."""
         options = [
             part for option in self.options.values() for part in (option if isinstance(option, list) else [option])
         ]
-        items = {part["item"] for part in options if isinstance(part, dict) and "item" in part}
+        return [part["item"] for part in options if isinstance(part, dict) and "item" in part]
+
+    def inputs(self) -> set[str]:
+        """Content hashes of the stored items that the run reads."""
         tables = {self.labels.get("table", ""), self.objects.get("table", "")}
-        return {self.captions, self.references, self.shared_with, *tables, *items} - {""}
+        return {self.captions, self.references, self.shared_with, *tables, *self.read_by_options} - {""}
+
+
+def maps_to_values(attribute: Mapping[str, Any], mapping: Mapping[str, str | None]) -> bool:
+    """Whether values are different, and a mapping and the words are of them. Words of a crossed attribute may be those
+    of a part of a value."""
+    values = attribute["values"]
+    named, parts = {*mapping.values(), *attribute["aliases"].values()}, {*WITHIN.join(values).split(WITHIN)}
+    whole = len({*values}) == len(values) and named <= {*values, None}
+    return whole and attribute["words"].keys() <= {*values, *parts}
+
+
+def _check_run(spec: RunSpec) -> RunSpec:
+    """Raises ValueError for parts that do not belong together."""
+    if len({bool(spec.captions), bool(spec.labels), bool(spec.attribute)}) == 2:
+        raise ValueError("captions, labels and attribute belong together")
+    if spec.labels and not maps_to_values(spec.attribute, spec.labels["mapping"]):
+        raise ValueError("other values")
+    if not all(isinstance(item, str) and HASH.fullmatch(item) for item in spec.read_by_options):
+        raise ValueError("no content hash")
+    return spec
+
+
+StoredRun = Annotated[RunSpec, AfterValidator(_check_run)]  # as it is read
 
 
 # Options that tell how an attacker was trained; the device on which it was is no part of a setting.
@@ -158,7 +227,7 @@ class Setting:
         words += [f"alignment {spec.options['alignment']['name']}"] if spec.options.get("alignment") else []
         words += ["images with human captions"] if coverage else []
         words += ["shared images"] if spec.shared_with else []
-        return cls(key, ", ".join(words))
+        return cls(key, ", ".join(words) or "counted")
 
     def fits(self, other: str) -> bool:
         """Whether numbers of another key may stand beside those of this setting: both share what both read."""

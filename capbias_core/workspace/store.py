@@ -21,20 +21,30 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pyarrow import ArrowException
-from pyarrow.parquet import read_schema
+from pyarrow.parquet import read_metadata, read_schema
 
 from capbias_core.aggregate import Counts
+from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import kind_name
+from capbias_core.kinds import checked_name, kind_name
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.typed import from_json
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import CATALOGUE, HEX, check_contained, private_folder, typed_path, write_whole
-from capbias_core.workspace.catalogue import WorkspaceError, lives, open_catalogue, this_process, workspace_fault
-from capbias_core.workspace.spec import HASH, RunSpec
+from capbias_core.workspace.catalogue import (
+    WorkspaceError,
+    lives,
+    open_catalogue,
+    this_process,
+    value_fault,
+    workspace_fault,
+)
+from capbias_core.workspace.shape import NEEDED, TABLES, Details, table_fault
+from capbias_core.workspace.spec import HASH, RunSpec, StoredRun
 from capbias_core.workspace.tokens import SUFFIX, read_tokens, write_tokens
 
 COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one direction
@@ -55,8 +65,6 @@ WAITING = f"SELECT * FROM runs WHERE status IN {ACTIVE} ORDER BY rowid"
 HELD, NOBODY = "run_id=? AND token=?", "nobody"
 # A folder of photographs with this file was made by a run; one with this prefix was uploaded. Both go with their item.
 MADE, UPLOADED = "masked.json", "uploaded-"
-LONGEST_NAME = 80
-FORBIDDEN = frozenset("<>&\"'`|\\/*[]$")  # in names
 
 
 @dataclass(frozen=True)
@@ -101,9 +109,23 @@ class RunRow:
         """The evidence of a finished run, by direction."""
         return self.evidence.counts_by_direction()
 
+    def counts_of(self, direction: str = "") -> Counts:
+        """The evidence of one direction. Raises CapbiasError if the run left none."""
+        if counts := self.counts().get(direction):
+            return counts
+        raise CapbiasError(f"The run {self.run_id} has left no counts.", "Run it again.")
+
     def array(self, name: str) -> bytes | None:
         """An array that a finished run left; None if it left none of this name."""
         return self.evidence.array(name)
+
+    def read(self, name: str, read: Callable[[bytes], Any]) -> Any:
+        """An array that a finished run left, as this function reads it. Raises CapbiasError if it left none, or if
+        another program wrote it."""
+        try:
+            return read(self.array(name) or b"")
+        except (ValueError, LookupError, TypeError, OSError, EOFError, ArrowException):
+            raise CapbiasError(f"The run {self.run_id} has left no {name}.", "Run it again.") from None
 
 
 @dataclass(frozen=True)
@@ -162,26 +184,6 @@ def shared_folder() -> Path | None:
     if not (folder / CATALOGUE).is_file():
         raise CapbiasError(f"CAPBIAS_SHARED is {named}, which is no workspace.", "Name another folder, or unset it.")
     return folder
-
-
-def suggested_name(text: str) -> str:
-    """A name that `checked_name` accepts, from the name of a file.
-
-    >>> suggested_name("my [best] model's $captions")
-    'my best model s captions'
-    """
-    letters = (letter if letter.isprintable() and letter not in FORBIDDEN else " " for letter in text)
-    return " ".join("".join(letters).split())[:60].strip() or "file"
-
-
-def checked_name(name: str) -> str:
-    """A name for an item or collection: printable, at most 80 characters, none of <>&\"'`|\\/ or line breaks."""
-    cleaned = " ".join(name.split())
-    if not cleaned or len(cleaned) > LONGEST_NAME or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
-        raise CapbiasError(
-            f"A name must be 1 to {LONGEST_NAME} letters, digits, spaces or . _ - + ( ) , : =, not {name[:100]!r}."
-        )
-    return cleaned
 
 
 # Ends that could not be written: database and run -> token of who had the run, status, message.
@@ -261,6 +263,9 @@ class Workspace:
                 with self.translate_errors(), to_read(self.database) as db:
                     db.row_factory = sqlite3.Row
                     known[question] = db.execute(question[0], question[1:]).fetchall()
+                with self._unchanged():
+                    if fault := value_fault(known[question]):
+                        raise ValueError(fault)
         return known[query, *values]
 
     def version(self) -> str:
@@ -334,7 +339,7 @@ class Workspace:
         rows = self._all("SELECT * FROM items ORDER BY created, name")
         with self._unchanged():
             return [
-                _item(row)
+                _item(*row)
                 for row in rows
                 if kind in (None, row["kind"])
                 and collection in (None, row["collection"])
@@ -384,13 +389,22 @@ class Workspace:
 
     def frame(self, digest: str, read: Callable[[Path], Any] = pd.read_parquet) -> Any:
         """The stored frame with this content hash, or what `read` reads from its file."""
-        path = self.sidecar_path(digest, "parquet")
-        try:
-            return read(path)
-        except (OSError, ArrowException):
+        path, read_from = self.sidecar_path(digest, "parquet"), None
+        with suppress(OSError, ArrowException, ValueError):
+            read_from = read(path) if path.is_file() else None  # of a folder, pandas would read what is in it
+        if read_from is None or (isinstance(read_from, pd.DataFrame) and self._is_other(digest, read_from)):
             raise CapbiasError(
                 f"{path.name} is missing from the data folder of the workspace, or damaged.", "Load the file again."
-            ) from None
+            )
+        return read_from
+
+    def _is_other(self, digest: str, frame: pd.DataFrame) -> bool:
+        """Whether a table is not that of the items with this content hash."""
+        return any(
+            len(frame) != item.rows or (item.kind in TABLES and table_fault(item.kind, item.details, frame))
+            for item in self.items()
+            if item.hash == digest
+        )
 
     def columns(self, digest: str) -> list[str]:
         """The columns of the stored frame with this content hash; its rows are not read."""
@@ -399,8 +413,8 @@ class Workspace:
     def tokens(self, digest: str) -> Tokens:
         """The tokens of a stored caption set, computed at the first call and then read from a file beside it."""
         path = self.sidecar_path(digest, SUFFIX)
-        with suppress(OSError, ArrowException, KeyError):
-            return read_tokens(path)
+        with suppress(OSError, ArrowException, LookupError, AttributeError, ValueError):
+            return read_tokens(path, self.frame(digest, read_metadata).num_rows)
         tokens = Tokens.of(self.frame(digest)["caption"])
         with suppress(OSError):  # if nothing can be written, it is computed again
             write_tokens(path, tokens)
@@ -758,18 +772,20 @@ class Workspace:
     def counts(self, run_id: str) -> dict[str, Counts]:
         """The evidence of a finished run, by direction."""
         names = [name for name in self.arrays(run_id) if name.split(" ")[0] == COUNTS]
-        return {name.partition(" ")[2]: Counts.load(self.array(run_id, name)) for name in names}
+        with self._unchanged():
+            return {name.partition(" ")[2]: Counts.load(self.array(run_id, name)) for name in names}
 
-    def derived(self, key: str, compute: Callable[[], object]):
+    def derived(self, key: str, compute: Callable[[], object], kind: Any):
         """A slow value that follows from stored items and runs, such as a ranking: computed once, and stored as JSON
-        under a key that names them by their IDs and hashes. Forgotten when one of them is."""
-        rows = self._all("SELECT data FROM derived WHERE key=?", key)
-        if rows:
-            return json.loads(rows[0]["data"])
-        data = json.dumps(compute())
+        under a key that names them by their IDs and hashes. Forgotten when one of them is. kind: its type; computed
+        again if what is stored is of another."""
+        for row in self._all("SELECT data FROM derived WHERE key=?", key):
+            with suppress(ValueError):
+                return from_json(kind, row["data"], key)
+        data = json.dumps(compute(), default=asdict)
         with suppress(WorkspaceError), self._writing() as db:  # such as a full disk: it is computed again
             _insert(db, "derived", [{"key": key, "data": data}])
-        return json.loads(data)
+        return from_json(kind, data, key)
 
     def has_derived(self, key: str) -> bool:
         """Whether `derived` has stored this key."""
@@ -780,7 +796,11 @@ class Workspace:
         columns = ", ".join(f'results."{column}"' for column in RESULT_COLUMNS)
         finished = "results JOIN runs USING (run_id) WHERE runs.status='finished'"
         rows = self._all(f"SELECT {columns} FROM {finished} ORDER BY results.rowid")
-        frame = results_frame([tuple(row) for row in rows])
+        with self._unchanged():
+            frame = results_frame([tuple(row) for row in rows])
+            nothing = frame[["metric", "model"]].isna().any(axis=None) or not {*frame["verdict"]} <= {"", *VERDICTS}
+            if nothing or frame.duplicated().any() or np.isinf(frame["value"]).any():
+                raise ValueError("results are double, endless or of nothing")
         return frame if run_ids is None else frame[frame["run_id"].isin(list(run_ids))].reset_index(drop=True)
 
 
@@ -793,17 +813,18 @@ def results_frame(rows: list[tuple]) -> pd.DataFrame:
 @lru_cache(maxsize=4096)
 def _spec(text: str) -> RunSpec:
     """A run from its JSON; callers only read it. Raises ValueError for fields of other types."""
-    return from_json(RunSpec, text)
+    return from_json(StoredRun, text, "spec")
 
 
-def _item(row: sqlite3.Row) -> Item:
-    """An item from its row. Raises ValueError or TypeError for values of other types, or a hash that is none."""
-    item = Item(**{**dict(row), "details": json.loads(row["details"])})
-    types = {"rows": int, "images": int, "bytes": int, "created": (int, float), "details": dict}
-    if wrong := [name for name, value in vars(item).items() if not isinstance(value, types.get(name, str))]:
-        raise ValueError(f"{wrong[0]} of an item is {getattr(item, wrong[0])!r}")
+@lru_cache(maxsize=4096)
+def _item(*row: Any) -> Item:
+    """An item from its row; callers only read it. Raises ValueError for details of other types, or a hash that is
+    none."""
+    item = Item(*row[:-1], from_json(Details, row[-1], "details"))
     if not HASH.fullmatch(item.hash):
         raise ValueError(f"{item.hash[:50]!r} is no content hash")
+    if item.kind in NEEDED and NEEDED[item.kind] not in item.details:
+        raise ValueError(f"details.{NEEDED[item.kind]} is missing")
     return item
 
 

@@ -18,13 +18,18 @@ SUFFIX = "tokens-2.arrow"  # another number where `tokenize` gives other tokens,
 COLUMN = "tokens"
 
 
-def read_tokens(path: Path) -> Tokens:
-    """The captions of a set. Nothing of the lists is copied: they stay in the file. Raises OSError, ArrowException or
-    KeyError for a file that is missing or damaged."""
+def read_tokens(path: Path, captions: int) -> Tokens:
+    """The captions of a set. Nothing of the lists is copied: they stay in the file. captions: how many there are.
+    Raises OSError, ArrowException, LookupError, AttributeError or ValueError for a file that is missing or of another
+    set."""
     lists = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)[COLUMN]
     words = lists.values
     codes, start = (array.to_numpy(zero_copy_only=True) for array in (words.indices, lists.offsets))
-    return Tokens(codes, start.astype(np.int64, copy=False), words.dictionary.to_pylist())
+    start = start.astype(np.int64, copy=False)
+    whole = len(start) == captions + 1 and start[0] == 0 and start[-1] == len(codes) and (np.diff(start) >= 0).all()
+    if not whole or (len(codes) and not 0 <= codes.min() <= codes.max() < len(words.dictionary)):
+        raise ValueError("these are not the tokens of the captions")
+    return Tokens(codes, start, words.dictionary.cast(pa.string()).to_pylist())
 
 
 def write_tokens(path: Path, tokens: Tokens) -> None:

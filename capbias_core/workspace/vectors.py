@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import VECTORS
+from capbias_core.kinds import VECTORS, checked_name
 from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
@@ -22,7 +22,7 @@ from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, co
 from capbias_core.types import Vectors
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import AlignmentReference
-from capbias_core.workspace.store import Item, Workspace, checked_name
+from capbias_core.workspace.store import Item, Workspace
 
 CONSTANT = "constant"  # what results call alignment by <unk>
 # Names under which results of well-known vectors are printed.

@@ -17,8 +17,9 @@ from capbias_core.workspace.ingest import DEMO
 from pages.ui import controls
 from pages.ui.base import box, caveats, explained, note, once, show_messages
 from pages.ui.empty import empty_state
+from pages.ui.entry import page
 from pages.ui.evidence import panel
-from pages.ui.page import Page, page
+from pages.ui.page import Page
 from pages.ui.plain import plain
 from pages.ui.runs import active_runs, cost, nothing_scored, to_do
 from pages.ui.show import chart
@@ -51,7 +52,7 @@ def _answer(page: Page) -> None:
     answer = views.answer(choice)
     demo = " (demo: generated pictures and captions, no real people)" if page.collection == DEMO else ""
     st.html(
-        f'<div class="cb-answer-page"><h1>{escape(answer.sentence)}</h1>'
+        f'<div class="cb-answer-page"><h2>{escape(answer.sentence)}</h2>'
         f'<p class="because">{explained(answer.because)}{escape(demo)}</p></div>'
     )
     cards = st.container(key="stacks_cards").columns(3)

@@ -1,4 +1,4 @@
-"""Texts of pages: answers, notes, caveats, errors as boxes, and a button that deletes."""
+"""What a page shows, and texts of pages: answers, notes, caveats, errors as boxes, and a button that deletes."""
 
 from __future__ import annotations
 

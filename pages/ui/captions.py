@@ -101,7 +101,7 @@ def missing_scores(page: Page, sets: Scored, names: Sequence[str], compared: boo
     with errors():
         runs = page.once(repr(("to score", names, compared)), lambda: runs_to_score(choice, names, compared))
         if to_do(page.workspace, runs)[1]:
-            start_button(page, runs, f"Score by {choice.settings[choice.setting].attacker}", "score_captions")
+            start_button(page, runs, f"Score by {runs[0].attacker}", "score_captions")
 
 
 def _image(page: Page, sets: Scored, image: str, label: str, lines: dict[str, list[Line]]) -> None:

@@ -21,7 +21,7 @@ from capbias_core.attributes.labels import (
     values_among,
 )
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import CAPTIONS, KINDS, LABELS, OBJECTS, REFERENCES, SEGMENTS, SOURCES, kind_title
+from capbias_core.kinds import CAPTIONS, KINDS, LABELS, OBJECTS, REFERENCES, SEGMENTS, SOURCES, checked_name, kind_title
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
 from capbias_core.load import read as reader
 from capbias_core.load.checks import REFUSE, Finding, findings
@@ -40,7 +40,7 @@ from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.labels import dropped_line, images_used, labels_for
 from capbias_core.workspace.limited import all_taken, within_limits
 from capbias_core.workspace.spec import attribute_from
-from capbias_core.workspace.store import checked_name, content_hash
+from capbias_core.workspace.store import content_hash
 from pages.ui.base import errors, note, plain, show_error
 from pages.ui.page import Page
 from pages.ui.show import frame_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import streamlit as st
 
@@ -12,9 +12,7 @@ from capbias_core.runs.engine import Engine
 from capbias_core.workspace.ingest import DEMO
 from pages.ui import controls
 from pages.ui.base import box, errors
-
-if TYPE_CHECKING:
-    from pages.ui.page import Page
+from pages.ui.page import Page
 
 LABELS_WANTED = "labels (a table with an image ID and one column per attribute)"
 

@@ -73,7 +73,8 @@ CSS = """<style>
 :is(.st-key-bar, [class*="st-key-controls"]), .st-key-bar > :not(.st-key-open_runs) {min-height: 4.25rem}
 .st-key-tab {height: 2rem}
 .st-key-pages .cb-name {font-size: 1.12rem; font-weight: 680; padding-right: .8rem}
-[data-testid="stMain"] h1 {font-size: 1.95rem !important; line-height: 1.2; padding: .2rem 0 .3rem !important}
+/* For readers of screens: on the screen, the line of pages says which one it is. */
+.cb-heading {position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); padding: 0}
 [data-testid="stMain"] h2 {font-size: 1.25rem !important; font-weight: 620 !important;
   padding: .5rem 0 .3rem !important}
 [data-testid="stMain"] h3 {font-size: 1.08rem !important; padding: .3rem 0 .2rem !important}
@@ -114,7 +115,8 @@ def frame(title: str) -> Iterator[DeltaGenerator]:
     st.html(f"<style>{VARIABLES}</style>{CSS}")
     st.html(ONE_STEP_A_PAGE, unsafe_allow_javascript=True)
     line = st.container(key="pages", horizontal=True, gap="small")
-    line.html('<span class="cb-name">capbias</span>', width="content")
+    name = f'<span class="cb-name">capbias</span><h1 class="cb-heading">{title}</h1>'
+    line.html(name, width="content")
     places = [(line.empty(), page) for page in _navigation()]
     account = line.container(horizontal=True, width="content")
     yield account

@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import LABELS, SEGMENTS
+from capbias_core.kinds import LABELS, SEGMENTS, checked_name, suggested_name
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
 from capbias_core.question import Question
@@ -23,7 +23,7 @@ from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
 from capbias_core.workspace.photographs import people_sources, photograph_sets
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import RUN, Item, checked_name, suggested_name
+from capbias_core.workspace.store import RUN, Item
 from pages.ui import controls
 from pages.ui.base import errors, note, show_error
 from pages.ui.empty import empty_state

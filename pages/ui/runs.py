@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
@@ -19,7 +18,7 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import is_current
-from capbias_core.types import counted
+from capbias_core.types import counted, left_out_lines
 from capbias_core.views.choose import first_request
 from capbias_core.views.sentence import cost_text, left_text, run_text
 from capbias_core.workspace.spec import RunSpec
@@ -28,10 +27,8 @@ from capbias_core.workspace.vectors import alignment_name
 from pages.ui import controls
 from pages.ui.base import box, caveats, errors, note, once, show_error
 from pages.ui.empty import lacking, needs
+from pages.ui.page import Page
 from pages.ui.plain import plain
-
-if TYPE_CHECKING:
-    from pages.ui.page import Page
 
 POLL_SECONDS = 1.0  # seconds between two looks at the runs under way
 LONG_SECONDS = 600  # from which the cost of fewer seeds is shown too
@@ -61,9 +58,11 @@ def to_do(workspace: Workspace, specs: Sequence[RunSpec]) -> tuple[dict[str, Run
 
 
 def start_button(page: Page, specs: list[RunSpec], label: str, key: str) -> None:
-    """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed."""
+    """How many of some runs are to do, what they cost, and the button that starts them; why earlier ones failed or
+    left metrics out."""
     known, todo = to_do(page.workspace, specs)
     _show_failures(known.values())
+    _show_left_out(known.values())
     done = sum(run.status == "finished" for run in known.values())
     text = "All results are up to date" if specs else "Nothing to run"
     if done < len(specs):
@@ -93,6 +92,15 @@ def _show_failures(runs: Iterable[RunRow]) -> None:
         if run.status in ("failed", "died"):
             what = ", ".join(filter(None, (MEASURES[run.spec.measure].title, run.spec.attacker)))
             note(f"⚠ {run.spec.model} ({what}) {run.status}: {run.message}")
+
+
+def _show_left_out(runs: Iterable[RunRow]) -> None:
+    models: dict[str, list[str]] = {}
+    for run in runs:
+        for line in left_out_lines(run.lacking):
+            models.setdefault(line, []).append(run.spec.model)
+    for line, names in models.items():
+        note(f"{', '.join(dict.fromkeys(names))}: {line}")
 
 
 def first_runs(page: Page, attribute: str = "") -> list[RunSpec]:
@@ -200,7 +208,7 @@ def runs_dialog(engine: Engine, collection: str, container: DeltaGenerator) -> N
     container.button(
         "Runs", icon=":material/pending_actions:", key="open_runs", on_click=controls.choose, kwargs={OPEN: 1}
     )
-    if controls.named(OPEN):
+    if controls.kept(OPEN):
         st.dialog("Runs", width="large", on_dismiss=close)(_runs)(engine, collection)
 
 

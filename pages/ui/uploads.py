@@ -1,4 +1,4 @@
-"""Uploads on disk: they are written at once and removed when they are saved, refused or forgotten."""
+"""Uploads on disk: they are written at once and removed when they are saved or their page is closed."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from pages.ui.captions import missing_scores
 from pages.ui.empty import nothing_measured
 from pages.ui.evidence import panel, scored_sets
 from pages.ui.page import Page
+from pages.ui.plain import plain
 from pages.ui.show import chart, downloads, sentence, table
 
 PEOPLE = "people"
@@ -33,6 +34,7 @@ def words_tab(page: Page) -> None:
     strongest = str(lines.loc[lines["value"].abs().idxmax(), "line"])
     line = controls.kept("line")
     line = line if line in set(lines["line"]) else strongest
+    st.header(plain(WORDS.question), anchor=False)
     sentence(WORDS, choice, rows)
     left, right = st.container(key="stacks_words").columns([11, 9], gap="large")
     with left:

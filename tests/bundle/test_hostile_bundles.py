@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from capbias_core import cli
-from capbias_core.bundle.manifest import MANIFEST, ROWS, manifest_fault
+from capbias_core.bundle.reproduce import Manifest, Rows
 from capbias_core.bundle.write import write_bundle
 from capbias_core.question import Question
 from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
+from capbias_core.typed import from_json
 from capbias_core.workspace.store import Workspace, content_hash
 from tests.collections_ import keep
 
@@ -222,10 +223,14 @@ def seen(folder: Path) -> dict[str, bytes]:
 
 def is_misshapen(made: Files | bytes) -> bool:
     """Whether the manifest or the rows are refused for their shape, before anything else is read."""
-    try:
-        return isinstance(made, dict) and bool(manifest_fault(*(json.loads(made[own]) for own in (MANIFEST, ROWS))))
-    except (ValueError, KeyError, RecursionError):
+    if not isinstance(made, dict):
         return False
+    try:
+        for kind, name in ((Manifest, "manifest.json"), (Rows, "rows.json")):
+            from_json(kind, made[name], name)
+    except ValueError:
+        return True
+    return False
 
 
 @pytest.mark.long

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from capbias_core import cli
 from capbias_core.cli import app
-from capbias_core.cli.inputs import ATTACKERS, INPUTS, Parameter, choices_of, given, measure_choices
+from capbias_core.cli.inputs import choices_of, given, options_of, read_options
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group
-from capbias_core.measures.options import Attacked, Options, option
+from capbias_core.measures.options import Options, option
 from capbias_core.measures.registry import MEASURES
 
 SECRET = "0123456789abcdef5e0a7c3d9b1f8246"
@@ -116,21 +115,15 @@ class ToyOptions(Options):
 TOY = replace(MEASURES["ratio_error"], name="toy", options=ToyOptions, groups=(Group("toy", "toy", ("ratio",)),))
 
 
-def parameters(choices: type) -> dict[str, tuple[object, Parameter]]:
-    """The type and the flag of each field."""
-    return {own.name: get_args(own.type) for own in fields(choices)}
-
-
-def test_each_choice_of_a_new_measure_with_a_flag_is_one():
-    flags = parameters(measure_choices([*(own for own in MEASURES.values() if own.groups), TOY], ("photographs",)))
-    types = {"least": int, "share": float, "how": str, "words": list[str], "loud": bool}
-    assert {name: flags[name][0] for name in types} == {name: kind | None for name, kind in types.items()}
-    assert "hidden" not in flags and [group.name for group in flags["least"][1].group] == ["For toy"]
-    assert flags["least"][1].name == ("--least",) and flags["least"][1].metavar == "N"
-    assert flags["how"][1].metavar == "plain|loud" and flags["loud"][1].metavar is None
-    assert flags["photographs"][1].group == (INPUTS,)
-    attacked = [name for name, about in Attacked.about().items() if about.flag]
-    assert "seeds" in flags and all(flags[name][1].group == (ATTACKERS,) for name in attacked)
+def test_each_choice_of_a_new_measure_is_an_option_of_score(monkeypatch):
+    assert list(options_of([TOY])) == ["shuffled", "least", "share", "how", "words", "loud"]
+    monkeypatch.setitem(MEASURES, "toy", TOY)
+    given = ["least=4", "share=0.5", "how=loud", "words=a,b", "loud=true", "test-share=0.2"]
+    read = {"least": 4, "share": 0.5, "how": "loud", "words": ("a", "b"), "loud": True, "test_share": 0.2}
+    assert read_options(given) == read
+    for wrong in ("least=10", "share=1", "how=quietly", "loud=perhaps", "hidden=a", "least"):
+        with pytest.raises(CapbiasError):
+            read_options([wrong])
 
 
 def test_choices_are_checked_by_the_bounds_of_their_option():

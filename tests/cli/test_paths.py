@@ -16,7 +16,6 @@ BAD = ("~nosuchuser/a.json", "x" * 300 + ".json", "loop/a.json", "locked/a.json"
 SCORE = "score --captions a.csv --labels labels.csv --attribute gender --metric ratio --seeds 1"
 COMMANDS = f"""
     score PATH labels.csv --attribute gender
-    score --captions PATH --labels labels.csv --attribute gender
     score --captions a.csv --labels PATH --attribute gender
     {SCORE} --references PATH
     {SCORE} --objects PATH
@@ -26,24 +25,21 @@ COMMANDS = f"""
     {SCORE} --photographs . --weights PATH
     {SCORE} --alignment contextual --vectors PATH
     {SCORE} --output PATH
-    {SCORE} --attribute PATH.toml
+    score a.csv labels.csv --attribute PATH.toml
     {SCORE} --collection c --workspace PATH
-    view text --input PATH --attribute gender
-    view align --words a --vectors PATH
+    view encoders --results PATH
+    view encoders --human PATH
     explain --captions PATH --labels labels.csv --attribute gender
     import PATH
-    import PATH --kind images
+    import PATH --kind photographs
     import PATH --kind vectors
     import a.csv --workspace PATH
     list --workspace PATH
-    export --workspace PATH
     export --collection c --output PATH
-    list --cancel all --workspace PATH
     reproduce PATH
     reproduce bundle.zip --data PATH
     labels check PATH.toml
-    labels check gender --workspace PATH
-    labels derive gender --references PATH
+    labels derive gender --references x --collection c --workspace PATH
     images detect PATH
     images detect . --weights PATH
     images caption PATH
@@ -75,13 +71,13 @@ def here(tmp_path, monkeypatch):
 def test_a_path_that_the_system_rejects_is_one_sentence(here, command, capsys):
     for path in BAD:
         assert cli.main(command.replace("PATH", path).split()) == cli.BAD_INPUT
-        assert "error: " in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert error.count("error: ") == 1 and "See capbias" not in error
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("path", (*BAD, "a\0b"))
-def test_a_link_with_such_a_path_shows_no_failure(here, tmp_path, path):
+def test_a_link_with_such_a_path_shows_no_failure(here, tmp_path):
     """Also with `opened`, which fails if the page raised anything."""
     fill(Workspace(tmp_path / "home"))
-    for view in ("Table", "Captions", "Encoder sensitivity", "Answer"):
-        opened(view, collection="c", attacker=path)
+    for path in (*BAD, "a\0b"):
+        opened("Table", collection="c", captioner=path, setting=path)

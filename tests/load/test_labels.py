@@ -46,6 +46,15 @@ def asked(frame, **given) -> list[dict]:
 HALVES = {"Female": 20, "Male": 20}
 
 
+def test_names_of_columns_may_contain_an_equals_sign():
+    """Only the part before the first one was looked for, and the column was called that of the attribute."""
+    known = {"a=b": lambda image, _: ("Female", "Male")[image % 2], "who=by": lambda _, row: "xy"[row]}
+    frame, given = rows(2, **known), Given(attribute_column=("a=b",), rows=("who=by=x",))
+    (part,) = read([File(CAPTIONS, (), "model"), File(frame, (LABELS,), "labels")], given, [GENDER]).of(LABELS)
+    assert part.mapping[0]["column"] == "a=b" and part.frame["a=b"].value_counts().to_dict() == HALVES
+    assert ("Labels", "gender (a=b)") in part.account and "40 of 80 rows read" in part.notes[0]
+
+
 @pytest.mark.parametrize(
     ("column", "first", "second"),
     [

@@ -201,9 +201,9 @@ def test_an_attribute_is_shown_and_its_words_are_tried(workspace):
     folder.mkdir()
     (folder / "mine.toml").write_text(OWN)
     (folder / "broken.toml").write_text(OWN.replace('"man"]', '"man"'))
-    page = opened("Attributes", pick="mine")
+    page = opened("Labels and attributes", pick="mine")
     assert "man 2" in html(page) and str(folder) in html(page) and page.code[0].value == OWN.strip()
-    page = opened("Attributes", pick="broken.toml")
+    page = opened("Labels and attributes", pick="broken.toml")
     assert len(errors(page)) == 1 and "line 6" in errors(page)[0]
 
 
@@ -305,7 +305,7 @@ def test_what_is_open_is_asked_once_and_the_answer_reads_on(dropped, workspace):
     (button,) = [button for button in page.button if button.label == "Read with these answers"]
     page = run(button.click())
     run(save(page).click())
-    assert stored(workspace) == {"first": "captions", "several": "references", "labels": "attributes"}
+    assert stored(workspace) == {"first": "captions", "several": "references", "labels": "labels"}
 
 
 def test_files_of_other_images_are_refused_with_a_box_for_the_type_of_each(dropped):

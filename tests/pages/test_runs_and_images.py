@@ -1,4 +1,4 @@
-"""The Runs dialog, runs that pages start, the judge of Scores, and the page Images on real photographs."""
+"""The Runs dialog, runs that pages start, and what pages show of photographs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from capbias_core.workspace.ingest import DEMO, load_demo
 from capbias_core.workspace.store import Workspace
 from pages.ui import runs
 from tests.app import html, opened
+from tests.pages.synthetic import fill as fill_words
 from tests.pages.synthetic import score
 from tests.runs.test_engine import fill
 
@@ -30,7 +31,7 @@ def keys(page) -> set[str]:
 
 
 def test_all_runs_are_cancelled_and_repeated_in_the_dialog(queued):
-    page = opened("Labels")
+    page = opened("Labels and attributes")
     assert "cancel_all" not in keys(page)
     page.button(key="open_runs").click().run()
     assert {"cancel_all", *(f"cancel_{run.run_id}" for run in queued.runs())} <= keys(page)
@@ -39,7 +40,7 @@ def test_all_runs_are_cancelled_and_repeated_in_the_dialog(queued):
     page.button(key="repeat_all").click().run()
     ended = engine_for(str(queued.folder)).wait([run.run_id for run in queued.runs()])
     assert [run.status for run in ended] == ["finished"] * 3
-    assert not keys(opened("Labels", runs="1")) & {"cancel_all", "repeat_all"}
+    assert not keys(opened("Labels and attributes", runs="1")) & {"cancel_all", "repeat_all"}
 
 
 def test_the_dialog_shows_how_a_number_was_made_and_a_page_follows_its_runs(queued, monkeypatch):
@@ -66,37 +67,31 @@ def test_the_dialog_shows_how_a_number_was_made_and_a_page_follows_its_runs(queu
     assert drawn == ["again"], "two of the runs that it showed have ended"
 
 
-def drawn(page) -> str:
-    """The charts of a page as Plotly's JSON."""
-    return "".join(chart.proto.spec for chart in page.get("plotly_chart"))
-
-
 def test_words_that_the_answer_lacks_are_one_click(workspace):
     fill(workspace.folder, models=MODELS)
     score(workspace, captioners=MODELS, attribute="group", metrics=("lic",), human="", words=False)
     page = opened("Answer")
-    assert "word=" not in drawn(page)
-    page.button(key="words_now").click().run()
+    assert "words_chart" not in str(page)
+    page.button(key="score_read").click().run()
     engine_for(str(workspace.folder)).wait([run.run_id for run in workspace.runs()])
-    assert "word=" in drawn(opened("Answer"))
+    assert "words_chart" in str(opened("Answer"))
 
 
-def test_views_of_the_demo_with_photographs(workspace):
+def test_the_metrics_of_photographs_are_offered_where_there_are_some(workspace):
+    fill_words(workspace)
     load_demo(workspace)
-    for metric, boxes in (("LIC", set()), ("VL-LIC", {"Photographs"}), ("ImageCaptioner²", {"Photographs", "Judge"})):
-        page = opened("Table", collection=DEMO, seeds="1", metrics=metric)
-        assert {box.label for box in page.selectbox} & {"Photographs", "Judge"} == boxes
-    assert "is not known here" in html(opened("Table", collection=DEMO, seeds="1", metrics=metric, judge="self"))
+    for collection, offered in ((DEMO, True), ("c", False)):
+        page = opened("Table", collection=collection)
+        (metrics,) = [box for box in page.multiselect if box.label == "Metrics"]
+        assert ("VL-LIC" in metrics.options) == offered
 
 
-def test_captions_with_a_photograph_are_listed_alone_and_a_missing_one_is_said(workspace):
+def test_captions_open_on_one_with_a_photograph(workspace):
     load_demo(workspace)
     score(workspace, DEMO, ("amplifier",), metrics=("ratio",))
-    page = opened("Captions", collection=DEMO, with_photograph="1")
-    images = [table.value["image"] for table in page.dataframe if "image" in table.value][0]
     photographs = set(workspace.frame(workspace.items("photographs", DEMO)[0].hash)["image_id"])
-    assert set(images) == photographs and len(page.image) == 1
-    (item,) = [item for item in workspace.items("captions", DEMO) if item.name == "amplifier"]
-    other = next(image for image in workspace.frame(item.hash)["image_id"] if image not in photographs)
-    page = opened("Captions", collection=DEMO, image=other)
-    assert not page.image and "No photograph of this image; 8 images have one" in html(page)
+    page = opened("Captions", collection=DEMO)
+    images = next(table.value["image"] for table in page.dataframe if "image" in table.value)
+    assert set(images[: len(photographs)]) == photographs and len(page.image) == 1
+    other = next(image for image in images if image not in photographs)
+    assert not opened("Captions", collection=DEMO, image=other).image

@@ -371,8 +371,9 @@ def test_error_of_three_values(workspace):
     request = fill(workspace, labels, {"m": captions}, attribute=attribute)
     (spec,) = plan(workspace, replace(request, metrics=("ratio", "error")))
     outcome = run_one(workspace, spec, silent)
-    values = {row.metric: row.value for row in outcome.results}
-    assert values["error"] == 25 and set(values) == {"error"}
+    values = {(row.metric, row.group): row.value for row in outcome.results}
+    groups = {("error", "A"): 0, ("error", "B"): 100, ("error", "C"): 0}
+    assert values == {("error", ""): 25, ("error_gap", ""): 100} | groups
     assert all("C" in note for note in outcome.notes), "what is said of the labels is said of all values"
 
 
@@ -412,7 +413,7 @@ def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
         captions={name: coco_bias / "results" / f"{name}.json" for name in RATIO_AND_ERROR},
     )
     request = Question("coco", tuple(RATIO_AND_ERROR), "labels", "gender", ("LIC_M", "ratio", "error"), seeds=2)
-    found = results_of(workspace, request)
+    found = results_of(workspace, request).query("group == ''")
     values = found.pivot(index="model", columns="metric", values="value")
     pairs = dict(zip(values.index, zip(values["ratio"].round(2), values["error"].round(2), strict=True), strict=True))
     assert pairs == RATIO_AND_ERROR and set(found[found["metric"] == "ratio"]["n"]) == {10780}

@@ -11,7 +11,7 @@ from capbias_core.views.sentence import TEMPLATES, say, templates
 CORE = TEMPLATES.parent.parent
 STEMS = "|".join(path.stem for path in TEMPLATES.glob("*.toml"))
 # A name, or the pattern of several, such as f"answer.because_{verdict}".
-NAMES = re.compile(rf'"((?:{STEMS})\.(?:[a-z_]|{{[^{{}}]*}})+)"')
+NAMES = re.compile(rf"""["']((?:{STEMS})\.(?:[a-z_]|{{[^{{}}]*}})+)["']""")
 
 
 def named_in_code() -> set[str]:

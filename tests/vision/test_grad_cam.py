@@ -257,7 +257,7 @@ def test_finished_runs_give_estimates_and_maps_again(workspace):
     again = estimates(run)
     rows = {(row.metric, row.direction): row.value for row in outcome.results}
     assert {key: own.value for key, own in again.items()} == rows
-    kept = kept_maps(workspace, run)
+    kept = kept_maps(run)
     assert kept.table["word"].tolist() == ["woman", "man", "man"]
     (row,) = kept.of_image("2")
     pixels = photograph("man", "dog", (24, 12), AWAY, 2)

@@ -60,7 +60,9 @@ def test_what_is_stored_can_be_read_if_nothing_can_be_written(disk, state, write
         else:
             disk.fill()
         assert read(workspace) == before
-        assert workspace.derived("ranking", lambda: [1, 2]) == [1, 2], "what cannot be stored is computed again"
+        assert workspace.derived("ranking", lambda: [1, 2], list[int]) == [1, 2], (
+            "what cannot be stored is computed again"
+        )
         with pytest.raises(CapbiasError, match="cannot be written" if state == "read-only" else "no space left"):
             write(workspace)
         with pytest.raises(CapbiasError):

@@ -1,5 +1,6 @@
 """The workspace: what is stored, deleted and read again; runs of living and dead processes; versions of its file."""
 
+import json
 import multiprocessing
 import os
 import sqlite3
@@ -14,9 +15,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from capbias_core.attributes import get_attribute
 from capbias_core.cli.terminal import write_output
 from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
+from capbias_core.kinds import checked_name
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Result
 from capbias_core.workspace import catalogue, store
@@ -24,7 +27,7 @@ from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, thi
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.photographs import file_cache
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import SILENCE, Workspace, checked_name, content_hash, one_reading
+from capbias_core.workspace.store import SILENCE, Workspace, content_hash, one_reading
 from capbias_core.workspace.tokens import SUFFIX
 from tests.orphans import ELSEWHERE, any_run, ended, give
 
@@ -37,9 +40,10 @@ def frame(*captions: str) -> pd.DataFrame:
     )
 
 
-def spec(captions: str = "c", run_id: str = "r1") -> RunSpec:
+def spec(captions: str = "c" * 16, run_id: str = "r1") -> RunSpec:
     """A spec with the given ID, whatever its fields."""
-    made = RunSpec("lic", 1, "m", captions, "", {"table": "t"})
+    labels = {"table": "a" * 16, "column": "gender", "mapping": {}}
+    made = RunSpec("lic", 1, "m", captions, "", labels, json.loads(json.dumps(get_attribute("gender").stored())))
     made.__dict__["run_id"] = run_id
     return made
 
@@ -53,7 +57,7 @@ def workspace(tmp_path) -> Workspace:
     return Workspace(tmp_path / "home")
 
 
-def finish(workspace: Workspace, run_id: str = "r1", captions: str = "c") -> None:
+def finish(workspace: Workspace, run_id: str = "r1", captions: str = "c" * 16) -> None:
     assert workspace.enqueue(spec(captions, run_id), "c") and workspace.claim(any_run)
     assert workspace.finish(run_id, [result()], {"model": b"bytes"}, ["a note"], ["LIC", "LIC_M"], {"LIC": "no"})
 
@@ -126,7 +130,7 @@ def test_what_a_stranger_wrote_into_a_catalogue_is_refused_and_deletes_nothing(t
     """The pattern of the files of a deleted item came from its hash."""
     workspace = Workspace(tmp_path / "w")
     item = workspace.keep("captions", "a", frame("a"), "c", "a.json")
-    assert workspace.enqueue(RunSpec("ratio_error", 1, "a", captions=item.hash), "c")
+    assert workspace.enqueue(spec(item.hash), "c")
     victim = tmp_path / "victim" / "file"
     victim.parent.mkdir()
     victim.write_text("mine")
@@ -179,8 +183,8 @@ def test_what_was_derived_goes_with_its_run_or_its_content_and_nothing_else(work
     items = [workspace.keep("captions", name, frame(name), "c", "t") for name in ("one", "two")]
     keys = ["pairs LIC r1", "pairs LIC r2", *(f"images of {item.hash}" for item in items)]
     for key in keys:
-        workspace.derived(key, lambda: 1)
-    assert workspace.enqueue(spec("x", "r3"), "c")
+        workspace.derived(key, lambda: 1, int)
+    assert workspace.enqueue(spec("b" * 16, "r3"), "c")
     assert all(map(workspace.has_derived, keys))
     workspace.forget("r1")
     workspace.delete(items[0])
