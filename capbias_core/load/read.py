@@ -248,11 +248,8 @@ class _Reader:
         captions = [piece for piece in pieces if piece.roles.captions]
         people = [piece for piece in pieces if piece.roles.references]
         if self.needed and not captions:
-            whose = [
-                Option({"captions": (piece.file.path,)}, "captions of a model")
-                for piece in people
-                if not piece.file.kinds
-            ]
+            paths = [piece.file.path for piece in people if not piece.file.kinds]
+            whose = [Option({"captions": (path,)}, "captions of a model") for path in paths]
             names = "; ".join(f"{piece.sheet.title} ({piece.sheet.format})" for piece in pieces)
             if whose:
                 raise Ask(
