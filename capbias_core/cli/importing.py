@@ -35,6 +35,7 @@ from capbias_core.kinds import (
     KINDS,
     LABELS,
     SEGMENTS,
+    SOURCES,
     VECTORS,
     checked_name,
     kind_name,
@@ -43,8 +44,8 @@ from capbias_core.kinds import (
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
 from capbias_core.load.labels import mapping_overrides
 from capbias_core.load.photographs import find_pictures, picture_files
-from capbias_core.load.places import checked_path
 from capbias_core.load.read import File, Given, read
+from capbias_core.question import files_of
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, every_attribute, held_by, replaced_items, store
@@ -79,11 +80,18 @@ app = command(
 )
 
 
+SourceFlag = Annotated[list[str] | None, flag("files that hold these, also one that is named already", "FILE", INPUTS)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ImportFlags:
     """What the user says about files."""
 
-    kind: Annotated[str, flag("kind of the file (default: detected)", "|".join(KIND_NAMES), INPUTS)] = ""
+    kind: Annotated[str, flag("kind of all files (default: detected)", "|".join(KIND_NAMES), INPUTS)] = ""
+    captions: SourceFlag = None
+    references: SourceFlag = None
+    labels: SourceFlag = None
+    objects: SourceFlag = None
     name: Annotated[str, flag("its name (default: the file's, without the ending)", "NAME", INPUTS)] = ""
     collection: Annotated[str, flag(f"(default: {DEFAULT_COLLECTION})", "NAME", INPUTS)] = DEFAULT_COLLECTION
     workspace: WorkspaceFlag = None
@@ -133,9 +141,11 @@ def import_files(
         if (value := getattr(flags, name)) and value not in known:
             raise unknown_name(flag_name(name), value, known)
     flags = replace(flags, kind=KIND_NAMES.get(flags.kind, ""))
-    if not files:
+    given = {kind: getattr(flags, name) for name, kind in SOURCES.items()}
+    if not files and not any(given.values()):
         raise CapbiasError("Name a file to read.")
-    paths, collection = [checked_path(file) for file in files], checked_name(flags.collection)
+    named, collection = files_of(files, given), checked_name(flags.collection)
+    paths = [Path(file.source) for file in named]
     folders = [path for path in paths if _holds_photographs(path)]
     if not flags.kind and folders:
         flags = replace(flags, kind=IMAGES)
@@ -144,19 +154,21 @@ def import_files(
         if len(paths) > 1:
             raise CapbiasError(f"Import {(folders or paths)[0].name} alone: it holds {flags.kind}.")
     workspace = opened(flags.workspace, make=not flags.dry_run)
-    importing = _import_path if flags.kind in (VECTORS, IMAGES) else _import
-    stored = importing(workspace, flags, paths, collection)
+    if flags.kind in (VECTORS, IMAGES):
+        stored = _import_path(workspace, flags, paths[0], collection)
+    else:
+        stored = _import(workspace, flags, named, collection)
     show("nothing was stored (--dry-run)" if flags.dry_run else stored)
     return DONE
 
 
-def _import(workspace: Workspace, flags: ImportFlags, paths: Sequence[Path], collection: str) -> str:
+def _import(workspace: Workspace, flags: ImportFlags, named: Sequence[File], collection: str) -> str:
     """Report on files and, unless --dry-run, store them together; returns what was stored."""
-    if flags.name and len(paths) > 1:
-        raise CapbiasError(f"--name {flags.name} needs one file, not {len(paths)}.", "Leave it out.")
+    if flags.name and len(named) > 1:
+        raise CapbiasError(f"--name {flags.name} needs one file, not {len(named)}.", "Leave it out.")
     kinds = (flags.kind,) if flags.kind else ()
     name, trained = checked_name(flags.name) if flags.name else "", TRAINED.get(flags.trained_on_references or "")
-    files = [File(path, kinds, name, trained, flags.captioner, flags.condition) for path in paths]
+    files = [File(each.source, kinds or each.kinds, name, trained, flags.captioner, flags.condition) for each in named]
     given = Given(
         **{each: tuple(getattr(flags, each) or ()) for each in COLUMNS},
         map=tuple(flags.map or ()),
@@ -210,9 +222,8 @@ def _check_flags(flags: ImportFlags, kinds: set[str]) -> None:
             raise CapbiasError(f"{flag_name(name)} applies to {kind_name(kind)}, not to {held}.", "Leave it out.")
 
 
-def _import_path(workspace: Workspace, flags: ImportFlags, paths: Sequence[Path], collection: str) -> str:
+def _import_path(workspace: Workspace, flags: ImportFlags, path: Path, collection: str) -> str:
     """Report on word vectors or a folder of photographs and, unless --dry-run, store its path."""
-    (path,) = paths
     name = checked_name(flags.name or (ORIGINALS if flags.kind == IMAGES else suggested_name(path.stem)))
     if flags.kind == IMAGES:
         show(f"{len(find_pictures(path)):,} photographs")

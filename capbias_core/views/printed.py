@@ -72,6 +72,8 @@ OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", 
 
 # DBAC's race: its values, what such an attribute is called here, and its test images (section 5).
 UNSURE_VALUES, WITH_UNSURE, DBAC_TEST = {"dark", "light", "unsure"}, "race with unsure", 2156
+# Captions with a label of gender in the LIC paper; a set of fewer than nine in ten of them is of other images.
+LIC_CAPTIONS, MOST = 10_780, 0.9
 
 # Why there is no comparable result: paper, what column says it, how the cell begins, and the reason.
 NO_COUNTERPART = (

@@ -20,6 +20,8 @@ from capbias_core.views.choose import Choice
 from capbias_core.views.printed import (
     DBAC_TEST,
     GENDER_SCORE,
+    LIC_CAPTIONS,
+    MOST,
     ONE_JUDGE,
     OTHER_PROTOCOL,
     UNSURE_VALUES,
@@ -234,6 +236,7 @@ def _undecided(printed: dict, renamed: dict, result: dict, scaled: dict) -> str:
         ("part of the images", bool(result["coverage"])),
         ("another protocol", other_protocol),
         ("other images", _of_unsure(printed) and result["n"] != DBAC_TEST),
+        ("other images", printed["paper"] == FIRST and not result["encoder"] and result["n"] < MOST * LIC_CAPTIONS),
         ("no interval", pd.isna(scaled["low"])),
     )
     return next((text for text, applies in reasons if applies), "")

@@ -254,6 +254,7 @@ def _table(page: Page, parts: Sequence[Part], described: dict[str, dict[str, Any
             "Save": st.column_config.CheckboxColumn(width=70),
             "Type": st.column_config.SelectboxColumn(options=[*TYPES.values(), *SECOND.values()], width=175),
             "Check": st.column_config.TextColumn(width=CHECK_WIDTH),
+            "Rows": st.column_config.NumberColumn(format="localized"),
         },
     )
     note("File types are detected automatically. Correct a type or a name in the table; Save confirms them.")

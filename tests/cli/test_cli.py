@@ -549,6 +549,16 @@ def test_import_reports_and_stores(ask, here):
     assert items["labels", "labels"].details["attributes"]["gender"]["mapping"]["Unsure"] == "Male"
 
 
+def test_the_answer_of_a_question_of_import_is_a_command(ask, here):
+    (here / "human_refs.json").write_bytes(Path("strong.json").read_bytes())
+    files = ["strong.json", "attributes.csv", str(here / "human_refs.json")]
+    *_, command = ask("import", *files, code=2).err.splitlines()
+    ask(*shlex.split(command)[1:])
+    assert ("references", "human_refs") in items_of(here)
+    ask("import", "--labels", "attributes.csv", "--references", "strong.json", "--collection", "flags")
+    assert ("references", "strong") in items_of(here)
+
+
 @pytest.mark.long
 def test_a_folder_of_photographs_is_one(ask, here):
     folder = here / "val2017"

@@ -86,6 +86,13 @@ def test_what_decides_whether_a_printed_number_holds(published, rows, holds, val
     assert shown.numbers.loc[0, "printed"] == 44.4
 
 
+def test_captions_of_fewer_images_decide_nothing(published):
+    printed = table_of(published, "lic", "1", model="sat", metric="error")
+    for n, holds in ((10_700, "yes"), (600, "other images")):
+        counted = measured({"metric": "error", "encoder": "", "value": 7.5, "ci_low": 7.0, "ci_high": 8.0, "n": n})
+        assert decided(only(view.beside(printed, counted))) == holds
+
+
 def test_sets_are_beside_their_captioner_and_their_condition(published):
     """NIC and NIC+ are two captioners. DBAC's Table 4 prints BA→ (Wang & Russakovsky) as BA; the BA here is that of
     Zhao et al., another quantity."""
