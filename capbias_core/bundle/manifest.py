@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import GenericAlias
 from typing import Annotated, Any
 
 import pandas as pd
@@ -133,7 +134,7 @@ class Details(Shape):
     dimension: Count = 0
     bare: list[Text] = []
     attributes: dict[str, LabelEntry] = {}
-    derived: Derived = Field(default=None)
+    derived: Derived | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -210,7 +211,8 @@ class Manifest(Shape):
 _of_column: dict[str, Any] = dict.fromkeys(RESULT_COLUMNS, (Text | None, ...))
 _of_column |= dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), (float | None, ...))
 _of_column |= dict.fromkeys(("seeds", "training", "n"), (Whole | None, ...))
-Rows = TypeAdapter(list[create_model("Row", __base__=Shape, **_of_column)])
+_rows: Any = GenericAlias(list, create_model("Row", __base__=Shape, **_of_column))
+Rows = TypeAdapter(_rows)
 
 
 # Kinds of items whose content is a table, with its columns by what they hold: text, bytes or numbers. A table of labels

@@ -373,7 +373,7 @@ def mask(
         if path:
             part = read_part(Path(str(path)), kind_of, called)
             store(workspace, FILES, [part])
-            warn([part.report] if part.report else [], say)
+            warn([part], say)
     labelled = LABELLED if options.labelled else None
     options = options.with_(departures=_departures(flags), people=name, labelled=labelled)
     code, items = _mask_all(workspace, FILES, flags, options)

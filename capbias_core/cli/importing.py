@@ -45,8 +45,6 @@ from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 
 KIND_NAMES = {kind.argument: name for name, kind in KINDS.items() if name != BOXES}
 TRAINED = {"yes": True, "no": False}
-# Flags that say what columns are.
-COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute", "rows")
 # Flags that apply to one kind.
 FOR_KIND = {
     "trained_on_references": CAPTIONS,
@@ -148,7 +146,12 @@ def _import(workspace: Workspace, flags: ImportFlags, paths: Sequence[Path], col
     name, trained = checked_name(flags.name) if flags.name else "", TRAINED.get(flags.trained_on_references or "")
     files = [File(path, kinds, name, trained, flags.captioner, flags.condition) for path in paths]
     given = Given(
-        **{each: tuple(getattr(flags, each) or ()) for each in COLUMNS},
+        image_id_column=tuple(flags.image_id_column or ()),
+        caption_column=tuple(flags.caption_column or ()),
+        reference_column=tuple(flags.reference_column or ()),
+        captioner_column=tuple(flags.captioner_column or ()),
+        attribute=tuple(flags.attribute or ()),
+        rows=tuple(flags.rows or ()),
         map=tuple(flags.map or ()),
         sets=flags.sets,
         several=flags.several,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -50,7 +50,9 @@ class Shown:
 
     collection: Annotated[str, flag("the collection (default: the one that was scored last)", "NAME", INPUTS)] = ""
     attribute: Annotated[str, flag("the attribute (default: as on the page)", "NAME", INPUTS)] = ""
-    captioner: Annotated[list[str], flag("captioners (default: all of the setting)", "NAME", INPUTS)] = ()
+    captioner: Annotated[list[str], flag("captioners (default: all of the setting)", "NAME", INPUTS)] = field(
+        default_factory=list
+    )
     setting: Annotated[str, flag('how it was measured, such as "ngram, 30 seeds"', "NAME", INPUTS)] = ""
     references: Annotated[str, flag("the human captions", "NAME", INPUTS)] = ""
     workspace: WorkspaceFlag = None

@@ -160,7 +160,8 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
     """The columns that may hold image IDs, usual names first; the given one alone."""
     if chosen := given.columns("image_id_column", sheet.path, sheet.columns):
         return chosen[:1]
-    if (fixed := sheet.roles.get("image")) in sheet.frame:
+    fixed = sheet.roles.get("image")
+    if isinstance(fixed, str) and fixed in sheet.frame:
         more = ["images.file_name"] if "images.file_name" in sheet.frame else []
         return [fixed, *more]
     columns = []
@@ -192,8 +193,8 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
             and not fractions
         ):
             columns.append(name)
-    order = USUAL.split()
-    columns.sort(key=lambda name: order.index(last_name(name)) if last_name(name) in order else len(order))
+    order = {name: place for place, name in enumerate(USUAL.split())}
+    columns.sort(key=lambda name: order.get(last_name(name), len(order)))
     folders = [
         name
         for name in sheet.columns

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.measures.base import BY_OBJECT
 from capbias_core.measures.registry import METRICS, default_groups
 from capbias_core.prepare.labels import parts_of
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.question import Question
 from capbias_core.runs.run import add_later_metrics, estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
@@ -116,18 +118,29 @@ def attribute_of_run(run: RunRow) -> Attribute:
     return attribute_from(run.spec.attribute)
 
 
-def ranking(workspace: Workspace, runs: Sequence[RunRow], metric: str, direction: str = "") -> Ranking:
-    """The captioners of these runs of a workspace, or of data in hand (choose.py), in pairs by one metric. Computed
-    once for these runs."""
+class Remembering(Protocol):
+    """A workspace, or runs of data in hand (choose.py)."""
+
+    def tokens(self, key: str, /) -> Tokens:
+        """The tokens of a caption set, by the hash of its content."""
+        ...
+
+    def derived(self, key: str, compute: Callable[[], Any], /) -> Any:
+        """What this computes, kept under the key."""
+        ...
+
+
+def ranking(source: Remembering, runs: Sequence[RunRow], metric: str, direction: str = "") -> Ranking:
+    """The captioners of these runs in pairs by one metric. Computed once for these runs."""
 
     def compute() -> dict:
         by_model = {run.spec.model: estimates(run).get((metric, direction)) for run in runs}
         pairs = asdict(rank({model: estimate for model, estimate in by_model.items() if estimate is not None}))
-        words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
+        words = {run.spec.model: average_words(source, run.spec.captions) for run in runs}
         return pairs | {"words": {model: words[model] for model in pairs["images"]}}
 
     named = " ".join(sorted(run.run_id for run in runs))
-    data = workspace.derived(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
+    data = source.derived(f"pairs of captioners by t tests {metric} {direction} {named}", compute)
     return Ranking(**data | {"pairs": tuple(Pair(**pair) for pair in data["pairs"])})
 
 
@@ -176,9 +189,9 @@ def like_with_like(workspace: Workspace, rows: pd.DataFrame, pairs: Ranking) -> 
     return LikeWithLike(pd.DataFrame(changed, index=compared.index), others, len(shared))
 
 
-def average_words(workspace: Workspace, captions: str) -> float:
+def average_words(source: Remembering, captions: str) -> float:
     """The average number of words of a caption of a set. captions: its content hash."""
-    return float(workspace.tokens(captions).lengths.mean())
+    return float(source.tokens(captions).lengths.mean())
 
 
 PAPER_SEEDS = 10
