@@ -49,7 +49,7 @@ def test_lic_with_scikit_learn_alone_is_the_number_of_the_product(amplifier):
 # a callback
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_bias_grows_while_the_demo_captioner_trains(amplifier, capsys):
     table = example("score_after_training.py").main(epochs=2, seeds=2)
     assert table["epoch"].tolist() == [1, 2] and table["LIC"].iloc[1] > table["LIC"].iloc[0]
