@@ -21,7 +21,7 @@ from capbias_core.bundle.manifest import FORMAT, MANIFEST, ROWS, manifest_fault,
 from capbias_core.bundle.manifest import MOST_BYTES as MOST_OF_FILE
 from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import SOURCES, kind_name
+from capbias_core.kinds import SOURCES
 from capbias_core.load.files import unpacked_tree
 from capbias_core.load.read import File, Held
 from capbias_core.load.read import read as read_files
@@ -179,12 +179,12 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
                 images[item["kind"]] = images.get(item["kind"], frozenset()) | frozenset(frame["image_id"])
         for file in files:
             missing = [item for item in wanted.values() if not (join and DERIVED in item["details"])]
-            for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in SOURCES.values()):
+            for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in SOURCES):
                 with suppress(CapbiasError):
                     for part in read_files([File(file, (kind,))], held=Held(images)).parts:
                         if (digest := content_hash(part.frame)) in wanted:
                             item = wanted.pop(digest)
-                            tell(f"{file.name}: {kind_name(item['kind'])} {item['name']}")
+                            tell(f"{file.name}: {item['kind']} {item['name']}")
                             frames[digest] = part.frame
     for item in [item for item in wanted.values() if DERIVED in item["details"]]:
         frame = _derived(item, bundle, frames)
@@ -222,9 +222,9 @@ def reproduce(
     collection, frames = bundle.manifest["collection"], bundle.frames | frames
     stored = [item for item in bundle.items if item["content"]]
     if missing := [item for item in stored if item["content"] not in frames]:
-        named = ", ".join(f"{kind_name(item['kind'])} {item['name']} (content {item['content']})" for item in missing)
+        named = ", ".join(f"{item['kind']} {item['name']} (content {item['content']})" for item in missing)
         hint = "Name the unchanged files that these were read from."
-        if hidden := sorted({item["kind"] for item in missing} - set(SOURCES.values())):
+        if hidden := sorted({item["kind"] for item in missing} - set(SOURCES)):
             hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}."
         raise CapbiasError(f"The bundle lacks {named}.", hint, "data")
     for item in stored:

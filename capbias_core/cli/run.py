@@ -18,7 +18,6 @@ from capbias_core.api import failures
 from capbias_core.cli.inputs import ANSWER, INPUTS, WorkspaceFlag, command, flag, known_collection, opened
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import kind_name
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo, engine
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
@@ -141,7 +140,7 @@ def list_stored(
         return _cancel(store, known, cancel) if cancel else _repeat(store, known, repeat or ())
     items = [
         {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
-        | {"kind": kind_name(item.kind), "attributes": list(item.details.get("attributes", {}))}
+        | {"kind": item.kind, "attributes": list(item.details.get("attributes", {}))}
         for item in (() if runs else store.items(collection=only))
     ]
     if json_:

@@ -17,10 +17,11 @@ from capbias_core.cli.inputs import (
     HUMAN,
     INPUTS,
     SETS_FLAG,
+    STDOUT,
     WHAT,
     Flags,
-    ForceFlag,
     InputFlags,
+    Output,
     ReferencesFlag,
     choices_of,
     command,
@@ -33,19 +34,8 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.run import Shown, run_all
-from capbias_core.cli.terminal import (
-    DONE,
-    RUN_FAILED,
-    checked_output,
-    on_terminal,
-    say,
-    show,
-    show_table,
-    text_width,
-    ticking,
-    write_output,
-)
-from capbias_core.errors import flag_name, unknown_name
+from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, show_table, text_width, ticking, write
+from capbias_core.errors import flag_name
 from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, METRICS
@@ -135,12 +125,9 @@ def score(
         list[str] | None, flag("further options of a metric; `capbias metrics METRIC` lists them", "NAME=VALUE", WHAT)
     ] = None,
     format: Annotated[
-        str | None, flag("to stdout in place of the answer, or what --output holds", "|".join(FORMATS), ANSWER)
-    ] = None,
-    output: Annotated[
-        str | None, flag(f"also write a file, as its ending says: {', '.join(FORMATS)}", "FILE", ANSWER)
-    ] = None,
-    force: ForceFlag = False,
+        str, flag("to stdout in place of the answer, or what --output holds", "|".join(FORMATS), ANSWER)
+    ] = "",
+    to: Annotated[Output, Flags] = STDOUT,
 ) -> int:
     """Score captions: LIC, leakage, ratio, error and more, with intervals."""
     chosen = given(choices)
@@ -154,9 +141,7 @@ def score(
         per_object=per_object,
         **vars(further),
     )
-    if format and format not in FORMATS:
-        raise unknown_name("--format", format, FORMATS)
-    path = checked_output(output, force, [format] if format else FORMATS)
+    path, ending = to.place(dict(zip(FORMATS, FORMATS, strict=True)), format)
     lines, stops = list[str](), list[KeyboardInterrupt]()
     tell = lines.append if on_terminal() else say  # on a terminal the lines follow the answer
     try:
@@ -164,15 +149,14 @@ def score(
         report = measured(asked, tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             tell(line)
-        if answered := bool(len(report.table)) and (path is not None or format is None):
+        if answered := bool(len(report.table)) and (path is not None or not format):
             _show(report)
     finally:
         later = ("read", "note", "labels", "dropped")
         for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(later)):
             say(line)
     if len(report.table) and (format or path):
-        ending = format or (path.suffix[1:].lower() if path else "") or "csv"
-        write_output(_content(report, ending), path)
+        write(_content(report, ending or "csv"), path)
     if stops:
         raise stops[0]
     if answered and (further_command := _next_command(flags, files, asked.question, further.references, report)):

@@ -154,7 +154,7 @@ def encoder_sentence(choice: Choice, rows: pd.DataFrame) -> str:
     weak = [name for name in dict.fromkeys(rows["encoder"]) if name not in own.encoders]
     no_better = say("encoders.weak", encoders=listed(weak)) if weak else ""
     if len(signs) < comparison.LEAST_ENCODERS:
-        only = listed(list(signs) or ["no encoder"])
+        only = f"only {listed(list(signs))}" if signs else "no encoder"
         return say("encoders.one", captioner=choice.captioner, encoders=only) + no_better
     what = {"captioner": choice.captioner, "metric": rows["panel"].iloc[0], "encoders": counted(len(signs), "encoder")}
     if choice.captioner in own.turned:
