@@ -503,6 +503,14 @@ def test_values_of_a_column_of_numbers_are_chosen_as_numbers():
     assert report["SC"].n == 8 and "dropped: 2 40" in report.notes
 
 
+def test_a_column_of_few_values_is_no_image_id():
+    """Both tables have the splits in equal spelling, which joins all of them."""
+    captions, labels = (
+        [{**row, "split": "ab"[place % 2]} for place, row in enumerate(rows)] for rows in (CAPTIONS, TABLE)
+    )
+    assert capbias.score(captions, labels, "gender", metrics=["error"])["error"].n == 120
+
+
 def test_rows_are_chosen_by_number_in_a_column_of_floats():
     rows = pd.DataFrame(CAPTIONS).assign(fold=[1.0, 2.0] * 60)
     rows.loc[1, "fold"] = None

@@ -250,8 +250,9 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
     for left in id_columns(sheet, given, but):
         ids = list(ids_of(sheet, left).dropna().unique())
         found += [join for right, others in rights.items() if (join := join_ids(ids, others, (left, right)))]
-    usual = [join for join in found if join.share >= SURE and {last_name(join.left), last_name(join.right)} <= KNOWN]
-    if usual:  # beside it a few values in other columns, such as splits, are no images
+    ends = {name: last_name(name.rpartition("+")[2]) for join in found for name in (join.left, join.right)}
+    usual = [join for join in found if {ends[join.left], ends[join.right]} <= KNOWN]
+    if any(join.share >= SURE for join in usual):  # a few values in other columns, such as splits, are no images
         found = [join for join in found if join.images >= FEWEST or join in usual]
     found.sort(key=lambda join: (-round(join.share, 2), -join.images, join.left.count("+") + join.right.count("+")))
     chosen = (
