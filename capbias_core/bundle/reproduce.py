@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import pandas as pd
 from pyarrow.parquet import read_metadata
@@ -22,7 +23,7 @@ from capbias_core.bundle.manifest import MOST_BYTES as MOST_OF_FILE
 from capbias_core.bundle.write import versions
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import SOURCES
-from capbias_core.load.files import unpacked_tree
+from capbias_core.load.files import readable, unpacked_tree
 from capbias_core.load.read import File, Held
 from capbias_core.load.read import read as read_files
 from capbias_core.load.sheet import MOST_COLUMNS, MOST_ROWS
@@ -79,6 +80,9 @@ class Reproduction:
 def read_bundle(path: Path, folder: Path) -> Bundle:
     """A bundle, checked as a whole. folder: an empty one for its files. It is read in a process with limits, since a
     table may be much larger than its file says. Raises CapbiasError for a file that is no bundle, or was changed."""
+    with readable(path):
+        if not is_zipfile(path):
+            raise _no_bundle(path, "it is no zip file")
     return within_limits(path.name, _read_bundle, path, folder)
 
 
