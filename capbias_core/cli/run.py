@@ -34,16 +34,18 @@ BETWEEN_LINES = 60.0
 
 def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str, stopped: Stopped = None) -> list[RunRow]:
     """`run_all` of runs/engine.py with workers, shown in the terminal."""
+    return engine.run_all(
+        workspace, specs, collection, True, lambda new: watched(new, expected(workspace, new)), stopped
+    )
 
-    @contextmanager
-    def watching(new: Sequence[RunSpec]) -> Iterator[Shown]:
-        to_come = expected(workspace, new)
-        if new:
-            say(f"{counted(len(new), 'run')} to do: {cost_text(to_come)}")
-        with Shown(to_come) as shown:
-            yield shown
 
-    return engine.run_all(workspace, specs, collection, True, watching, stopped)
+@contextmanager
+def watched(specs: Sequence[RunSpec], to_come: Expected) -> Iterator[Shown]:
+    """Say what is to do, and show how far it is."""
+    if specs:
+        say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come)}")
+    with Shown(to_come) as shown:
+        yield shown
 
 
 class Shown:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,7 @@ from capbias_core.cli.inputs import (
     read_options,
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
-from capbias_core.cli.run import Shown, run_all
+from capbias_core.cli.run import run_all, watched
 from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, show_table, text_width, ticking, write
 from capbias_core.errors import flag_name
 from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
@@ -43,13 +42,12 @@ from capbias_core.question import DEFAULT_METRICS, Question
 from capbias_core.runs.engine import expected_in_hand
 from capbias_core.runs.inputs import read
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import RESULT_COLUMNS, counted
+from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views.files import content, json_text
 from capbias_core.views.results import exported, lettered
-from capbias_core.views.sentence import cost_text, decimals
+from capbias_core.views.sentence import decimals
 from capbias_core.views.table import TABLE, TableOptions, pair_table
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import suggested_name
 
 FORMATS = ("csv", "json", "tex", "txt")
@@ -182,15 +180,7 @@ def _inputs(
         return stored(*inputs(flags, question, tell), partial(run_all, stopped=stopped))
     with ticking() as tick:
         data, resolved = read(question, tell, tick, own_folder(flags.workspace, of_files=True))
-
-    @contextmanager
-    def watching(specs: Sequence[RunSpec]) -> Iterator[Shown]:
-        to_come = expected_in_hand(data, specs)
-        say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come)}")
-        with Shown(to_come) as bar:
-            yield bar
-
-    return in_hand(data, resolved, watching, stopped)
+    return in_hand(data, resolved, lambda specs: watched(specs, expected_in_hand(data, specs)), stopped)
 
 
 def _show(report: Report) -> None:
