@@ -504,11 +504,13 @@ def test_values_of_a_column_of_numbers_are_chosen_as_numbers():
 
 
 def test_a_column_of_few_values_is_no_image_id():
-    """Both tables have the splits in equal spelling, which joins all of them."""
+    """Both tables have a column `split` with the same values, and the halves of the labels share `height` alone."""
     captions, labels = (
-        [{**row, "split": "ab"[place % 2]} for place, row in enumerate(rows)] for rows in (CAPTIONS, TABLE)
+        pd.DataFrame([{**row, "split": "ab"[place % 2]} for place, row in enumerate(rows)])
+        for rows in (CAPTIONS, TABLE)
     )
-    assert capbias.score(captions, labels, "gender", metrics=["error"])["error"].n == 120
+    for given in (labels, [labels[:60], labels[60:]]):
+        assert capbias.score(captions, given, "gender", metrics=["error"])["error"].n == 120
 
 
 def test_rows_are_chosen_by_number_in_a_column_of_floats():

@@ -250,10 +250,7 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
     for left in id_columns(sheet, given, but):
         ids = list(ids_of(sheet, left).dropna().unique())
         found += [join for right, others in rights.items() if (join := join_ids(ids, others, (left, right)))]
-    ends = {name: last_name(name.rpartition("+")[2]) for join in found for name in (join.left, join.right)}
-    usual = [join for join in found if {ends[join.left], ends[join.right]} <= KNOWN]
-    if any(join.share >= SURE for join in usual):  # a few values in other columns, such as splits, are no images
-        found = [join for join in found if join.images >= FEWEST or join in usual]
+    found = [join for join in found if not (_repeats(sheet, join.left, given) and _repeats(base, join.right, given))]
     found.sort(key=lambda join: (-round(join.share, 2), -join.images, join.left.count("+") + join.right.count("+")))
     chosen = (
         {f"{sheet.path}:{found[0].left}", f"{base.path}:{found[0].right}"} <= set(given.image_id_column)
@@ -284,6 +281,17 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
             *options,
         )
     return best
+
+
+def _repeats(sheet: Sheet, column: str, given: Given) -> bool:
+    """Whether a column, which nobody says holds IDs, has its values again and again, such as a split."""
+    ids = ids_of(sheet, column).dropna()
+    named = last_name(column.rpartition("+")[2]) in KNOWN or column == sheet.roles.get("image")
+    return (
+        2 * ids.nunique() < len(ids)
+        and not named
+        and column not in given.columns("image_id_column", sheet.path, sheet.columns)
+    )
 
 
 def _answer(sheet: Sheet, base: Sheet, join: Join) -> dict[str, tuple[str, ...]]:
