@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
+from zipfile import is_zipfile
 
 import pandas as pd
 from pyarrow.parquet import read_metadata
@@ -20,8 +21,8 @@ from capbias_core.aggregate.variants import ORIGINS
 from capbias_core.attackers import attacker_entry
 from capbias_core.bundle.write import FORMAT, MANIFEST, ROWS, versions
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import LABELS, SOURCES, VECTORS, kind_name
-from capbias_core.load.files import unpacked_tree
+from capbias_core.kinds import LABELS, SOURCES, VECTORS
+from capbias_core.load.files import readable, unpacked_tree
 from capbias_core.load.read import File, Held
 from capbias_core.load.read import read as read_files
 from capbias_core.load.sheet import MOST_COLUMNS, MOST_ROWS
@@ -128,6 +129,9 @@ class Reproduction:
 def read_bundle(path: Path, folder: Path) -> Bundle:
     """A bundle, checked as a whole. folder: an empty one for its files. It is read in a process with limits, since a
     table may be much larger than its file says. Raises CapbiasError for a file that is no bundle, or was changed."""
+    with readable(path):
+        if not is_zipfile(path):
+            raise _no_bundle(path, "it is no zip file")
     return within_limits(path.name, _read_bundle, path, folder)
 
 
@@ -224,12 +228,12 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
                 images[item["kind"]] = images.get(item["kind"], frozenset()) | frozenset(frame["image_id"])
         for file in files:
             missing = [item for item in wanted.values() if not (join and DERIVED in item["details"])]
-            for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in SOURCES.values()):
+            for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in SOURCES):
                 with suppress(CapbiasError):
                     for part in read_files([File(file, (kind,))], held=Held(images)).parts:
                         if (digest := content_hash(part.frame)) in wanted:
                             item = wanted.pop(digest)
-                            tell(f"{file.name}: {kind_name(item['kind'])} {item['name']}")
+                            tell(f"{file.name}: {item['kind']} {item['name']}")
                             frames[digest] = part.frame
     for item in [item for item in wanted.values() if DERIVED in item["details"]]:
         frame = _derived(item, bundle, frames)
@@ -267,9 +271,9 @@ def reproduce(
     collection, frames = bundle.manifest["collection"], bundle.frames | frames
     stored = [item for item in bundle.items if item["content"]]
     if missing := [item for item in stored if item["content"] not in frames]:
-        named = ", ".join(f"{kind_name(item['kind'])} {item['name']} (content {item['content']})" for item in missing)
+        named = ", ".join(f"{item['kind']} {item['name']} (content {item['content']})" for item in missing)
         hint = "Name the unchanged files that these were read from."
-        if hidden := sorted({item["kind"] for item in missing} - set(SOURCES.values())):
+        if hidden := sorted({item["kind"] for item in missing} - set(SOURCES)):
             hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}."
         raise CapbiasError(f"The bundle lacks {named}.", hint, "data")
     for item in stored:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
 from capbias_core.errors import CapbiasError, nearest, unknown_name
-from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.join import USUAL
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part, listed, present
@@ -365,9 +365,8 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
             what = kind_title(holds[0]) if holds else "none"
             raise CapbiasError(
                 f"{sheet.title} holds no {kind_title(kind)} ({sheet.format} with the columns {listed(sheet.columns)}).",
-                f"It was given as {kind_name(kind)}{f' and holds {what}' if holds else ''}. "
-                "Name its column, or another file.",
-                kind_name(kind),
+                f"It was given as {kind}{f' and holds {what}' if holds else ''}. Name its column, or another file.",
+                kind,
             )
 
 

@@ -192,7 +192,7 @@ def _split(value: dict) -> tuple[list, list] | None:
     )
     rows = next((value[key] for key in ("data", "rows", "values", "records") if isinstance(value.get(key), list)), None)
     fits = names and rows and _texts(names) and all(isinstance(row, list) and len(row) == len(names) for row in rows)
-    return (names, rows) if fits else None
+    return (names, rows) if names and rows and fits else None
 
 
 def _of_rows(names: list, rows: list, index: Any = None) -> pd.DataFrame:

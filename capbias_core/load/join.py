@@ -160,7 +160,8 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
     """The columns that may hold image IDs, usual names first; the given one alone."""
     if chosen := given.columns("image_id_column", sheet.path, sheet.columns):
         return chosen[:1]
-    if (fixed := sheet.roles.get("image")) in sheet.frame:
+    fixed = sheet.roles.get("image")
+    if isinstance(fixed, str) and fixed in sheet.frame:
         more = ["images.file_name"] if "images.file_name" in sheet.frame else []
         return [fixed, *more]
     scalar = [name for name in sheet.columns if name not in but and is_scalar(sheet.frame[name])]
@@ -235,6 +236,7 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
         found += [join for right, others in rights.items() if (join := join_ids(ids, others, (left, right)))]
     most = max((join.images for join in found if join.share >= SURE), default=0)
     found = [join for join in found if 2 * join.images >= most]  # the number of a caption joins the first few images
+    found = [join for join in found if not (_repeats(sheet, join.left, given) and _repeats(base, join.right, given))]
     found.sort(key=lambda join: (-round(join.share, 2), -join.images, join.left.count("+") + join.right.count("+")))
     chosen = (
         {f"{sheet.path}:{found[0].left}", f"{base.path}:{found[0].right}"} <= set(given.image_id_column)
@@ -265,6 +267,17 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
             *options,
         )
     return best
+
+
+def _repeats(sheet: Sheet, column: str, given: Given) -> bool:
+    """Whether a column, which nobody says holds IDs, has its values again and again, such as a split."""
+    ids = ids_of(sheet, column).dropna()
+    named = last_name(column.rpartition("+")[2]) in KNOWN or column == sheet.roles.get("image")
+    return (
+        2 * ids.nunique() < len(ids)
+        and not named
+        and column not in given.columns("image_id_column", sheet.path, sheet.columns)
+    )
 
 
 def _answer(sheet: Sheet, base: Sheet, join: Join) -> dict[str, tuple[str, ...]]:

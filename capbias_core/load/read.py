@@ -17,18 +17,7 @@ import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import (
-    BOXES,
-    CAPTIONS,
-    KINDS,
-    LABELS,
-    OBJECTS,
-    PHOTOGRAPHS,
-    REFERENCES,
-    SEGMENTS,
-    kind_name,
-    kind_title,
-)
+from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.captions import EACH, PARTS, CaptionSet, captions_of
 from capbias_core.load.checks import names_only, shifted_from
 from capbias_core.load.columns import (
@@ -102,7 +91,7 @@ class Part:
         images = self.images
         lines = [
             ("File", self.title),
-            ("Read as", kind_name(self.kind)),
+            ("Read as", self.kind),
             ("Format", self.format),
             *(("Read", note) for note in self.notes),
         ]

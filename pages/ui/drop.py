@@ -126,7 +126,7 @@ def _read(
     files = []
     for path in paths:
         kind = described.get(path_in_uploads(path), {}).get("kind", "")
-        kinds = [SOURCES[name] for name in SOURCES if str(path) in answer.get(name, ())]
+        kinds = [name for name in SOURCES if str(path) in answer.get(name, ())]
         files.append(File(path, tuple(dict.fromkeys([kind] if kind else kinds))))
     fields = {name: values for name, values in answer.items() if name not in SOURCES}
     said: dict[str, Any] = {
