@@ -128,8 +128,11 @@ def scored(choice: Choice) -> Scored:
 
 
 def runs_to_score(choice: Choice, names: Collection[str], compared: bool = False) -> list[RunSpec]:
-    """The runs in which the attacker of the setting (of one without: the usual one) scores these sets. compared: also those in which their words are
-    compared with human captions. Raises CapbiasError if the attacker cannot be had."""
+    """The runs in which the attacker of the setting (of one without: the usual one) scores these sets.
+
+    compared: also those in which their words are compared with human captions. Raises CapbiasError if the attacker
+    cannot be had.
+    """
     setting, spec = choice.settings[choice.setting], choice.run().spec
     hashes = {item.hash for name, item in scored(choice).sets.items() if name in names}
     question = Question(
