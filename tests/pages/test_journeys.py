@@ -204,6 +204,7 @@ class Exploit:
         return os.system, (f"touch {self.path}",)
 
 
+@pytest.mark.slow
 def test_uploads_that_are_refused_leave_nothing(window, served, tmp_path):
     """Each has one error and nothing is saved; without them, the others are."""
     workspace, ran = served.workspace, tmp_path / "ran"

@@ -36,7 +36,7 @@ from tests.browser import ROOT, WINDOW, free_port, open_page, server, settled
 from tests.pages.synthetic import fill, score
 from tests.runs.test_engine import until
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 expect.set_options(timeout=30_000)
 CLIENT, PEOPLE, NAME = "capbias", ("anna", "ben"), "capbias.test"
