@@ -52,7 +52,7 @@ def parse_attribute(text: str, source: str) -> Attribute:
 def unreadable(source: str, error: object) -> CapbiasError:
     return CapbiasError(
         f"{source} cannot be read as the TOML file of an attribute: {error}.",
-        "Compare it with a shipped attribute: page Data, tab Attributes, or `capbias labels check gender`.",
+        "Compare it with a shipped attribute: page Data, tab Labels and attributes, or `capbias labels check gender`.",
     )
 
 

@@ -17,7 +17,7 @@ from capbias_core.aggregate.counts import Counts, beside_objects
 from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.data import Data, images_in
-from capbias_core.kinds import REFERENCES
+from capbias_core.kinds import LABELS, REFERENCES
 from capbias_core.measures.base import BY_OBJECT, Outcome
 from capbias_core.measures.gender_score import COOCCURRENCE as METRIC
 from capbias_core.measures.gender_score import COOCCURRENCE_COUNT as COUNT
@@ -29,6 +29,7 @@ from capbias_core.runs.plan import plan
 from capbias_core.types import counted, silent
 from capbias_core.views.choose import Choice
 from capbias_core.views.sentence import say
+from capbias_core.workspace.objects import usual_objects
 from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Item, Workspace, bytes_frame
@@ -199,7 +200,9 @@ def spec_of(choice: Choice, captioner: str, objects_from: str = CAPTION, further
     chosen: dict[str, Any] = {"objects_from": objects_from}
     chosen |= {"object_words": list(further)} if further else {}
     labels = choice.settings[choice.setting].labels
-    question = Question(choice.collection, (captioner,), labels, choice.attribute, (), options=chosen)
+    table = choice.workspace.item(LABELS, labels, choice.collection)
+    objects, _ = usual_objects(choice.workspace, choice.collection, table)  # of several files, as slices read them
+    question = Question(choice.collection, (captioner,), labels, choice.attribute, (), objects=objects, options=chosen)
     return cooccurrence_spec(choice.workspace, question)
 
 

@@ -59,14 +59,15 @@ def shown_metrics(asked: Sequence[str]) -> list[str]:
 def table_rows(choice: Choice, options: TableOptions = USUAL) -> pd.DataFrame:
     """A row for each captioner and number. column: what it is called at the head of a table."""
     asked = expand_metrics(options.metrics or ("error",))
-    wanted = shown_metrics(options.metrics) if options.metrics else list(FIRST)
+    usual = [name for name in FIRST if name in set(choice.rows["metric"])] or list(dict.fromkeys(choice.rows["metric"]))
+    wanted = shown_metrics(options.metrics) if options.metrics else usual
     gaps = [name for name, of in GAPS.items() if name in asked and of in wanted]
     rows = choice.measured([*wanted, *gaps])
     by_label = [GAPS[name] for name in gaps]
     rows = rows[((rows["group"] == "") | rows["metric"].isin(by_label)) & (rows["object"] == "")]
     if not options.metrics and not rows.loc[rows["metric"] == "refused", "value"].any():
         rows = rows[rows["metric"] != "refused"]
-    rows = rows.assign(column=list(map(_column, rows.to_dict("records"))))
+    rows = rows.assign(column=pd.Series(map(_column, rows.to_dict("records")), rows.index, dtype=object))
     order = {name: place for place, name in enumerate(wanted)}
     place = rows["metric"].map(lambda name: order.get(name, order.get(GAPS.get(name, ""), len(order))))
     rows = rows.assign(place=place).sort_values("place", kind="stable").drop(columns="place")

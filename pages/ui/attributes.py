@@ -1,4 +1,4 @@
-"""The tab Attributes of Data: the known attributes, and their words in saved captions."""
+"""Attributes in a tab of Data: the known attributes, and their words in saved captions."""
 
 from __future__ import annotations
 

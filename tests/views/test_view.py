@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 from html import unescape
 
 import pandas as pd
@@ -67,6 +68,12 @@ def test_one_quantity_has_one_value_everywhere(choice):
     assert lic in report and choice.setting_name in report
     assert value in content(TABLE, choice, rows, "tex").decode().replace("$-$", "−")
     assert lic in unescape(forest_html(TABLE, rows))
+
+
+def test_without_the_usual_metrics_the_table_has_what_was_measured(choice):
+    for metrics in (["SC"], []):
+        rows = TABLE.rows(replace(choice, rows=choice.rows[choice.rows["metric"].isin(metrics)]))
+        assert set(rows["metric"]) == set(metrics) and TABLE.notes(choice, rows)
 
 
 def test_the_report_has_no_script_and_escapes_texts(choice):

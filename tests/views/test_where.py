@@ -214,3 +214,11 @@ def test_claims_of_made_captions():
     assert null["LIC: any slice"] <= 100 * 2 / 8
     found = shares([one_set(number, planted=0.6) for number in range(4)])
     assert found["LIC: the planted slice"] >= 75 and found["LIC: another slice"] <= 25
+
+
+@pytest.mark.long
+def test_of_several_files_of_objects_that_of_most_images_is_read(workspace, of_m):  # the last: it adds a file
+    rows = where_rows(of_m, WhereOptions(objects=("kite",)))
+    few = pd.DataFrame({"image_id": ["1", "2"], "objects": ["kite", "bench"]})
+    workspace.keep("objects", "few", few, "c", "few.csv", {})
+    pd.testing.assert_frame_equal(where_rows(of_m, WhereOptions(objects=("kite",))), rows)
