@@ -141,20 +141,20 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert ended.stdout.split() == [__version__]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_command_is_installed(core, tmp_path):
     ended = subprocess.run([core.with_name("capbias"), "--version"], cwd=tmp_path, capture_output=True, text=True)
     assert ended.stdout.strip() == __version__, ended.stderr
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_core_imports_without_extras_and_knows_its_data(done):
     assert done["failed"] == {}
     assert {"age", "emotion", "gender", "race"} <= set(done["attributes"])
     assert done["known"] == [True, 79, True, "site-packages"]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -169,7 +169,7 @@ def test_a_missing_extra_is_one_line_before_anything_runs(done, asked, said):
     assert code == 2 and said in line and "run to do" not in printed
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_core_scores_the_demo_from_the_command_line(done):
     """LIC is known by construction (18.3)."""
     code, printed, _ = done["scored"]["lic --seeds 3"]

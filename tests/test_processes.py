@@ -83,6 +83,7 @@ def test_no_command_on_a_workspace_or_bundle_runs_code_of_the_current_folder(fol
         check_stranger(folder, command)
 
 
+@pytest.mark.slow
 def test_the_dashboard_runs_no_code_of_the_current_folder_and_ends_with_130_by_ctrl_c(folder):
     port = free_port()
     process = started(folder, "app", "--port", str(port), stdout=subprocess.DEVNULL, start_new_session=True)

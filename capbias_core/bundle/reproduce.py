@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
+from zipfile import is_zipfile
 
 import pandas as pd
 from pyarrow.parquet import read_metadata
@@ -20,8 +21,8 @@ from capbias_core.aggregate.variants import ORIGINS
 from capbias_core.attackers import attacker_entry
 from capbias_core.bundle.write import FORMAT, MANIFEST, ROWS, versions
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import LABELS, SOURCES, VECTORS, kind_name
-from capbias_core.load.files import unpacked_tree
+from capbias_core.kinds import LABELS, SOURCES, VECTORS
+from capbias_core.load.files import readable, unpacked_tree
 from capbias_core.load.read import File, Held
 from capbias_core.load.read import read as read_files
 from capbias_core.load.sheet import MOST_COLUMNS, MOST_ROWS
@@ -29,7 +30,7 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.prepare import derive_labels
 from capbias_core.runs.inputs import Tell
 from capbias_core.typed import from_json
-from capbias_core.types import RESULT_COLUMNS, Derivation
+from capbias_core.types import PRECEDENCE, RESULT_COLUMNS, Derivation
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import encoder_option
@@ -72,10 +73,6 @@ class ItemEntry(TypedDict):
     details: Details
 
 
-def _are_different(items: list[ItemEntry]) -> bool:
-    return len({(item["kind"], item["name"]) for item in items}) == len(items)
-
-
 @with_config(OPEN)
 class Manifest(TypedDict):
     """What is read of manifest.json; it holds more."""
@@ -83,7 +80,10 @@ class Manifest(TypedDict):
     format: Literal[2]
     collection: Name
     rows: Annotated[Count, Field(gt=0)]
-    items: Annotated[list[Annotated[ItemEntry, that(_fits_its_kind)]], that(_are_different)]
+    items: Annotated[
+        list[Annotated[ItemEntry, that(_fits_its_kind)]],
+        that(lambda items: len({(item["kind"], item["name"]) for item in items}) == len(items)),
+    ]
     runs: list[Annotated[StoredRun, that(lambda run: run.captions)]]
     versions: NotRequired[dict[str, Text]]
 
@@ -95,19 +95,19 @@ _columns |= dict.fromkeys(("seeds", "training", "n"), Whole | None)
 Rows = list[with_config(OPEN)(TypedDict("Row", _columns))]
 
 
-Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
-
-
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle that was read. specs: its runs, of this version of their measures. items: as of the manifest. frames:
-    of those that it holds, by content."""
+    """A bundle that was read. specs: its runs, of this version of their measures. frames: the tables that it holds, by
+    content."""
 
-    manifest: dict[str, Any]
+    manifest: Manifest
     specs: list[RunSpec]
     rows: pd.DataFrame
-    items: list[dict[str, Any]]
     frames: dict[str, pd.DataFrame]
+
+    @property
+    def items(self) -> list[ItemEntry]:
+        return self.manifest["items"]
 
 
 @dataclass(frozen=True)
@@ -121,30 +121,28 @@ class Reproduction:
     near: int
     differ: pd.DataFrame
     largest: float
-    reasons: tuple[str, ...]
-    versions: dict[str, tuple[str, str]]
+    reasons: tuple[str, ...] = ()
+    versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def read_bundle(path: Path, folder: Path) -> Bundle:
     """A bundle, checked as a whole. folder: an empty one for its files. It is read in a process with limits, since a
     table may be much larger than its file says. Raises CapbiasError for a file that is no bundle, or was changed."""
+    with readable(path):
+        if not is_zipfile(path):
+            raise _no_bundle(path, "it is no zip file")
     return within_limits(path.name, _read_bundle, path, folder)
 
 
 def _read_bundle(path: Path, folder: Path) -> Bundle:
     files = unpacked_tree(path, folder)
-    if missing := [name for name in (MANIFEST, ROWS) if name not in files]:
-        raise _no_bundle(path, f"it lacks {', '.join(missing)}")
-    for name, most in MOST_OF_FILE.items():
-        if (size := files[name].stat().st_size) > most:
-            raise _no_bundle(path, f"{name} has {size:,} bytes; at most {most:,} are read")
     try:
-        manifest = from_json(Manifest, files[MANIFEST].read_bytes(), "manifest")
-        rows = from_json(Rows, files[ROWS].read_bytes(), "rows")
+        manifest, rows = _json(files, MANIFEST, Manifest), _json(files, ROWS, Rows)
+        if len(rows) != manifest["rows"]:
+            raise ValueError(f"it has {len(rows):,} rows instead of {manifest['rows']:,}")
+        frames = {item["content"]: _table(files, item) for item in manifest["items"] if item["file"]}
     except ValueError as error:
-        raise _no_bundle(path, str(error), f" This capbias reads bundles of format {FORMAT}.") from None
-    if len(rows) != manifest["rows"]:
-        raise _no_bundle(path, f"it has {len(rows):,} rows instead of {manifest['rows']:,}")
+        raise _no_bundle(path, str(error)) from None
     try:
         specs = [_current(run) for run in manifest["runs"]]
     except CapbiasError as error:
@@ -153,9 +151,21 @@ def _read_bundle(path: Path, folder: Path) -> Bundle:
             raise
         hint = f"The bundle was made with {', '.join(sorted(others))}. Install what is missing."
         raise CapbiasError(error.message, hint) from None
-    items = manifest["items"]
-    frames = {item["content"]: _table(path, item, files.get(item["file"])) for item in items if item["file"]}
-    return Bundle(manifest, specs, pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), items, frames)
+    return Bundle(manifest, specs, pd.DataFrame(rows, columns=list(RESULT_COLUMNS)), frames)
+
+
+def _no_bundle(path: Path, why: str) -> CapbiasError:
+    hint = f"Choose another file. This capbias reads bundles of format {FORMAT}."
+    return CapbiasError(f"{path.name} is not a bundle that capbias wrote: {why}.", hint)
+
+
+def _json(files: Mapping[str, Path], name: str, kind: Any) -> Any:
+    """A file of a bundle as a type. Its size is checked before it is read. Raises ValueError."""
+    if name not in files:
+        raise ValueError(f"it lacks {name}")
+    if (size := files[name].stat().st_size) > MOST_OF_FILE[name]:
+        raise ValueError(f"{name} has {size:,} bytes; at most {MOST_OF_FILE[name]:,} are read")
+    return from_json(kind, files[name].read_bytes(), name.removesuffix(".json"))
 
 
 def _current(run: RunSpec) -> RunSpec:
@@ -168,30 +178,24 @@ def _current(run: RunSpec) -> RunSpec:
     return replace(run, version=measure.version_with(options.get("attacker", "")), options=options)
 
 
-def _no_bundle(path: Path, why: str, more: str = "") -> CapbiasError:
-    return CapbiasError(f"{path.name} is not a bundle that capbias wrote: {why}.", f"Choose another file.{more}")
-
-
-def _table(path: Path, item: dict[str, Any], file: Path | None) -> pd.DataFrame:
-    """A table of a bundle. Its size is checked before it is unpacked."""
-    name = item["file"]
-    if file is None:
-        raise _no_bundle(path, f"it lacks {name}")
+def _table(files: Mapping[str, Path], item: ItemEntry) -> pd.DataFrame:
+    """A table of a bundle. Its size is checked before it is unpacked. Raises ValueError."""
+    name, frame = item["file"], None
+    if name not in files:
+        raise ValueError(f"it lacks {name}")
     try:
-        about = read_metadata(file)
+        about = read_metadata(files[name])
         size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
-        if about.num_rows > MOST_ROWS or about.num_columns > MOST_COLUMNS or size > MOST_BYTES:
-            shape = f"{about.num_rows:,} rows, {about.num_columns:,} columns and {size:,} bytes"
-            raise _no_bundle(path, f"{name} has {shape}")
-        frame = bytes_frame(file.read_bytes()).reset_index(drop=True)
-    except (MemoryError, CapbiasError):
+        if about.num_rows <= MOST_ROWS and about.num_columns <= MOST_COLUMNS and size <= MOST_BYTES:
+            frame = bytes_frame(files[name].read_bytes()).reset_index(drop=True)
+    except MemoryError:
         raise
     except Exception as error:  # whatever pyarrow raises for a damaged Parquet file
-        raise _no_bundle(path, f"{name} cannot be read ({type(error).__name__})") from None
-    if not len(frame) == about.num_rows == item["rows"]:
-        raise _no_bundle(path, f"{name} has {len(frame):,} rows instead of {item['rows']:,}")
+        raise ValueError(f"{name} cannot be read ({type(error).__name__})") from None
+    if frame is None or not len(frame) == about.num_rows == item["rows"]:
+        raise ValueError(f"{name} has {about.num_rows:,} rows of {size:,} bytes instead of {item['rows']:,} rows")
     if content_hash(frame) != item["content"]:
-        raise _no_bundle(path, f"the content of {name} was changed")
+        raise ValueError(f"the content of {name} was changed")
     return frame
 
 
@@ -202,7 +206,8 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd.DataFrame]:
-    """The tables that a bundle leaves out, by content: from files, or all files in folders, whatever their names."""
+    """The tables of a bundle by content, those that it leaves out from files, or all files in folders, whatever their
+    names."""
     files: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -212,64 +217,59 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
             raise CapbiasError(
                 f"There are more than {MOST_CANDIDATES:,} files to search.", "Name the files, or a smaller folder."
             )
-    wanted = {item["content"]: item for item in bundle.items if item["content"]}
-    wanted = {content: item for content, item in wanted.items() if content not in bundle.frames}
-    frames: dict[str, pd.DataFrame] = {}
+    wanted = {item["content"]: item for item in bundle.items if item["content"] not in {"", *bundle.frames}}
+    frames = dict(bundle.frames)
     # The second time, image IDs are joined to those of the tables that were found, as they were at the import.
     for join in (False, True):
         images: dict[str, frozenset[str]] = {}
         for item in bundle.items if join else ():
-            frame = (bundle.frames | frames).get(item["content"])
-            if frame is not None and "image_id" in frame:
+            if "image_id" in (frame := frames.get(item["content"], pd.DataFrame())):
                 images[item["kind"]] = images.get(item["kind"], frozenset()) | frozenset(frame["image_id"])
         for file in files:
             missing = [item for item in wanted.values() if not (join and DERIVED in item["details"])]
-            for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in SOURCES.values()):
+            for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in SOURCES):
                 with suppress(CapbiasError):
                     for part in read_files([File(file, (kind,))], held=Held(images)).parts:
-                        if (digest := content_hash(part.frame)) in wanted:
-                            item = wanted.pop(digest)
-                            tell(f"{file.name}: {kind_name(item['kind'])} {item['name']}")
+                        if item := wanted.pop(digest := content_hash(part.frame), None):
+                            tell(f"{file.name}: {item['kind']} {item['name']}")
                             frames[digest] = part.frame
     for item in [item for item in wanted.values() if DERIVED in item["details"]]:
-        frame = _derived(item, bundle, frames)
+        frame = _derived(item, bundle.items, frames)
         if frame is not None and content_hash(frame) == item["content"]:
             tell(f"{item['kind']} {item['name']}: derived from the human captions")
             frames[item["content"]] = frame
     return frames
 
 
-def _derived(item: dict[str, Any], bundle: Bundle, frames: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
+def _derived(item: ItemEntry, items: list[ItemEntry], frames: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
     made = item["details"][DERIVED]
-    human = (other for other in bundle.items if other["kind"] == "references")
-    content = next((other["content"] for other in human if other["hash"] == made["references"]), "")
-    frame = (bundle.frames | frames).get(content)
+    human = (other["content"] for other in items if other["hash"] == made["references"])
     (entry,) = item["details"]["attributes"].values()
-    rule = Derivation(tuple(made["precedence"]), made.get("at_least", 1), made.get("both", "precedence"))
-    attribute = replace(attribute_from(entry["attribute"]), derived=rule)
-    return None if frame is None else derive_labels(frame, attribute)
+    rule = Derivation(tuple(made["precedence"]), made.get("at_least", 1), made.get("both", PRECEDENCE))
+    frame = frames.get(next(human, ""))
+    return None if frame is None else derive_labels(frame, replace(attribute_from(entry["attribute"]), derived=rule))
 
 
 def reproduce(
     workspace: Workspace,
     bundle: Bundle,
     frames: dict[str, pd.DataFrame],
-    compute: Compute,
+    compute: Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]],
     tolerance: float = TOLERANCE,
 ) -> Reproduction:
     """Repeat the runs of a bundle in an empty workspace, and compare the numbers.
 
-    frames: tables that the bundle leaves out, by content. compute: computes runs. tolerance: the allowed difference of
-    a number. Raises CapbiasError for missing data.
+    frames: of `find_data`. compute: computes runs. tolerance: the allowed difference of a number. Raises CapbiasError
+    for missing data.
     """
     if workspace.items() or workspace.runs():
         raise CapbiasError(f"The workspace {workspace.folder} is not empty.", "Name another folder.")
-    collection, frames = bundle.manifest["collection"], bundle.frames | frames
+    collection = bundle.manifest["collection"]
     stored = [item for item in bundle.items if item["content"]]
     if missing := [item for item in stored if item["content"] not in frames]:
-        named = ", ".join(f"{kind_name(item['kind'])} {item['name']} (content {item['content']})" for item in missing)
+        named = ", ".join(f"{item['kind']} {item['name']} (content {item['content']})" for item in missing)
         hint = "Name the unchanged files that these were read from."
-        if hidden := sorted({item["kind"] for item in missing} - set(SOURCES.values())):
+        if hidden := sorted({item["kind"] for item in missing} - set(SOURCES)):
             hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}."
         raise CapbiasError(f"The bundle lacks {named}.", hint, "data")
     for item in stored:
@@ -294,47 +294,43 @@ def reproduce(
             reasons.append(f"{spec.measure} of {spec.model}: {error}")
     rows = compute(workspace, specs, collection)
     reasons += [f"{row.spec.measure} of {row.spec.model}: {row.message}" for row in rows if row.status != "finished"]
-    ids = [spec.run_id for spec in specs]
-    made = workspace.results(ids)
+    made = workspace.results([spec.run_id for spec in specs])
     recorded, here = bundle.manifest.get("versions", {}), versions(networks=True)
     changed = {name: (number, here.get(name, "none")) for name, number in recorded.items() if number != here.get(name)}
-    return compared(bundle.rows, made, tolerance, tuple(dict.fromkeys(reasons)), changed)
+    found = compared(bundle.rows, made, tolerance)
+    return replace(found, reasons=tuple(dict.fromkeys(reasons)), versions=changed)
 
 
-def compared(
-    rows: pd.DataFrame,
-    made: pd.DataFrame,
-    tolerance: float,
-    reasons: tuple[str, ...] = (),
-    changed: dict[str, tuple[str, str]] | None = None,
-) -> Reproduction:
+def compared(rows: pd.DataFrame, made: pd.DataFrame, tolerance: float) -> Reproduction:
     """The rows of a bundle compared with those made now."""
     by_key: dict[tuple[str, ...], dict] = {}
     for row in made.to_dict("records"):
         # The inputs of a run are only in its id; a run of another version has another id.
         by_key[_key(row)] = by_key[row["run_id"], *_key(row)] = row
-    same = near = 0
-    largest, differ = 0.0, []
+    same, largest, differ = [], 0.0, []
     for row in rows.to_dict("records"):
-        name = " ".join(str(row[key]) for key in KEYS if not _missing(row[key]) and row[key] not in ("", "constant"))
+        name = " ".join(str(row[key]) for key in KEYS if pd.notna(row[key]) and row[key] not in ("", "constant"))
         other = by_key.get((row["run_id"], *_key(row))) or by_key.get(_key(row))
         if other is None:
             differ.append({"row": name, "number": "value", "bundle": _shown(row["value"]), "here": "not made"})
             continue
-        gaps: dict[str, float] = {}  # absolute differences; infinite if one of both is missing
-        for number in NUMBERS:
-            lacks = _missing(row[number]), _missing(other[number])
-            gaps[number] = math.inf if any(lacks) else abs(float(row[number]) - float(other[number]))
-            gaps[number] = 0.0 if all(lacks) else gaps[number]
-        largest = max(largest, *(gap for gap in gaps.values() if math.isfinite(gap)), 0.0)
+        gaps = {number: _gap(row[number], other[number]) for number in NUMBERS}
+        largest = max(largest, *filter(math.isfinite, gaps.values()))
         off = [number for number, gap in gaps.items() if not gap <= tolerance]
         off += [word for word in WORDS if _word(row[word]) != _word(other[word])]
-        for number in off:
-            differ.append({"row": name, "number": number, "bundle": _shown(row[number]), "here": _shown(other[number])})
-        same += not off and not any(gaps.values())
-        near += not off and any(gaps.values())
+        differ += [
+            {"row": name, "number": each, "bundle": _shown(row[each]), "here": _shown(other[each])} for each in off
+        ]
+        same += [] if off else [not any(gaps.values())]
     table = pd.DataFrame(differ, columns=["row", "number", "bundle", "here"])
-    return Reproduction(len(rows), same, near, table, largest, reasons, changed or {})
+    return Reproduction(len(rows), sum(same), len(same) - sum(same), table, largest)
+
+
+def _gap(one: float | None, other: float | None) -> float:
+    """The absolute difference of two numbers; infinite if one is missing, 0 if both are."""
+    if pd.isna(one) or pd.isna(other):
+        return 0.0 if pd.isna(one) and pd.isna(other) else math.inf
+    return abs(float(one) - float(other))
 
 
 def _key(row: dict[str, Any]) -> tuple[str, ...]:
@@ -342,12 +338,8 @@ def _key(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _word(value: Any) -> str:
-    return "" if _missing(value) else str(int(value)) if isinstance(value, float) else str(value)
-
-
-def _missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if pd.isna(value) else str(int(value)) if isinstance(value, float) else str(value)
 
 
 def _shown(value: Any) -> str:
-    return "none" if _missing(value) else f"{value:.17g}" if isinstance(value, float) else str(value)
+    return "none" if pd.isna(value) else f"{value:.17g}" if isinstance(value, float) else str(value)

@@ -25,7 +25,6 @@ from capbias_core import __version__
 from capbias_core.aggregate.comparison import unlearned_note
 from capbias_core.aggregate.variants import INPUTS
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import kind_name
 from capbias_core.measures.registry import METRICS
 from capbias_core.runs.run import needs_workers
 from capbias_core.spreadsheets import csv_text
@@ -132,7 +131,7 @@ def _entry(workspace: Workspace, item: Item, files: dict[str, bytes | str] | Non
     """An item of the manifest. files: gets its table, under a name that no other has."""
     frame, name = workspace.frame(item.hash) if item.kind in TABLES else None, ""
     if frame is not None and files is not None:
-        base, taken = f"data/{kind_name(item.kind)}-{file_name(item.name)}", {each.lower() for each in files}
+        base, taken = f"data/{item.kind}-{file_name(item.name)}", {each.lower() for each in files}
         tries = (f"{base}{number}.parquet" for number in ("", *(f"-{number}" for number in range(2, 10_000))))
         name = next(each for each in tries if each.lower() not in taken)
         files[name] = frame_bytes(frame)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
+from cyclopts.exceptions import UnusedCliTokensError
 
 from capbias_core import __version__
 from capbias_core.cli.terminal import BAD_INPUT, DONE, UNEXPECTED, WORDS, say
@@ -101,6 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(f"error: {gone[0]} does not exist. Check its name and folder.")
             return BAD_INPUT
         text = " ".join(str(error).split())
+        if isinstance(error, UnusedCliTokensError):
+            text = f"Unexpected: {' '.join(error.unused_tokens or ())}."
         known = _app().parse_commands(given)[0] if given and given[0] in COMMANDS else ()
         see = " ".join(["capbias", *known])
         say(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See {see} --help.")

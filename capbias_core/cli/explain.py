@@ -11,6 +11,7 @@ from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.attackers.what_if import apply_edit, parse_edit
 from capbias_core.cli.inputs import (
     ANSWER,
+    INPUTS,
     UNTRAINED,
     WHAT,
     Flags,
@@ -42,11 +43,10 @@ FORMATS = ("table", "json")
 app = command(
     "explain",
     """\
-  capbias explain --captions sat.json --labels labels.csv --attribute gender \\
-    --references human.json
-  capbias explain --captions sat.json --labels labels.csv --attribute gender \\
+  capbias explain sat.json labels.csv --references refs.json --attribute gender
+  capbias explain sat.json labels.csv --attribute gender \\
     --words "man -> person" "umbrella -> bat | ball"
-  capbias explain --captions sat.json --labels labels.csv --attribute gender \\
+  capbias explain sat.json labels.csv --attribute gender \\
     --image 785 --attacker minilm --attention --layer 4 --head 2
 
 An attacker that did not train on the image scores each caption. The contributions of the words and the intercept sum
@@ -79,7 +79,7 @@ class Explained:
 
 @app.default
 def explain(
-    *,
+    *files: Annotated[str, flag("captions of one captioner, labels, human captions", "FILE", INPUTS)],
     flags: Annotated[InputFlags, Flags],
     references: ReferencesFlag = None,
     question: Annotated[Explained, Flags] = Explained(),
@@ -92,7 +92,7 @@ def explain(
     edits = [(word, new) for word, replacements in map(parse_edit, question.words or ()) for new in replacements]
     options = {name: value for name, value in chosen.items() if name != "attacker"}
     asked = flags.question(
-        references=references, metrics="error", attacker=attacker, seeds=1, options=options, words=True
+        files, references=references, metrics="error", attacker=attacker, seeds=1, options=options, words=True
     )
     workspace, resolved = inputs(flags, asked)
     if len(resolved.captions) != 1:

@@ -10,9 +10,11 @@ from capbias_core.bundle.write import write_bundle, write_report
 from capbias_core.cli.inputs import (
     ANSWER,
     INPUTS,
+    STDOUT,
     WHAT,
     CollectionFlag,
-    ForceFlag,
+    Flags,
+    Output,
     WorkspaceFlag,
     command,
     flag,
@@ -20,8 +22,8 @@ from capbias_core.cli.inputs import (
     opened,
 )
 from capbias_core.cli.run import run_all
-from capbias_core.cli.terminal import DONE, RUN_FAILED, checked_output, say, show, show_table, write_file, write_output
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.cli.terminal import DONE, RUN_FAILED, say, show, show_table, write
+from capbias_core.errors import CapbiasError
 from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.processes import temporary_folder
@@ -70,16 +72,12 @@ def export(
     ] = "",
     without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
     note: Annotated[str, flag("a note of yours in the report", "TEXT", ANSWER)] = "",
-    output: Annotated[str | None, flag("where to write it (default: stdout)", "FILE", ANSWER)] = None,
-    force: ForceFlag = False,
+    to: Annotated[Output, Flags] = STDOUT,
 ) -> int:
     """Write the results of a collection's finished runs as CSV, JSON, LaTeX, a report or a bundle."""
-    if format and format not in ENDINGS:
-        raise unknown_name("--format", format, ENDINGS)
     wanted = expand_metrics(metric or METRICS)
-    path = checked_output(output, force, [ENDINGS[format]] if format else ENDINGS.values())
-    by_ending = {ending: name for name, ending in ENDINGS.items()}
-    format = format or by_ending.get(path.suffix[1:].lower() if path else "", "csv")
+    path, format = to.place(ENDINGS, format)
+    format = format or "csv"
     for name, given, fitting in (("--without-data", without_data, (BUNDLE,)), ("--note", note, (BUNDLE, REPORT))):
         if given and format not in fitting:
             raise CapbiasError(f"{name} fits --format {' and '.join(fitting)} only, not {format}.", "Leave it out.")
@@ -88,10 +86,10 @@ def export(
     store = opened(workspace)
     asked = store.asked_for(known_collection(store, collection))
     if format == BUNDLE and path:
-        write_file(write_bundle(store, collection, asked, not without_data, wanted, note), path)
+        write(write_bundle(store, collection, asked, not without_data, wanted, note), path)
         return DONE
     if format == REPORT:
-        write_output(write_report(store, collection, asked, wanted, note), path)
+        write(write_report(store, collection, asked, wanted, note), path)
         return DONE
     rows = measured_rows(store, collection)
     rows = rows[rows["run_id"].isin(asked) & rows["metric"].isin(wanted)]
@@ -102,10 +100,10 @@ def export(
     if format == "tex":
         choice = choose(store, rows, {"collection": collection})
         table = TABLE.rows(choice, TableOptions(metrics=tuple(metric or ())))
-        write_output(content(TABLE, choice, table, "tex").decode(), path)
+        write(content(TABLE, choice, table, "tex"), path)
         return DONE
     frame = exported(ordered(named_inputs(rows), rows["captioner"].unique(), wanted))
-    write_output(csv_text(frame) if format == "csv" else json_text(frame.drop(columns="name")), path)
+    write(csv_text(frame) if format == "csv" else json_text(frame.drop(columns="name")), path)
     return DONE
 
 

@@ -18,7 +18,7 @@ from capbias_core.cli.inputs import (
     HOW,
     INPUTS,
     Flags,
-    ForceFlag,
+    Output,
     WorkspaceFlag,
     choices_of,
     command,
@@ -29,7 +29,7 @@ from capbias_core.cli.inputs import (
     own_folder,
 )
 from capbias_core.cli.run import outcome, run_all
-from capbias_core.cli.terminal import DONE, SHIPPED, checked_output, say, ticking, write_output
+from capbias_core.cli.terminal import DONE, SHIPPED, say, ticking, write
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.kinds import BOXES, PHOTOGRAPHS, REFERENCES, SEGMENTS
 from capbias_core.load.files import readable
@@ -81,7 +81,7 @@ Photographs of a collection are read, and results stored, with --collection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageFlags:
+class ImageFlags(Output):
     """Where photographs are, and where results go."""
 
     collection: Annotated[
@@ -94,8 +94,6 @@ class ImageFlags:
     name: Annotated[
         str, flag("with --collection: name of the results (default: by what made them)", "NAME", ANSWER)
     ] = ""
-    output: Annotated[str | None, flag("where to write the results (default: stdout)", "FILE", ANSWER)] = None
-    force: ForceFlag = False
 
 
 def named_files(paths: Iterable[str]) -> dict[str, Path]:
@@ -187,7 +185,7 @@ def detect(
     options = DetectOptions.read(given(choices, DetectOptions))
     if not options.weights:
         raise CapbiasError("images detect needs --weights.", "Name a detector: a file, or a name such as yolov8n.")
-    output = checked_output(flags.output, flags.force, ["csv"])
+    output, _ = flags.place({"csv": "csv"})
     workspace = opened(flags.workspace, make=True)
     weights = weights_option(workspace, options.weights)
     if not flags.collection:
@@ -222,7 +220,7 @@ def _write_boxes(frame: pd.DataFrame, output: Path | None, only: Sequence[str] |
     table = frame[frame["object"].isin(classes)] if classes else frame
     if classes:
         say(f"{len(table):,} of them are of the class {' or '.join(classes)}")
-    write_output(csv_text(table.set_axis(list(COLUMNS), axis=1)), output)
+    write(csv_text(table.set_axis(list(COLUMNS), axis=1)), output)
 
 
 # caption
@@ -270,7 +268,7 @@ def caption(
     if flags.photographs and flags.condition:
         raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
     options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": flags.name})
-    output = checked_output(flags.output, flags.force, ["json"])
+    output, _ = flags.place({"json": "json"})
     workspace = opened(flags.workspace) if flags.collection else scratch_workspace()
     if flags.collection:
         collection = known_collection(workspace, flags.collection)
@@ -288,7 +286,7 @@ def caption(
     if flags.collection:
         say(f"stored: captions {item.name} in the collection {collection}")
     if output or not flags.collection:
-        write_output(text, output)
+        write(text, output)
     return DONE
 
 
@@ -378,7 +376,7 @@ def mask(
     options = options.with_(departures=_departures(flags), people=name, labelled=labelled)
     code, items = _mask_all(workspace, FILES, flags, options)
     if items:
-        write_output(csv_text(_copy_masked(workspace, items, flags)), None)
+        write(csv_text(_copy_masked(workspace, items, flags)), None)
     return code
 
 

@@ -12,15 +12,9 @@ import pandas as pd
 from capbias_core.cli.inputs import (
     HOW,
     INPUTS,
-    MAP_FLAG,
     SETS_FLAG,
-    SEVERAL_FLAG,
-    CaptionerFlag,
-    CaptionFlag,
+    ColumnFlags,
     Flags,
-    ImageIdFlag,
-    ReferenceFlag,
-    RowsFlag,
     WorkspaceFlag,
     command,
     flag,
@@ -29,18 +23,7 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
-from capbias_core.kinds import (
-    BOXES,
-    CAPTIONS,
-    KINDS,
-    LABELS,
-    SEGMENTS,
-    SOURCES,
-    VECTORS,
-    checked_name,
-    kind_name,
-    suggested_name,
-)
+from capbias_core.kinds import CAPTIONS, KINDS, LABELS, SEGMENTS, SOURCES, VECTORS, checked_name, suggested_name
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
 from capbias_core.load.labels import mapping_overrides
 from capbias_core.load.photographs import find_pictures, picture_files
@@ -54,10 +37,7 @@ from capbias_core.workspace.photographs import ORIGINALS, keep_images, twins_tex
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 
-KIND_NAMES = {kind.argument: name for name, kind in KINDS.items() if name != BOXES}
 TRAINED = {"yes": True, "no": False}
-# Flags that say what columns are.
-COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute", "rows")
 # Flags that apply to one kind.
 FOR_KIND = {
     "trained_on_references": CAPTIONS,
@@ -84,10 +64,10 @@ SourceFlag = Annotated[list[str] | None, flag("files that hold these, also one t
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportFlags:
+class ImportFlags(ColumnFlags):
     """What the user says about files."""
 
-    kind: Annotated[str, flag("kind of all files (default: detected)", "|".join(KIND_NAMES), INPUTS)] = ""
+    kind: Annotated[str, flag("kind of all files (default: detected)", "|".join(KINDS), INPUTS)] = ""
     captions: SourceFlag = None
     references: SourceFlag = None
     labels: SourceFlag = None
@@ -95,11 +75,6 @@ class ImportFlags:
     name: Annotated[str, flag("its name (default: the file's, without the ending)", "NAME", INPUTS)] = ""
     collection: Annotated[str, flag(f"(default: {DEFAULT_COLLECTION})", "NAME", INPUTS)] = DEFAULT_COLLECTION
     workspace: WorkspaceFlag = None
-    image_id_column: ImageIdFlag = None
-    caption_column: CaptionFlag = None
-    reference_column: ReferenceFlag = None
-    captioner_column: CaptionerFlag = None
-    rows: RowsFlag = None
     sets: Annotated[str, SETS_FLAG] = ""
     dry_run: Annotated[bool, flag("only report", group=INPUTS)] = False
     attribute: Annotated[
@@ -111,8 +86,6 @@ class ImportFlags:
             HOW,
         ),
     ] = None
-    map: Annotated[list[str] | None, MAP_FLAG] = None
-    several: Annotated[str, SEVERAL_FLAG] = ""
     trained_on_references: Annotated[
         str | None, flag("whether the captioner was trained on the references", "|".join(TRAINED), HOW)
     ] = None
@@ -136,12 +109,10 @@ def import_files(
     flags: Annotated[ImportFlags, Flags] = ImportFlags(),
 ) -> int:
     """Read files, report on each, and store them in the workspace."""
-    flags = replace(flags, kind=kind_name(flags.kind))
-    for name, known in (("kind", KIND_NAMES), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
+    for name, known in (("kind", tuple(KINDS)), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
         if (value := getattr(flags, name)) and value not in known:
             raise unknown_name(flag_name(name), value, known)
-    flags = replace(flags, kind=KIND_NAMES.get(flags.kind, ""))
-    given = {kind: getattr(flags, name) for name, kind in SOURCES.items()}
+    given = {name: getattr(flags, name) for name in SOURCES}
     if not files and not any(given.values()):
         raise CapbiasError("Name a file to read.")
     named, collection = files_of(files, given), checked_name(flags.collection)
@@ -170,7 +141,12 @@ def _import(workspace: Workspace, flags: ImportFlags, named: Sequence[File], col
     name, trained = checked_name(flags.name) if flags.name else "", TRAINED.get(flags.trained_on_references or "")
     files = [File(each.source, kinds or each.kinds, name, trained, flags.captioner, flags.condition) for each in named]
     given = Given(
-        **{each: tuple(getattr(flags, each) or ()) for each in COLUMNS},
+        image_id_column=tuple(flags.image_id_column or ()),
+        caption_column=tuple(flags.caption_column or ()),
+        reference_column=tuple(flags.reference_column or ()),
+        captioner_column=tuple(flags.captioner_column or ()),
+        attribute=tuple(flags.attribute or ()),
+        rows=tuple(flags.rows or ()),
         map=tuple(flags.map or ()),
         sets=flags.sets,
         several=flags.several,
@@ -199,13 +175,11 @@ def _import(workspace: Workspace, flags: ImportFlags, named: Sequence[File], col
             show(f"{details['attribute']['name']} (column {details['column']}): {mapping_line(details)}")
             show(dropped_line(part.frame, details))
     for item in items:
-        lines.append(f"stored: {kind_name(item.kind)} {item.name} in the collection {collection}")
+        lines.append(f"stored: {item.kind} {item.name} in the collection {collection}")
         if item.kind == CAPTIONS and condition_of(item) != (item.name, ORIGINAL):
             captioner, condition = condition_of(item)
             lines.append(f"captions of {captioner}, condition of the photographs: {condition}")
-    return "\n".join(
-        [*lines, *(f"replaced: {kind_name(item.kind)} {item.name}; its results are deleted" for item in replaced)]
-    )
+    return "\n".join([*lines, *(f"replaced: {item.kind} {item.name}; its results are deleted" for item in replaced)])
 
 
 def _holds_photographs(path: Path) -> bool:
@@ -218,8 +192,8 @@ def _check_flags(flags: ImportFlags, kinds: set[str]) -> None:
     """Raises CapbiasError for a flag that applies to none of the kinds that the files hold."""
     for name, kind in FOR_KIND.items():
         if getattr(flags, name) and kind not in kinds:
-            held = " and ".join(sorted(map(kind_name, kinds)))
-            raise CapbiasError(f"{flag_name(name)} applies to {kind_name(kind)}, not to {held}.", "Leave it out.")
+            held = " and ".join(sorted(kinds))
+            raise CapbiasError(f"{flag_name(name)} applies to {kind}, not to {held}.", "Leave it out.")
 
 
 def _import_path(workspace: Workspace, flags: ImportFlags, path: Path, collection: str) -> str:

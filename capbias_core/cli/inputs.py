@@ -1,10 +1,8 @@
 """Flags that commands share, options of measures, and where captions, labels and references come from."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import UnionType
@@ -14,7 +12,7 @@ from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
 from capbias_core.attributes import attribute_folder, get_attribute, known_attributes
-from capbias_core.cli.terminal import say, ticking
+from capbias_core.cli.terminal import checked_output, say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.captions import SETS
 from capbias_core.load.labels import RULES, mapping_overrides
@@ -59,7 +57,26 @@ Flags = Parameter(name="*")
 
 WorkspaceFlag = Annotated[str | None, flag("the workspace (default: CAPBIAS_HOME, or ./workspace)", "FOLDER", INPUTS)]
 CollectionFlag = Annotated[str, flag("the collection", "NAME", INPUTS)]
-ForceFlag = Annotated[bool, flag("replace an --output file that capbias did not write", group=ANSWER)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where an answer goes."""
+
+    output: Annotated[str | None, flag("a file to write, as its ending says", "FILE", ANSWER)] = None
+    force: Annotated[bool, flag("replace an --output file that capbias did not write", group=ANSWER)] = False
+
+    def place(self, formats: Mapping[str, str], format: str = "") -> tuple[Path | None, str]:
+        """The file, None for stdout, and the format, '' if nobody said it; before anything is computed. formats: their
+        endings. format: as --format names it. Raises CapbiasError for another, and where nothing may be written."""
+        if format and format not in formats:
+            raise unknown_name("--format", format, formats)
+        path = checked_output(self.output, self.force, [formats[format]] if format else formats.values())
+        by_ending = {ending: name for name, ending in formats.items()}
+        return path, format or by_ending.get(path.suffix[1:].lower() if path else "", "")
+
+
+STDOUT = Output()  # as if none of its flags was given
 
 
 # flags of measures
@@ -172,44 +189,50 @@ FILES = "files"  # the collection of files that are kept in memory
 SETS_FLAG = flag(
     "what several captions of an image, or files of other images, are (default: asked)", "|".join(SETS), INPUTS
 )
-MAP_FLAG = flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
-SEVERAL_FLAG = flag("label of an image whose rows differ (default: asked)", "|".join(RULES), INPUTS)
 Columns = list[str] | None
 LabelsFlag = Annotated[Columns, flag("tables of labels; with --collection, the name of one", "FILE", INPUTS)]
 ReferencesFlag = Annotated[Columns, flag("human captions; with --collection, their name", "FILE", HUMAN)]
-ImageIdFlag = Annotated[
-    Columns, flag("the column of image IDs of a file (default: the one that joins)", "[FILE:]COLUMN", INPUTS)
-]
-AttributeFlag = Annotated[Columns, flag("the column of labels; VALUE=COLUMN if true means the value", "COLUMN", INPUTS)]
-CaptionFlag = Annotated[
-    Columns,
-    flag("a column of a model's captions; several are a captioner each (default: by its name)", "COLUMN", INPUTS),
-]
-ReferenceFlag = Annotated[Columns, flag("a column of human captions (default: by its name)", "COLUMN", INPUTS)]
-CaptionerFlag = Annotated[
-    Columns, flag("the column that names the captioner of a row (default: by its name)", "COLUMN", INPUTS)
-]
-RowsFlag = Annotated[
-    Columns,
-    flag(
-        "read only rows with this value; min or max: of an image the caption with that number", "COLUMN=VALUE", INPUTS
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileFlags(choices_of(Question, "captions", "values", group=INPUTS)):
+class ColumnFlags:
+    """What columns, rows and labels of files are."""
+
+    image_id_column: Annotated[
+        Columns, flag("the column of image IDs of a file (default: the one that joins)", "[FILE:]COLUMN", INPUTS)
+    ] = None
+    caption_column: Annotated[
+        Columns,
+        flag("a column of a model's captions; several are a captioner each (default: by its name)", "COLUMN", INPUTS),
+    ] = None
+    reference_column: Annotated[
+        Columns, flag("a column of human captions (default: by its name)", "COLUMN", INPUTS)
+    ] = None
+    captioner_column: Annotated[
+        Columns, flag("the column that names the captioner of a row (default: by its name)", "COLUMN", INPUTS)
+    ] = None
+    rows: Annotated[
+        Columns,
+        flag(
+            "read only rows with this value; min or max: of an image the caption with that number",
+            "COLUMN=VALUE",
+            INPUTS,
+        ),
+    ] = None
+    map: Annotated[
+        Columns, flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
+    ] = None
+    several: Annotated[str, flag("label of an image whose rows differ (default: asked)", "|".join(RULES), INPUTS)] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFlags(ColumnFlags, choices_of(Question, "captions", "values", group=INPUTS)):
     """How files of captions and labels are read."""
 
     labels: LabelsFlag = None
-    attribute_column: AttributeFlag = None
-    map: Annotated[list[str] | None, MAP_FLAG] = None
-    several: Annotated[str, SEVERAL_FLAG] = ""
-    image_id_column: ImageIdFlag = None
-    caption_column: CaptionFlag = None
-    reference_column: ReferenceFlag = None
-    captioner_column: CaptionerFlag = None
-    rows: RowsFlag = None
+    attribute_column: Annotated[
+        Columns, flag("the column of labels; VALUE=COLUMN if true means the value", "COLUMN", INPUTS)
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,6 @@ from capbias_core.api import failures
 from capbias_core.cli.inputs import ANSWER, INPUTS, WorkspaceFlag, command, flag, known_collection, opened
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import kind_name
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo, engine
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
@@ -35,16 +34,18 @@ BETWEEN_LINES = 60.0
 
 def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str, stopped: Stopped = None) -> list[RunRow]:
     """`run_all` of runs/engine.py with workers, shown in the terminal."""
+    return engine.run_all(
+        workspace, specs, collection, True, lambda new: watched(new, expected(workspace, new)), stopped
+    )
 
-    @contextmanager
-    def watching(new: Sequence[RunSpec]) -> Iterator[Shown]:
-        to_come = expected(workspace, new)
-        if new:
-            say(f"{counted(len(new), 'run')} to do: {cost_text(to_come)}")
-        with Shown(to_come) as shown:
-            yield shown
 
-    return engine.run_all(workspace, specs, collection, True, watching, stopped)
+@contextmanager
+def watched(specs: Sequence[RunSpec], to_come: Expected) -> Iterator[Shown]:
+    """Say what is to do, and show how far it is."""
+    if specs:
+        say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come)}")
+    with Shown(to_come) as shown:
+        yield shown
 
 
 class Shown:
@@ -141,7 +142,7 @@ def list_stored(
         return _cancel(store, known, cancel) if cancel else _repeat(store, known, repeat or ())
     items = [
         {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
-        | {"kind": kind_name(item.kind), "attributes": list(item.details.get("attributes", {}))}
+        | {"kind": item.kind, "attributes": list(item.details.get("attributes", {}))}
         for item in (() if runs else store.items(collection=only))
     ]
     if json_:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,10 +16,11 @@ from capbias_core.cli.inputs import (
     HUMAN,
     INPUTS,
     SETS_FLAG,
+    STDOUT,
     WHAT,
     Flags,
-    ForceFlag,
     InputFlags,
+    Output,
     ReferencesFlag,
     choices_of,
     command,
@@ -32,20 +32,9 @@ from capbias_core.cli.inputs import (
     read_options,
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
-from capbias_core.cli.run import Shown, run_all
-from capbias_core.cli.terminal import (
-    DONE,
-    RUN_FAILED,
-    checked_output,
-    on_terminal,
-    say,
-    show,
-    show_table,
-    text_width,
-    ticking,
-    write_output,
-)
-from capbias_core.errors import flag_name, unknown_name
+from capbias_core.cli.run import run_all, watched
+from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, show_table, text_width, ticking, write
+from capbias_core.errors import flag_name
 from capbias_core.kinds import suggested_name
 from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
 from capbias_core.measures.protocols import NAMES
@@ -54,13 +43,12 @@ from capbias_core.question import DEFAULT_METRICS, Question
 from capbias_core.runs.engine import expected_in_hand
 from capbias_core.runs.inputs import read
 from capbias_core.spreadsheets import csv_text
-from capbias_core.types import RESULT_COLUMNS, counted
+from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views.files import content, json_text
 from capbias_core.views.results import exported, lettered
-from capbias_core.views.sentence import cost_text, decimals
+from capbias_core.views.sentence import decimals
 from capbias_core.views.table import TABLE, TableOptions, pair_table
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.spec import RunSpec
 
 FORMATS = ("csv", "json", "tex", "txt")
 
@@ -135,12 +123,9 @@ def score(
         list[str] | None, flag("further options of a metric; `capbias metrics METRIC` lists them", "NAME=VALUE", WHAT)
     ] = None,
     format: Annotated[
-        str | None, flag("to stdout in place of the answer, or what --output holds", "|".join(FORMATS), ANSWER)
-    ] = None,
-    output: Annotated[
-        str | None, flag(f"also write a file, as its ending says: {', '.join(FORMATS)}", "FILE", ANSWER)
-    ] = None,
-    force: ForceFlag = False,
+        str, flag("to stdout in place of the answer, or what --output holds", "|".join(FORMATS), ANSWER)
+    ] = "",
+    to: Annotated[Output, Flags] = STDOUT,
 ) -> int:
     """Score captions: LIC, leakage, ratio, error and more, with intervals."""
     chosen = given(choices)
@@ -154,9 +139,7 @@ def score(
         per_object=per_object,
         **vars(further),
     )
-    if format and format not in FORMATS:
-        raise unknown_name("--format", format, FORMATS)
-    path = checked_output(output, force, [format] if format else FORMATS)
+    path, ending = to.place(dict(zip(FORMATS, FORMATS, strict=True)), format)
     lines, stops = list[str](), list[KeyboardInterrupt]()
     tell = lines.append if on_terminal() else say  # on a terminal the lines follow the answer
     try:
@@ -164,15 +147,14 @@ def score(
         report = measured(asked, tell)
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             tell(line)
-        if answered := bool(len(report.table)) and (path is not None or format is None):
+        if answered := bool(len(report.table)) and (path is not None or not format):
             _show(report)
     finally:
         later = ("read", "note", "labels", "dropped")
         for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(later)):
             say(line)
     if len(report.table) and (format or path):
-        ending = format or (path.suffix[1:].lower() if path else "") or "csv"
-        write_output(_content(report, ending), path)
+        write(_content(report, ending or "csv"), path)
     if stops:
         raise stops[0]
     if answered and (further_command := _next_command(flags, files, asked.question, further.references, report)):
@@ -198,15 +180,7 @@ def _inputs(
         return stored(*inputs(flags, question, tell), partial(run_all, stopped=stopped))
     with ticking() as tick:
         data, resolved = read(question, tell, tick, own_folder(flags.workspace, of_files=True))
-
-    @contextmanager
-    def watching(specs: Sequence[RunSpec]) -> Iterator[Shown]:
-        to_come = expected_in_hand(data, specs)
-        say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come)}")
-        with Shown(to_come) as bar:
-            yield bar
-
-    return in_hand(data, resolved, watching, stopped)
+    return in_hand(data, resolved, lambda specs: watched(specs, expected_in_hand(data, specs)), stopped)
 
 
 def _show(report: Report) -> None:

@@ -88,14 +88,6 @@ def _check_replaced(path: Path, force: bool, reads: Sequence[Path]) -> None:
         )
 
 
-def write_output(text: str, path: Path | None) -> None:
-    """Results to stdout, without control characters if that is a terminal, or to a file."""
-    if path is None:
-        print(readable(text) if on_terminal() else text, end="")
-    else:
-        write_file(text.encode("utf-8"), path)
-
-
 def text_width() -> int:
     """Characters of a line: of the terminal, or as many as a log or notebook shows."""
     return shutil.get_terminal_size().columns if on_terminal() else PIPE_WIDTH
@@ -108,9 +100,14 @@ def show_table(frame: pd.DataFrame, before: str = "") -> None:
     show(before + text_table(frame.astype(str), list(frame.select_dtypes("number"))))
 
 
-def write_file(data: bytes, path: Path) -> None:
-    """Results to a file, which is whole or absent; a device or pipe is written as it is."""
-    target = path.resolve()
+def write(data: str | bytes, path: Path | None) -> None:
+    """Results to stdout, without control characters if that is a terminal, or to a file, which is whole or absent; a
+    device or pipe is written as it is."""
+    if path is None:
+        text = data if isinstance(data, str) else data.decode()
+        print(readable(text) if on_terminal() else text, end="")
+        return
+    data, target = data.encode() if isinstance(data, str) else data, path.resolve()
     try:
         if target.exists() and not target.is_file():
             target.write_bytes(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from cyclopts import App, Group, Parameter
 from capbias_core.cli.inputs import (
     INPUTS,
     InputFlags,
+    Output,
     ScoredFiles,
     WorkspaceFlag,
     command,
@@ -21,15 +22,15 @@ from capbias_core.cli.inputs import (
     known_collection,
     opened,
 )
-from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, checked_output, say, show, text_width, write_file
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.cli.run import outcome, run_all
+from capbias_core.cli.terminal import BAD_INPUT, DONE, RUN_FAILED, say, show, text_width, write
+from capbias_core.errors import CapbiasError
 from capbias_core.question import Question
-from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.views.change import FAILED, PASSED, UNDECIDED
 from capbias_core.views.choose import Choice, choose, measured_rows
 from capbias_core.views.encoders import RESULTS
-from capbias_core.views.files import FILES, content, format_of, printed
+from capbias_core.views.files import FILES, content, printed
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.view import View
 from capbias_core.workspace.spec import RunSpec
@@ -41,24 +42,23 @@ app = command(
 app.group_commands = Group("Views", sort_key=0)
 CHOICES = Group("Choices", sort_key=2)
 ANSWER = Group("The answer", sort_key=99)
+TEXTS = ("csv", "json", "tex", "txt")
 GATE = {FAILED: RUN_FAILED, UNDECIDED: BAD_INPUT, PASSED: DONE}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class Shown(Output):
     """What is shown, and where to."""
 
     collection: Annotated[str, flag("the collection (default: the one that was scored last)", "NAME", INPUTS)] = ""
     attribute: Annotated[str, flag("the attribute (default: as on the page)", "NAME", INPUTS)] = ""
-    captioner: Annotated[list[str], flag("captioners (default: all of the setting)", "NAME", INPUTS)] = ()
+    captioner: Annotated[list[str], flag("captioners (default: all of the setting)", "NAME", INPUTS)] = field(
+        default_factory=list
+    )
     setting: Annotated[str, flag('how it was measured, such as "ngram, 30 seeds"', "NAME", INPUTS)] = ""
     references: Annotated[str, flag("the human captions", "NAME", INPUTS)] = ""
     workspace: WorkspaceFlag = None
-    output: Annotated[
-        str | None, flag(f"where to write it, as its ending says: {', '.join(FILES)}", "FILE", ANSWER)
-    ] = None
-    format: Annotated[str, flag("csv, json, tex or txt to stdout (default: text)", "NAME", ANSWER)] = ""
-    force: Annotated[bool, flag("write over an existing file", group=ANSWER)] = False
+    format: Annotated[str, flag("its format (default: by --output, else text)", "|".join(FILES), ANSWER)] = ""
 
 
 NO_FILES = ScoredFiles()  # as if none of its flags was given
@@ -95,9 +95,7 @@ def scored(
     flags = InputFlags(attribute=shown.attribute, workspace=shown.workspace, **reading)
     asked = flags.question(tuple(names), metrics=metrics, references=shown.references or None, **how)
     workspace, question = inputs(flags, asked)
-    for run in run_all(workspace, plan(workspace, question), question.collection, workers=True):
-        if run.status != "finished":
-            say(f"error: {run.spec.model}: {run.message}")
+    outcome(run_all(workspace, plan(workspace, question), question.collection))
     return workspace, question
 
 
@@ -106,42 +104,31 @@ def compute(choice: Choice, runs: list[RunSpec]) -> int:
     done = choice.workspace.runs_of([run.run_id for run in runs])
     if all(run.run_id in done and done[run.run_id].status == "finished" for run in runs):
         return DONE
-    from capbias_core.cli.run import outcome, run_all
-
     return outcome(run_all(choice.workspace, runs, choice.collection))
 
 
-def write_view(view: View, choice: Choice | None, rows: pd.DataFrame, shown: Shown) -> None:
-    """A view to stdout as text, or as a file."""
-    if shown.output:
-        path = checked_output(shown.output, shown.force, FILES)
-        assert path
-        write_file(content(view, choice, rows, format_of(path.name)), path)
-        return
-    if shown.format and shown.format not in (texts := ["csv", "json", "tex", "txt"]):
-        raise unknown_name("--format", shown.format, texts)
-    if shown.format:
-        show(content(view, choice, rows, shown.format).decode().rstrip("\n"))
-        return
-    show(printed(view, choice, rows, text_width()).rstrip("\n"))
+def write_view(view: View, choice: Choice | None, rows: pd.DataFrame, path: Path | None, ending: str) -> None:
+    """A view as a file, in a format to stdout, or as text."""
+    if path or ending:
+        write(content(view, choice, rows, ending or "csv"), path)
+    else:
+        show(printed(view, choice, rows, text_width()).rstrip("\n"))
 
 
 def view_command(name: str, view: View) -> App:
     """The subcommand of a view."""
 
     def run(*names, shown, options, files=NO_FILES) -> int:
-        if shown.output:  # before anything is computed
-            format_of(shown.output)
-            checked_output(shown.output, shown.force, FILES)
+        to = shown.place({name: name for name in (FILES if shown.output else TEXTS)}, shown.format)
         if getattr(options, "results", "") or getattr(options, "human", ""):  # of no workspace
-            write_view(RESULTS, None, RESULTS.rows(None, options), shown)
+            write_view(RESULTS, None, RESULTS.rows(None, options), *to)
             return DONE
         unscored = view.optional and not shown.collection and not opened(shown.workspace).scored()
         choice = None if unscored else choice_of(shown, names, files, view.of_files(options) if view.of_files else ())
         if choice and (code := compute(choice, view.needs(choice, options))):
             return code
         rows = view.rows(choice, options)
-        write_view(view, choice, rows, shown)
+        write_view(view, choice, rows, *to)
         if not view.gate or not getattr(options, "fail_if", ""):
             return DONE
         ended, text = view.gate(rows)

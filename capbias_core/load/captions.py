@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, REFERENCES
-from capbias_core.load.checks import other_languages, quoted
+from capbias_core.load.checks import FEWEST, other_languages, quoted
 from capbias_core.load.clean import clean_captions
 from capbias_core.load.columns import CAPTIONER, HUMAN_VALUES
 from capbias_core.load.formats import NUMBER
@@ -129,19 +128,11 @@ def captions_of(
         kept = table[of_set & ~lost & ~foreign]
         if kept.empty:
             continue
-        missing = {
-            "missing": table["image_id"][of_set & lost].tolist(),
-            "not in English": table["image_id"][of_set & foreign].tolist(),
-        }
-        captions = pd.DataFrame({"image_id": kept["image_id"], "caption": kept["caption"]}, dtype="str").reset_index(
-            drop=True
-        )
-        captions.insert(1, "caption_index", captions.groupby("image_id", sort=False).cumcount())
-        sets.append(
-            CaptionSet(
-                str(name), captions[list(CAPTION_COLUMNS)], {reason: ids for reason, ids in missing.items() if ids}
-            )
-        )
+        reasons = {"missing": of_set & lost, "not in English": of_set & foreign}
+        missing = {reason: table["image_id"][rows].tolist() for reason, rows in reasons.items() if rows.any()}
+        captions = kept[["image_id", "caption"]].astype("str").reset_index(drop=True)
+        captions["caption_index"] = captions.groupby("image_id", sort=False).cumcount()
+        sets.append(CaptionSet(str(name), captions[list(CAPTION_COLUMNS)], missing))
     kept = table[~lost & ~foreign]
     groups = kept.groupby(["set", "image_id"], sort=False).size()
     equal = int(kept.duplicated(["set", "image_id", "caption"]).sum())
@@ -192,10 +183,8 @@ def _captioner(sheet: Sheet, given: Given, used: dict[str, str]) -> str:
 
 def _mark(cells: Sequence) -> str:
     """What separates several captions in a text, in nearly all cells of a column; '' if nothing does."""
-    texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
-    return next(
-        (mark for mark in MARKS if texts and sum(mark in text.strip() for text in texts) > 0.9 * len(texts)), ""
-    )
+    texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    return next((mark for mark in MARKS if texts and sum(mark in text for text in texts) > 0.9 * len(texts)), "")
 
 
 def _texts(cell: object, mark: str, people: bool) -> object:
@@ -237,40 +226,29 @@ def _several(
         if end in ("min", "max"):
             given.use("rows", rule)
             numbers = pd.to_numeric(sheet.frame[column], errors="coerce")
-            order = table["row"].map(numbers).astype(float)
-            best = (
-                table.assign(number=order)
-                .sort_values("number", ascending=end == "min", kind="stable")
-                .drop_duplicates(["set", "image_id"])
-            )
+            order = table["row"].map(numbers).astype(float).sort_values(ascending=end == "min", kind="stable").index
+            best = table.loc[order].drop_duplicates(["set", "image_id"])
             used[column] = f"of each image the caption with the {'lowest' if end == 'min' else 'highest'}"
-            notes.append(
-                f"{len(best):,} of {len(table):,} captions read: of each image that with the {end} of {column}"
-            )
-            return table.loc[sorted(best.index)].reset_index(drop=True)
-    prompts = next(
-        (name for name in sheet.columns if last_part(name) in PROMPTS and sheet.frame[name].map(str).nunique() > 1), ""
-    )
+            read = f"{len(best):,} of {len(table):,} captions read"
+            notes.append(f"{read}: of each image that with the {end} of {column}")
+            return best.sort_index().reset_index(drop=True)
+    asked = [name for name in sheet.columns if last_part(name) in PROMPTS]
+    prompts = next((name for name in asked if sheet.frame[name].map(str).nunique() > 1), "")
     if given.sets in (SAMPLES, EACH, BY_PROMPT):
         given.use("sets", given.sets)
-        if given.sets == BY_PROMPT:
-            if not prompts:
-                raise CapbiasError(
-                    f"{sheet.title} has no column with two or more prompts.", "Choose samples or each.", "sets"
-                )
+        if given.sets == SAMPLES:
+            return table
+        if given.sets == EACH:
+            ends = (table.groupby(["set", "image_id"], sort=False).cumcount() + 1).map(str)
+        elif prompts:
             number = pd.Series(pd.factorize(sheet.frame[prompts].map(str))[0] + 1)
             used[prompts] = f"{number.nunique()} prompts"
-            return table.assign(
-                set=[
-                    f"{name} prompt {number[row]}".strip() for name, row in zip(table["set"], table["row"], strict=True)
-                ]
+            ends = table["row"].map(lambda row: f"prompt {number[row]}")
+        else:
+            raise CapbiasError(
+                f"{sheet.title} has no column with two or more prompts.", "Choose samples or each.", "sets"
             )
-        if given.sets == EACH:
-            places = table.groupby(["set", "image_id"], sort=False).cumcount() + 1
-            return table.assign(
-                set=[f"{name} {place}".strip() for name, place in zip(table["set"], places, strict=True)]
-            )
-        return table
+        return table.assign(set=[f"{name} {end}".strip() for name, end in zip(table["set"], ends, strict=True)])
     same = len(table[["set", "image_id", "caption"]].map(str).drop_duplicates()) == len(many)
     if same and CAPTIONS not in kinds and len(table) > len(many):
         notes.append("the captions of an image are equal")
@@ -338,6 +316,7 @@ def _which(
     )
 
 
+# Of raw texts, in which two hashes may begin a piece of a word (checks.py has the pattern for clean ones).
 _SEVERAL = re.compile(
     r"\S\s*(?:\|\|?|###|<sep>)\s*\S.*\w|;.*;|(?:^|\s)1[.)] .*\s2[.)] |^\s*- .*\n\s*- |^\s*• .*\n\s*• ", re.DOTALL
 )
@@ -347,16 +326,13 @@ def _check_whole(sheet: Sheet, table: pd.DataFrame, given: Given, kinds: Sequenc
     """Raises Ask if most texts of a model look like several captions in one."""
     texts = [text for text in table["caption"] if isinstance(text, str) and text.strip()]
     hits = [bool(_SEVERAL.search(text)) for text in texts]
-    if np.mean(hits or [0]) < 0.5 or len(texts) < 20:
+    if len(texts) < FEWEST or sum(hits) < len(hits) / 2:
         return
     if given.sets == WHOLE:
         given.use("sets", WHOLE)
         return
-    people = (
-        [Option({"references": (sheet.path,)}, "captions by people")]
-        if CAPTIONS not in kinds and REFERENCES not in kinds
-        else []
-    )
+    known = {CAPTIONS, REFERENCES} & set(kinds)
+    people = [] if known else [Option({"references": (sheet.path,)}, "captions by people")]
     raise Ask(
         f"{sheet.title}: {sum(hits):,} of {counted(len(texts), 'text')} look like several captions in one. "
         "What are they?",

@@ -11,7 +11,7 @@ from itertools import pairwise
 from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
 from capbias_core.errors import CapbiasError, nearest, unknown_name
-from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_name, kind_title
+from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.join import USUAL
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part, listed, present
@@ -237,11 +237,8 @@ def _by_format(sheet: Sheet, roles: Roles, wanted: Sequence[Wanted]) -> None:
             if names := fixed["label"].get(one.name):
                 roles.labels[one.name] = names
     if isinstance(fixed.get("label"), list) and (names := [name for name in fixed["label"] if name in columns]):
-        fitting = (
-            [one for one in wanted if any(one.value_of(label) for label in _labels(sheet, names[0]))]
-            if len(wanted) > 1
-            else wanted
-        )
+        labels = {label for label in _all_labels(sheet, names[0]) if isinstance(label, str | int | float)}
+        fitting = [one for one in wanted if len(wanted) == 1 or any(map(one.value_of, labels))]
         for one in fitting[:1]:
             roles.labels.setdefault(one.name, names)
     for key, target in (("caption", roles.captions), ("reference", roles.references)):
@@ -260,18 +257,6 @@ def _by_format(sheet: Sheet, roles: Roles, wanted: Sequence[Wanted]) -> None:
                         f"{sheet.title}: its captions are objects of several fields. Which field is the caption?",
                         *options,
                     )
-
-
-def _labels(sheet: Sheet, column: str) -> list:
-    """The different labels of a column, also those in lists."""
-    cells = present(sheet.frame[column])
-    flat = [
-        label
-        for cell in cells
-        for label in (cell if isinstance(cell, list) else [cell])
-        if isinstance(label, str | int | float)
-    ]
-    return list(dict.fromkeys(flat))
 
 
 def _by_name(
@@ -320,29 +305,14 @@ def _ask_captions(
     if people and not any(_base(name) in MODEL for name in columns):
         return
     first = _base(columns[0])
-    alike = (
-        len(columns) > 2
-        and all(_base(name) == first for name in columns)
-        and not any(_base(name) in MODEL for name in columns)
-    )
+    alike = len(columns) > 2 and first not in MODEL and all(_base(name) == first for name in columns)
     one_by_one = [Option({"caption_column": (name,)}, f"one captioner: {example(sheet, name)}") for name in columns]
-    written = Option(
-        {} if people else {"references": (sheet.path,)}, f"all {len(columns)} columns are captions by people"
-    )
-    written = Option(
-        {**written.answer, "caption_column": tuple(columns)}
-        if people
-        else {"references": (sheet.path,), "reference_column": tuple(columns)},
-        written.effect,
-    )
-    each = (
-        [Option({"caption_column": tuple(columns)}, f"a captioner each: {listed(columns, 4)}")]
-        if len(columns) > 1
-        else []
-    )
-    plain_names = [name for name in columns if HUMAN_FILE.search(name)] or [
-        name for name in named if _base(name) in PLAIN
-    ]
+    all_columns = {"caption_column": tuple(columns)}
+    of_people = all_columns if people else {"references": (sheet.path,), "reference_column": tuple(columns)}
+    written = Option(of_people, f"all {len(columns)} columns are captions by people")
+    each = [Option(all_columns, f"a captioner each: {listed(columns, 4)}")] if len(columns) > 1 else []
+    plain_names = [name for name in columns if HUMAN_FILE.search(name)]
+    plain_names = plain_names or [name for name in named if _base(name) in PLAIN]
     plain_names = [] if len(plain_names) > 1 and all(_base(name) == first for name in plain_names) else plain_names
     models = tuple(name for name in columns if name not in plain_names)
     mixed = []
@@ -395,9 +365,8 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
             what = kind_title(holds[0]) if holds else "none"
             raise CapbiasError(
                 f"{sheet.title} holds no {kind_title(kind)} ({sheet.format} with the columns {listed(sheet.columns)}).",
-                f"It was given as {kind_name(kind)}{f' and holds {what}' if holds else ''}. "
-                "Name its column, or another file.",
-                kind_name(kind),
+                f"It was given as {kind}{f' and holds {what}' if holds else ''}. Name its column, or another file.",
+                kind,
             )
 
 
@@ -425,7 +394,7 @@ def label_options(sheet: Sheet, wanted: Wanted) -> list[Option]:
         columns = tuple(f"{value}={name}" for value, name in hot.items())
         options.append((3.0, Option({"attribute_column": columns}, "true or 1 in a column means its value")))
     for name in sheet.columns:
-        cells = [label for cell in present(frame[name]) for label in (cell if isinstance(cell, list) else [cell])]
+        cells = _all_labels(sheet, name)
         if not all(isinstance(label, str | int | float) for label in cells):
             continue
         counts = Counter(str(label) for label in cells)
@@ -475,28 +444,24 @@ def _of_import(name: str, option: Option) -> Option:
 
 
 def _stem(column: str) -> str:
-    return (
-        re.sub(r"[\d_ -]+", "", last_part(column)) if re.search(r"\d", column) else last_part(column).partition("_")[0]
-    )
+    name = last_part(column)
+    return re.sub(r"[\d_ -]+", "", name) if re.search(r"\d", column) else name.partition("_")[0]
 
 
 def _ask_labels(sheet: Sheet, wanted: Wanted, columns: Sequence[str]) -> Ask:
     """The question which of several columns holds an attribute."""
     options = []
     for name in columns:
-        counts = Counter(str(label) for label in _all_labels(sheet, name))
-        options.append(
-            Option(
-                {"attribute_column": (name,)},
-                ", ".join(f"{label} {number:,}" for label, number in counts.most_common(4)),
-            )
-        )
+        counts = Counter(map(str, _all_labels(sheet, name))).most_common(4)
+        shown = ", ".join(f"{label} {number:,}" for label, number in counts)
+        options.append(Option({"attribute_column": (name,)}, shown))
     options.append(Option({"attribute_column": tuple(columns), "several": ("majority",)}, "the majority of them"))
     options = options if wanted.needed else [_of_import(wanted.name, option) for option in options]
     return Ask(f"{sheet.title}: several columns may hold labels of {wanted.name}. Which?", *options)
 
 
 def _all_labels(sheet: Sheet, column: str) -> list:
+    """The labels in a column, also those in lists."""
     return [label for cell in present(sheet.frame[column]) for label in (cell if isinstance(cell, list) else [cell])]
 
 

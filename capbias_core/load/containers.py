@@ -66,32 +66,19 @@ def opened(path: Path) -> list[Raw]:
     if not path.is_dir() and len(files) == 1:
         ((title, data),) = files.items()
         return [_raw(PurePosixPath(title).name, data)]
-    roots = sorted({str(PurePosixPath(name).parent) for name in files if PurePosixPath(name).name in SAVED})
-    roots = [
-        root
-        for root in roots
-        if not any(other != root and (other == "." or root.startswith(f"{other}/")) for other in roots)
-    ]
     result, left_out, reason = [], [], None
-    for root in roots:
+    saved = {PurePosixPath(name).parent for name in files if PurePosixPath(name).name in SAVED}
+    for root in map(str, sorted(saved, key=lambda folder: len(folder.parts))):  # within another, nothing is left
         inside = {name: data for name, data in files.items() if root == "." or name.startswith(f"{root}/")}
-        result.append(_dataset(path.name, root, inside))
         files = {name: data for name, data in files.items() if name not in inside}
-    texts = {name: data for name, data in files.items() if name.lower().endswith(TEXTS)}
-    texts = {
-        name: data for name, data in texts.items() if PurePosixPath(name).stem.lower() not in ("readme", "license")
-    }
-    texts = {
-        name: data
-        for name, data in texts.items()
-        if PurePosixPath(name).name not in CLASSES and not _is_table(name, data)
-    }
+        if inside:
+            result.append(_dataset(path.name, root, inside))
+    classes = [data for name, data in files.items() if PurePosixPath(name).name in CLASSES]
+    texts = {name: data for name, data in files.items() if _is_of_image(PurePosixPath(name), data)}
     if len(texts) > 1 or (texts and len(texts) == len(files)):
-        classes = next((data for name, data in files.items() if PurePosixPath(name).name in CLASSES), b"")
-        result.append(_by_image(path.name, texts, classes))
-        files = {
-            name: data for name, data in files.items() if name not in texts and PurePosixPath(name).name not in CLASSES
-        }
+        result.append(_by_image(path.name, texts, (classes or [b""])[0]))
+        others = ((name, data) for name, data in files.items() if name not in texts)
+        files = {name: data for name, data in others if PurePosixPath(name).name not in CLASSES}
     inspect = {name: data for name, data in files.items() if re.fullmatch(r"samples/[^/]*\.json", name)}
     if inspect and "header.json" in files:  # a log of Inspect
         records = [_json(path.name, data.decode()).value for data in inspect.values()]
@@ -216,14 +203,11 @@ def _joined(raw: Raw) -> Raw:
         return Raw(raw.title, raw.name, values[0] if isinstance(values[0], list) else values, raw.notes, raw.faults)
     if all(isinstance(value, list) and value and isinstance(value[0], dict) for value in values):
         raw.value, raw.numbers = [row for value in values for row in value], []
-    elif all(
-        isinstance(value, dict) and all(isinstance(text, str) and " " in text for text in value.values())
-        for value in values
-    ) and len({image for value in values for image in value}) == sum(map(len, values)):
-        raw.value, raw.numbers = (
-            [{"image_id": image, "caption": text} for value in values for image, text in value.items()],
-            [],
-        )
+    elif all(isinstance(value, dict) for value in values):
+        pairs = [pair for value in values for pair in value.items()]
+        captions = all(isinstance(text, str) and " " in text for _, text in pairs)
+        if captions and len(dict(pairs)) == len(pairs):
+            raw.value, raw.numbers = [{"image_id": image, "caption": text} for image, text in pairs], []
     return raw
 
 
@@ -357,31 +341,25 @@ def _workbook(title: str, data: bytes) -> Raw:
 
 
 def _table_of(title: str, rows: list[list]) -> tuple[int, pd.DataFrame] | None:
+    widest = max((sum(cell is not None for cell in row) for row in rows), default=0)
     for top, row in enumerate(rows[:6]):
         places = [place for place, cell in enumerate(row) if cell is not None]
         names = [str(row[place]).strip() for place in places]
-        wide = max(
-            (len(present := [cell for cell in other if cell is not None]) and len(present) for other in rows), default=0
-        )
-        if (
-            len(names) > 1
-            and len(names) >= wide / 2
-            and all(isinstance(row[place], str) for place in places)
-            and rows[top + 1 :]
-        ):
-            columns = {}
-            for name, place in zip(names, places, strict=True):
-                cells = [other[place] if place < len(other) else None for other in rows[top + 1 :]]
-                digits = [cell for cell in cells if isinstance(cell, int | float) and abs(cell) >= 10**15]
-                if digits:
-                    raise CapbiasError(
-                        f"{title}: the column {short(name)} holds numbers of 16 digits, which a spreadsheet rounds.",
-                        "Save them as text.",
-                    )
-                columns[name] = ["" if cell is None else str(cell) for cell in cells]
-            if len(columns) < len(names):
-                raise CapbiasError(f"{title} has two columns of the same name: {listed(names)}.", "Rename one.")
-            return top, pd.DataFrame(columns, dtype=object)
+        texts = all(isinstance(row[place], str) for place in places)
+        if len(names) < 2 or len(names) < widest / 2 or not texts or not rows[top + 1 :]:
+            continue
+        columns = {}
+        for name, place in zip(names, places, strict=True):
+            cells = [other[place] if place < len(other) else None for other in rows[top + 1 :]]
+            if any(isinstance(cell, int | float) and abs(cell) >= 10**15 for cell in cells):
+                raise CapbiasError(
+                    f"{title}: the column {short(name)} holds numbers of 16 digits, which a spreadsheet rounds.",
+                    "Save them as text.",
+                )
+            columns[name] = ["" if cell is None else str(cell) for cell in cells]
+        if len(columns) < len(names):
+            raise CapbiasError(f"{title} has two columns of the same name: {listed(names)}.", "Rename one.")
+        return top, pd.DataFrame(columns, dtype=object)
     return None
 
 
@@ -510,17 +488,15 @@ def coco_names() -> list[str]:
     return list(tomllib.loads(OBJECTS_FILE.read_text(encoding="utf-8")))
 
 
-def _is_table(title: str, data: bytes) -> bool:
-    """Whether a text file is a table, or the texts of many images, rather than the text of one image."""
+def _is_of_image(path: PurePosixPath, data: bytes) -> bool:
+    """Whether a file is the text of one image, rather than a table, or the texts of many images."""
+    if not path.name.lower().endswith(TEXTS) or path.name in CLASSES or path.stem.lower() in ("readme", "license"):
+        return False
     text = data[:100_000].decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if line.strip()]
-    begins = bool(lines) and all(map(LINE_OF_IMAGE.match, lines[:5]))
-    return (
-        begins
-        or text.lstrip().startswith("[{")
-        or len(lines) > MOST_LINES
-        or (len(lines) > 1 and bool(TABLE.match(text)))
-    )
+    if len(lines) > MOST_LINES or text.lstrip().startswith("[{") or (len(lines) > 1 and TABLE.match(text)):
+        return False
+    return not lines or not all(map(LINE_OF_IMAGE.match, lines[:5]))
 
 
 def _are_boxes(text: str) -> bool:

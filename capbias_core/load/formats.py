@@ -192,7 +192,7 @@ def _split(value: dict) -> tuple[list, list] | None:
     )
     rows = next((value[key] for key in ("data", "rows", "values", "records") if isinstance(value.get(key), list)), None)
     fits = names and rows and _texts(names) and all(isinstance(row, list) and len(row) == len(names) for row in rows)
-    return (names, rows) if fits else None
+    return (names, rows) if names and rows and fits else None
 
 
 def _of_rows(names: list, rows: list, index: Any = None) -> pd.DataFrame:
@@ -265,115 +265,31 @@ def _annotations(value: dict, key: str) -> bool:
     )
 
 
-# Specific before general.
-SHAPES = (
-    Shape(
-        "COCO captions",
-        lambda value: _annotations(value, "caption"),
-        _coco,
-        {"reference": ["caption"], "image": "image_id"},
-    ),
-    Shape(
-        "COCO instances",
-        lambda value: _annotations(value, "category_id") or _annotations(value, "segments_info"),
-        _coco,
-        {"objects": True, "image": "image_id"},
-    ),
-    Shape(
-        "Karpathy's data set",
-        lambda value: _dicts(value.get("images")) and "sentences" in value["images"][0],
-        _karpathy,
-        {"reference": ["raw"]},
-    ),
-    Shape(
-        "evaluation of coco-caption",
-        lambda value: "imgToEval" in value,
-        lambda value: _records(
-            list(value["imgToEval"].values()) if isinstance(value["imgToEval"], dict) else value["imgToEval"]
-        ),
-    ),
-    Shape(
-        "log of Inspect",
-        lambda value: _dicts(value.get("samples")) and "eval" in value,
-        lambda value: _records(value["samples"]),
-    ),
-    Shape(
-        "table of pandas (split) or Weights & Biases",
-        _split,
-        lambda value: _of_rows(*_split(value) or ([], []), value.get("index")),
-    ),
-    Shape(
-        "table of pandas (schema)",
-        lambda value: "schema" in value and _dicts(value.get("data")),
-        lambda value: _records(value["data"]).drop(columns="index", errors="ignore"),
-    ),
-    Shape(
-        "table of Polars",
-        lambda value: _dicts(value.get("columns")) and "values" in value["columns"][0],
-        lambda value: _columns({column["name"]: column["values"] for column in value["columns"]}),
-    ),
-    Shape("lists of equal length", _lists, lambda value: _columns(_lists(value))),
-    Shape("columns by row", _is_by_column, _by_column),
-    Shape(
-        "captions by image",
-        lambda value: _texts(value.values()) and sum(" " in text for text in value.values()) > len(value) / 2,
-        lambda value: _keyed(value, "caption"),
-        {"caption": ["caption"], "image": "image_id"},
-    ),
-    Shape(
-        "labels by image",
-        lambda value: (
-            len(value) > 1
-            and all(isinstance(label, str | int) for label in value.values())
-            and (len(set(value.values())) <= max(2, len(value) / 5))
-        ),
-        lambda value: _keyed(value, "label"),
-        {"label": ["label"], "image": "image_id"},
-    ),
-    Shape(
-        "several texts by image",
-        lambda value: (
-            all(isinstance(cell, str) or (isinstance(cell, list) and _texts(cell)) for cell in value.values())
-            and any(" " in text for cell in value.values() for text in cell)
-        ),
-        lambda value: _keyed(value, "captions"),
-    ),
-    Shape(
-        "candidates by image",
-        lambda value: all(
-            isinstance(cell, list) and cell and all(_is_pair(part) for part in cell) for cell in value.values()
-        ),
-        lambda value: _keyed(value, "captions"),
-    ),
-    Shape(
-        "images by label",
-        lambda value: (
-            1 < len(value) <= 12
-            and all(isinstance(cell, list) and cell and not _dicts(cell) for cell in value.values())
-        ),
-        lambda value: _columns(
-            {
-                "image_id": [image for images in value.values() for image in images],
-                "label": [label for label, images in value.items() for _ in images],
-            }
-        ),
-        {"label": ["label"]},
-    ),
-    Shape(
-        "rows by image",
-        lambda value: all(_dicts(rows) for rows in value.values()) and len(value) != 1,
-        lambda value: frame_of([{"image_id": key, **flat(row)} for key, rows in value.items() for row in rows]),
-    ),
-    Shape(
-        "an object by image",
-        lambda value: (
-            len(value) > 1
-            and all(isinstance(row, dict) and not _dicts(list(row.values())) for row in value.values())
-            and len({key for row in value.values() for key in row}) < len(value) * 2 + 20
-        ),
-        lambda value: _objects(value),
-    ),
-)
+def _is_labels(value: dict) -> bool:
+    labels = list(value.values())
+    few = len(labels) > 1 and all(isinstance(label, str | int) for label in labels)
+    return few and len(set(labels)) <= max(2, len(labels) / 5)
+
+
+def _is_texts(value: dict) -> bool:
+    cells = [[cell] if isinstance(cell, str) else cell for cell in value.values()]
+    texts = all(isinstance(cell, list) and _texts(cell) for cell in cells)
+    return texts and any(" " in text for cell in cells for text in cell)
+
+
+def _is_objects(value: dict) -> bool:
+    rows = list(value.values())
+    objects = len(rows) > 1 and all(isinstance(row, dict) and not _dicts(list(row.values())) for row in rows)
+    return objects and len({key for row in rows for key in row}) < len(rows) * 2 + 20
+
+
+def _by_label(value: dict) -> pd.DataFrame:
+    pairs = [(image, label) for label, images in value.items() for image in images]
+    return _columns({"image_id": [image for image, _ in pairs], "label": [label for _, label in pairs]})
+
+
+def _inner(value: Any) -> list:
+    return list(value.values()) if isinstance(value, dict) else value
 
 
 def _objects(value: dict) -> pd.DataFrame:
@@ -383,6 +299,47 @@ def _objects(value: dict) -> pd.DataFrame:
     return _records(
         [({} if numbered and named else {"image_id" if not named else "key": key}) | row for key, row in value.items()]
     )
+
+
+# Specific before general.
+# fmt: off
+SHAPES = (
+    Shape("COCO captions", lambda value: _annotations(value, "caption"), _coco,
+          {"reference": ["caption"], "image": "image_id"}),
+    Shape("COCO instances", lambda value: _annotations(value, "category_id") or _annotations(value, "segments_info"),
+          _coco, {"objects": True, "image": "image_id"}),
+    Shape("Karpathy's data set", lambda value: _dicts(value.get("images")) and "sentences" in value["images"][0],
+          _karpathy, {"reference": ["raw"]}),
+    Shape("evaluation of coco-caption", lambda value: "imgToEval" in value,
+          lambda value: _records(_inner(value["imgToEval"]))),
+    Shape("log of Inspect", lambda value: _dicts(value.get("samples")) and "eval" in value,
+          lambda value: _records(value["samples"])),
+    Shape("table of pandas (split) or Weights & Biases", _split,
+          lambda value: _of_rows(*_split(value) or ([], []), value.get("index"))),
+    Shape("table of pandas (schema)", lambda value: "schema" in value and _dicts(value.get("data")),
+          lambda value: _records(value["data"]).drop(columns="index", errors="ignore")),
+    Shape("table of Polars", lambda value: _dicts(value.get("columns")) and "values" in value["columns"][0],
+          lambda value: _columns({column["name"]: column["values"] for column in value["columns"]})),
+    Shape("lists of equal length", _lists, lambda value: _columns(_lists(value))),
+    Shape("columns by row", _is_by_column, _by_column),
+    Shape("captions by image",
+          lambda value: _texts(value.values()) and sum(" " in text for text in value.values()) > len(value) / 2,
+          lambda value: _keyed(value, "caption"), {"caption": ["caption"], "image": "image_id"}),
+    Shape("labels by image", _is_labels, lambda value: _keyed(value, "label"),
+          {"label": ["label"], "image": "image_id"}),
+    Shape("several texts by image", _is_texts, lambda value: _keyed(value, "captions")),
+    Shape("candidates by image",
+          lambda value: all(isinstance(cell, list) and cell and all(map(_is_pair, cell)) for cell in value.values()),
+          lambda value: _keyed(value, "captions")),
+    Shape("images by label",
+          lambda value: 1 < len(value) <= 12 and all(
+              isinstance(cell, list) and cell and not _dicts(cell) for cell in value.values()),
+          _by_label, {"label": ["label"]}),
+    Shape("rows by image", lambda value: all(_dicts(rows) for rows in value.values()) and len(value) != 1,
+          lambda value: frame_of([{"image_id": key, **flat(row)} for key, rows in value.items() for row in rows])),
+    Shape("an object by image", _is_objects, _objects),
+)
+# fmt: on
 
 
 def _rows(title: str, value: Any) -> tuple[str, pd.DataFrame, dict]:
@@ -652,106 +609,61 @@ CONVERSATION = {"caption": ["model turn"]}
 SCORED = {"caption": ["filtered_resps"], "reference": ["human captions"]}
 BATCH = {"caption": ["caption"], "image": "image_id"}
 RELEASED = {"label": {"gender": ["bb_gender"], "race": ["bb_skin"]}, "image": "img_id"}
+MIAP = {"gender": ["GenderPresentation"], "age": ["AgePresentation"]}
+FACET = {"gender": ["Male=gender_presentation_masc", "Female=gender_presentation_fem"]}
+# fmt: off
 FORMATS = (
     Format("LIC release (pickle)", "img_id pred bb_gender bb_skin", {"caption": ["pred"], **RELEASED}),
-    Format(
-        "LIC release (pickle)", "img_id caption_list bb_gender bb_skin", {"reference": ["caption_list"], **RELEASED}
-    ),
+    Format("LIC release (pickle)", "img_id caption_list bb_gender bb_skin",
+           {"reference": ["caption_list"], **RELEASED}),
     Format("results of COCO", "image_id caption =", {"caption": ["caption"], "image": "image_id"}),
     Format("samples of lmms-eval", "doc_id *_CIDEr.answer", SCORED, _lmms_eval),
     Format("samples of lmms-eval", "doc_id filtered_resps", {"caption": ["filtered_resps"]}, _lmms_eval),
     Format("samples of lmms-eval", "doc_id resps", {"caption": ["filtered_resps"]}, _lmms_eval),
     Format("samples of lmms-eval", "doc_id *.pred", {"caption": ["filtered_resps"]}, _lmms_eval),
-    Format(
-        "predictions of VLMEvalKit",
-        "index answer prediction",
-        {"caption": ["prediction"], "reference": ["answer"], "rows": "index"},
-    ),
-    Format(
-        "batch output of OpenAI",
-        "custom_id response.body.choices",
-        BATCH,
-        _answers("custom_id", "response.body.choices"),
-    ),
-    Format(
-        "batch output of OpenAI", "custom_id response.body.output", BATCH, _answers("custom_id", "response.body.output")
-    ),
-    Format(
-        "batch output of Anthropic", "custom_id result.type", BATCH, _answers("custom_id", "result.message.content")
-    ),
+    Format("predictions of VLMEvalKit", "index answer prediction",
+           {"caption": ["prediction"], "reference": ["answer"], "rows": "index"}),
+    Format("batch output of OpenAI", "custom_id response.body.choices", BATCH,
+           _answers("custom_id", "response.body.choices")),
+    Format("batch output of OpenAI", "custom_id response.body.output", BATCH,
+           _answers("custom_id", "response.body.output")),
+    Format("batch output of Anthropic", "custom_id result.type", BATCH,
+           _answers("custom_id", "result.message.content")),
     Format("batch output of Gemini", "key response.candidates", BATCH, _answers("key", "response.candidates")),
-    Format("batch output of Vertex AI", "request.* response.candidates", BATCH, _answers("key", "response.candidates")),
-    Format(
-        "batch output of Bedrock", "recordId modelOutput.content", BATCH, _answers("recordId", "modelOutput.content")
-    ),
-    Format(
-        "samples of Inspect", "output.completion epoch", {"caption": ["output.completion"], "reference": ["target"]}
-    ),
+    Format("batch output of Vertex AI", "request.* response.candidates", BATCH,
+           _answers("key", "response.candidates")),
+    Format("batch output of Bedrock", "recordId modelOutput.content", BATCH,
+           _answers("recordId", "modelOutput.content")),
+    Format("samples of Inspect", "output.completion epoch",
+           {"caption": ["output.completion"], "reference": ["target"]}),
     Format("conversations (LLaVA)", "conversations", CONVERSATION, _turns("conversations")),
     Format("conversations (chat)", "messages", CONVERSATION, _turns("messages")),
-    Format(
-        "tasks of Label Studio",
-        "data.* annotations",
-        {"label": True, "keep": ("was_cancelled", (False,)), "rater": "annotator"},
-        _label_studio,
-    ),
+    Format("tasks of Label Studio", "data.* annotations",
+           {"label": True, "keep": ("was_cancelled", (False,)), "rater": "annotator"}, _label_studio),
     Format("choices of Label Studio", "*.choices", {"label": True, "rater": "annotator"}, _choices),
-    Format(
-        "records of Argilla",
-        "fields.* responses.*",
-        {"label": True, "keep": ("response_status", ("submitted",)), "rater": "annotator"},
-        _argilla,
-    ),
-    Format(
-        "choices of Prodigy",
-        "_task_hash accept answer",
-        {"label": ["accept"], "keep": ("answer", ("accept",)), "rater": "_session_id"},
-    ),
-    Format(
-        "labels of doccano by user",
-        "doc_id text labels username",
-        {"label": ["labels"], "rater": "username", "image": "text"},
-    ),
+    Format("records of Argilla", "fields.* responses.*",
+           {"label": True, "keep": ("response_status", ("submitted",)), "rater": "annotator"}, _argilla),
+    Format("choices of Prodigy", "_task_hash accept answer",
+           {"label": ["accept"], "keep": ("answer", ("accept",)), "rater": "_session_id"}),
+    Format("labels of doccano by user", "doc_id text labels username",
+           {"label": ["labels"], "rater": "username", "image": "text"}),
     Format("labels of doccano", "id text label =", {"label": ["label"], "image": "text"}),
-    Format(
-        "batch results of MTurk",
-        "WorkerId AssignmentStatus",
-        {"label": True, "keep": ("AssignmentStatus", ("Approved", "Submitted")), "rater": "WorkerId"},
-        _mturk,
-    ),
-    Format(
-        "human captions of Flickr30k",
-        "image_name comment_number comment",
-        {"reference": ["comment"], "image": "image_name"},
-    ),
-    Format(
-        "human captions of TextCaps",
-        "image_id caption_str reference_strs",
-        {"reference": ["caption_str"], "image": "image_id"},
-    ),
-    Format(
-        "people in boxes (Open Images MIAP)",
-        "ImageID LabelName GenderPresentation",
-        {
-            "label": {"gender": ["GenderPresentation"], "age": ["AgePresentation"]},
-            "several": "both",
-            "image": "ImageID",
-        },
-    ),
-    Format(
-        "people in boxes (FACET)",
-        "person_id filename gender_presentation_masc",
-        {
-            "label": {"gender": ["Male=gender_presentation_masc", "Female=gender_presentation_fem"]},
-            "several": "both",
-            "image": "filename",
-        },
-    ),
+    Format("batch results of MTurk", "WorkerId AssignmentStatus",
+           {"label": True, "keep": ("AssignmentStatus", ("Approved", "Submitted")), "rater": "WorkerId"}, _mturk),
+    Format("human captions of Flickr30k", "image_name comment_number comment",
+           {"reference": ["comment"], "image": "image_name"}),
+    Format("human captions of TextCaps", "image_id caption_str reference_strs",
+           {"reference": ["caption_str"], "image": "image_id"}),
+    Format("people in boxes (Open Images MIAP)", "ImageID LabelName GenderPresentation",
+           {"label": MIAP, "several": "both", "image": "ImageID"}),
+    Format("people in boxes (FACET)", "person_id filename gender_presentation_masc",
+           {"label": FACET, "several": "both", "image": "filename"}),
     Format("boxes of Open Images", "ImageID LabelName XMin", {"objects": True, "image": "ImageID"}),
     Format("boxes of a detector", "bbox category_id score", {"objects": True}, _detections),
     Format("boxes of a detector", "box.x1", {"objects": True}, _detections),
     Format("boxes of a detector", "box.xmin", {"objects": True}, _detections),
 )
+# fmt: on
 
 
 _ADDED: list[Format] = []

@@ -160,48 +160,34 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
     """The columns that may hold image IDs, usual names first; the given one alone."""
     if chosen := given.columns("image_id_column", sheet.path, sheet.columns):
         return chosen[:1]
-    if (fixed := sheet.roles.get("image")) in sheet.frame:
+    fixed = sheet.roles.get("image")
+    if isinstance(fixed, str) and fixed in sheet.frame:
         more = ["images.file_name"] if "images.file_name" in sheet.frame else []
         return [fixed, *more]
-    columns = []
-    for name in sheet.columns:
-        cells = sheet.frame[name]
-        if name in but or not is_scalar(cells):
-            continue
-        ids = ids_of(sheet, name)
-        texts = [cell for cell in cells if isinstance(cell, str) and cell]
-        prose = (
-            texts
-            and last_name(name) not in KNOWN
-            and sum(cell.strip().count(" ") for cell in texts) > 1.5 * len(texts)
-            and not sum("/" in cell for cell in texts) > len(texts) / 2
-        )
-        fractions = any(isinstance(cell, float) and cell == cell and not cell.is_integer() for cell in cells)
-        fractions = (
-            fractions
-            or sum(
-                "." in cell and cell.replace(".", "").lstrip("-").isdigit() and not cell.endswith(".0")
-                for cell in texts
-            )
-            > len(texts) / 2
-            > 0
-        )
-        if (
-            ids.notna().mean() > 0.5
-            and ids.nunique() >= max(min(2, len(cells)), len(cells) / 60)
-            and not prose
-            and not fractions
-        ):
-            columns.append(name)
+    scalar = [name for name in sheet.columns if name not in but and is_scalar(sheet.frame[name])]
+    columns = [name for name in scalar if _may_name_images(sheet, name)]
     order = USUAL.split()
     columns.sort(key=lambda name: order.index(last_name(name)) if last_name(name) in order else len(order))
-    folders = [
-        name
-        for name in sheet.columns
-        if last_name(name) in FOLDERS and name not in but and is_scalar(sheet.frame[name])
-    ]
-    folders = [name for name in folders if 1 < sheet.frame[name].nunique() < 60]
+    folders = [name for name in scalar if last_name(name) in FOLDERS and 1 < sheet.frame[name].nunique() < 60]
     return columns + [f"{folder}+{name}" for folder in folders for name in columns if name not in folders]
+
+
+def _may_name_images(sheet: Sheet, name: str) -> bool:
+    """Whether most cells of a column are IDs of enough images, and neither prose nor fractions."""
+    cells, ids = sheet.frame[name], ids_of(sheet, name)
+    if ids.notna().mean() <= 0.5 or ids.nunique() < max(min(2, len(cells)), len(cells) / 60):
+        return False
+    texts = [cell for cell in cells if isinstance(cell, str) and cell]
+    if any(isinstance(cell, float) and cell == cell and not cell.is_integer() for cell in cells):
+        return False
+    if sum(map(_is_fraction, texts)) > len(texts) / 2:
+        return False
+    words = sum(cell.strip().count(" ") for cell in texts) > 1.5 * len(texts) and last_name(name) not in KNOWN
+    return not words or sum("/" in cell for cell in texts) > len(texts) / 2
+
+
+def _is_fraction(text: str) -> bool:
+    return "." in text and text.replace(".", "").lstrip("-").isdigit() and not text.endswith(".0")
 
 
 def id_alone(sheet: Sheet, given: Given, but: Sequence[str]) -> str:
@@ -243,15 +229,14 @@ def id_alone(sheet: Sheet, given: Given, but: Sequence[str]) -> str:
 
 def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but: Sequence[str]) -> Join:
     """How the rows of two files join. Raises Ask if two ways fit or few images join, and CapbiasError if hardly any."""
-    rights = {
-        name: [image for image in ids_of(base, name).dropna().unique()] for name in id_columns(base, given, base_but)
-    }
+    rights = {name: list(ids_of(base, name).dropna().unique()) for name in id_columns(base, given, base_but)}
     found = []
     for left in id_columns(sheet, given, but):
         ids = list(ids_of(sheet, left).dropna().unique())
         found += [join for right, others in rights.items() if (join := join_ids(ids, others, (left, right)))]
     most = max((join.images for join in found if join.share >= SURE), default=0)
     found = [join for join in found if 2 * join.images >= most]  # the number of a caption joins the first few images
+    found = [join for join in found if not (_repeats(sheet, join.left, given) and _repeats(base, join.right, given))]
     found.sort(key=lambda join: (-round(join.share, 2), -join.images, join.left.count("+") + join.right.count("+")))
     chosen = (
         {f"{sheet.path}:{found[0].left}", f"{base.path}:{found[0].right}"} <= set(given.image_id_column)
@@ -282,6 +267,17 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
             *options,
         )
     return best
+
+
+def _repeats(sheet: Sheet, column: str, given: Given) -> bool:
+    """Whether a column, which nobody says holds IDs, has its values again and again, such as a split."""
+    ids = ids_of(sheet, column).dropna()
+    named = last_name(column.rpartition("+")[2]) in KNOWN or column == sheet.roles.get("image")
+    return (
+        2 * ids.nunique() < len(ids)
+        and not named
+        and column not in given.columns("image_id_column", sheet.path, sheet.columns)
+    )
 
 
 def _answer(sheet: Sheet, base: Sheet, join: Join) -> dict[str, tuple[str, ...]]:

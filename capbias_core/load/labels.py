@@ -73,21 +73,12 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, gi
     columns: dict[str, list[str]] = {}
     notes: list[str] = []
     who = sheet.roles.get("rater") or annotator_column(sheet.columns)
-    hot = {
-        attribute
-        for attribute, listed_names in names.items()
-        if any("=" in name and name not in rows for name in listed_names)
-    }
-    together = [
-        (attribute, listed_names) for attribute, listed_names in names.items() if given.several or attribute in hot
-    ]
-    apart = [
-        (attribute, [name])
-        for attribute, listed_names in names.items()
-        if not given.several and attribute not in hot
-        for name in listed_names
-    ]
-    for attribute, listed_names in (*together, *apart):
+    hot = {attribute for attribute, own in names.items() if any("=" in name and name not in rows for name in own)}
+    tables: list[tuple[str, list[str]]] = []  # attribute, columns whose labels are votes on an image
+    for attribute, own in names.items():
+        together = given.several or attribute in hot
+        tables += [(attribute, own)] if together else [(attribute, [name]) for name in own]
+    for attribute, listed_names in tables:
         votes = _votes(rows, listed_names)
         name = listed_names[0] if len(listed_names) == 1 and attribute not in hot else attribute
         by_image: dict[str, list[str]] = {}
@@ -116,11 +107,8 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, gi
     used = {name if name in rows else name.rpartition("=")[2] for name in read} | {IMAGE, images.column}
     left_out = []
     for name in rows.columns:
-        if (
-            name in used
-            or name in frame
-            or not (is_scalar(rows[name]) or rows[name].map(lambda cell: isinstance(cell, list)).any())
-        ):
+        shown = is_scalar(rows[name]) or rows[name].map(lambda cell: isinstance(cell, list)).any()
+        if name in used or name in frame or not shown:
             continue
         texts = rows[name].map(cell_text)
         if len(order) < len(rows) and (texts.groupby(rows[IMAGE]).nunique() > 1).any():

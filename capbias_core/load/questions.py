@@ -240,10 +240,9 @@ class Request(Generic[Result]):
         files, changes = list(self.files), {}
         for name, values in answer.items():
             if name in SOURCES:
-                kind = SOURCES[name]
                 for place, file in enumerate(files):
-                    if file.path in values and kind not in file.kinds:
-                        files[place] = replace(file, kinds=(*file.kinds, kind))
+                    if file.path in values and name not in file.kinds:
+                        files[place] = replace(file, kinds=(*file.kinds, name))
             elif name in ("sets", "several"):
                 changes[name] = values[0]
             else:

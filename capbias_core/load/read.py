@@ -17,18 +17,7 @@ import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import (
-    BOXES,
-    CAPTIONS,
-    KINDS,
-    LABELS,
-    OBJECTS,
-    PHOTOGRAPHS,
-    REFERENCES,
-    SEGMENTS,
-    kind_name,
-    kind_title,
-)
+from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.captions import EACH, PARTS, CaptionSet, captions_of
 from capbias_core.load.checks import names_only, shifted_from
 from capbias_core.load.columns import (
@@ -102,7 +91,7 @@ class Part:
         images = self.images
         lines = [
             ("File", self.title),
-            ("Read as", kind_name(self.kind)),
+            ("Read as", self.kind),
             ("Format", self.format),
             *(("Read", note) for note in self.notes),
         ]
@@ -248,11 +237,8 @@ class _Reader:
         captions = [piece for piece in pieces if piece.roles.captions]
         people = [piece for piece in pieces if piece.roles.references]
         if self.needed and not captions:
-            whose = [
-                Option({"captions": (piece.file.path,)}, "captions of a model")
-                for piece in people
-                if not piece.file.kinds
-            ]
+            paths = [piece.file.path for piece in people if not piece.file.kinds]
+            whose = [Option({"captions": (path,)}, "captions of a model") for path in paths]
             names = "; ".join(f"{piece.sheet.title} ({piece.sheet.format})" for piece in pieces)
             if whose:
                 raise Ask(
@@ -388,30 +374,18 @@ class _Reader:
                 continue
             other = any(each is not piece and each.roles.captions for each in pieces)
             found = captions_of(sheet, columns, piece.images, given, piece.file.kinds, people, other)
+            names = [f"{name} ({found.used[name]})" if name in found.used else name for name in columns]
+            used = {*roles.used, *piece.images.column.split("+"), *found.used}
+            rest = [name for name in sheet.columns if name not in used] if not (people and roles.captions) else []
+            equal = f"; {found.equal:,} equal to another of their image" if found.equal else ""
             account = [
                 ("Image ID", piece.images.column),
-                (
-                    "Human captions" if people else "Captions",
-                    ", ".join(f"{name} ({found.used[name]})" if name in found.used else name for name in columns),
-                ),
+                ("Human captions" if people else "Captions", ", ".join(names)),
+                *(("Read as", f"{name} ({text})") for name, text in found.used.items() if name not in columns),
+                *([("Not used", _unused(sheet, rest))] if rest else []),
+                ("Captions per image", _sizes(found.sizes, 6) + equal),
+                *([("Images that join", piece.joins)] if piece.joins else []),
             ]
-            account += [("Read as", f"{name} ({text})") for name, text in found.used.items() if name not in columns]
-            rest = [
-                name
-                for name in sheet.columns
-                if name not in {*roles.used, *piece.images.column.split("+"), *found.used}
-            ]
-            account += [("Not used", _unused(sheet, rest))] if rest and not (people and roles.captions) else []
-            sizes = ", ".join(
-                f"{size} ({counted(number, 'image')})" for size, number in sorted(found.sizes.items())[:6]
-            )
-            account.append(
-                (
-                    "Captions per image",
-                    sizes + (f"; {found.equal:,} equal to another of their image" if found.equal else ""),
-                )
-            )
-            account += [("Images that join", piece.joins)] if piece.joins else []
             notes = tuple(filter(None, (*sheet.notes, piece.images.how, *found.notes, piece.note)))
             for each in found.sets:
                 name = _set_name(piece.file, sheet, each)
@@ -439,40 +413,27 @@ class _Reader:
     def _merged(self, parts: list[Part], pieces: Sequence[_Piece], given: Given) -> list[Part]:
         """Human captions of several files as one; files that are parts of one captioner's captions, if the user says
         so. Raises Ask if files of captions share no image."""
-        captions, people = (
-            [part for part in parts if part.kind == CAPTIONS],
-            [part for part in parts if part.kind == REFERENCES],
-        )
+        captions, people = ([part for part in parts if part.kind == kind] for kind in (CAPTIONS, REFERENCES))
         alone = [part for part in people if not part.beside] or people[:1]
         flagged = [part for part in alone if REFERENCES in part.file.kinds]
         overlap = len(alone) > 1 and any(
             part.images & other.images for place, part in enumerate(alone) for other in alone[:place]
         )
         if overlap and not flagged:
-            options = [Option({"references": tuple(part.file.path for part in alone)}, "all of them")]
             raise Ask(
                 f"{listed(part.title for part in alone)} hold human captions of the same images. Do all count?",
-                *options,
+                Option({"references": tuple(part.file.path for part in alone)}, "all of them"),
             )
         alone = flagged or alone
         if len(alone) > 1:
-            frame = pd.concat([part.frame for part in alone], ignore_index=True)
-            frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
-            notes = tuple(note for part in alone for note in part.notes)
-            size = frame.groupby("image_id").size()
+            merged = _as_one(alone)
+            size = merged.frame.groupby("image_id").size()
             account = (
+                *merged.account[:2],
                 ("Files", listed(part.title for part in alone)),
                 ("Captions per image", f"{size.min()} to {size.max()}" if size.min() < size.max() else f"{size.min()}"),
             )
-            alone = [
-                replace(
-                    alone[0],
-                    frame=frame,
-                    notes=notes,
-                    rows=sum(part.rows for part in alone),
-                    account=(*alone[0].account[:2], *account),
-                )
-            ]
+            alone = [replace(merged, account=account, notes=tuple(note for part in alone for note in part.notes))]
         if len(captions) > 1:
             files = list(dict.fromkeys(id(part.file) for part in captions))
             images = [frozenset().union(*(part.images for part in captions if id(part.file) == file)) for file in files]
@@ -481,17 +442,7 @@ class _Reader:
             )
             if given.sets == PARTS and len(files) > 1:
                 given.use("sets", PARTS)
-                frame = pd.concat([part.frame for part in captions], ignore_index=True)
-                frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
-                missing: dict[str, tuple[str, ...]] = {}
-                for part in captions:
-                    missing = {
-                        reason: (*missing.get(reason, ()), *part.missing.get(reason, ()))
-                        for reason in {*missing, *part.missing}
-                    }
-                captions = [
-                    replace(captions[0], frame=frame, missing=missing, rows=sum(part.rows for part in captions))
-                ]
+                captions = [_as_one(captions)]
             elif apart and given.sets != EACH and not any(part.kind == LABELS and part.beside for part in parts):
                 titles = listed(dict.fromkeys(part.title for part in captions))
                 raise Ask(
@@ -562,22 +513,11 @@ class _Reader:
             ("Image ID", images.column),
             ("Labels", ", ".join(f"{name} ({', '.join(columns)})" for name, columns in table.columns.items())),
         ]
-        rest = [
-            name
-            for name in table.frame.columns
-            if name != "image_id" and not any(name in columns for columns in table.columns.values())
-        ]
-        if rest or table.left_out:
-            shown = [_unused_label(table.frame, name) for name in rest] + [
-                f"{short(name)} (differs between rows of an image)" for name in table.left_out
-            ]
-            fields.append(("Not used", ", ".join(shown)))
-        fields.append(
-            (
-                "Rows per image",
-                ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(table.sizes.items())[:8]),
-            )
-        )
+        used = {"image_id", *(name for columns in table.columns.values() for name in columns)}
+        shown = [_unused_label(table.frame, name) for name in table.frame.columns if name not in used]
+        shown += [f"{short(name)} (differs between rows of an image)" for name in table.left_out]
+        fields += [("Not used", ", ".join(shown))] if shown else []
+        fields.append(("Rows per image", _sizes(table.sizes, 8)))
         if unread := [
             name
             for name, columns in piece.roles.labels.items()
@@ -734,6 +674,11 @@ def _set_name(file: File, sheet: Sheet, each: CaptionSet) -> str:
     return f"{stem or (sheet.name if numbered else '')} {each.name}".strip()
 
 
+def _sizes(sizes: Mapping[int, int], most: int) -> str:
+    """How many rows images have: `1 (9 images), 2 (1 image)`."""
+    return ", ".join(f"{size} ({counted(number, 'image')})" for size, number in sorted(sizes.items())[:most])
+
+
 def _unused(sheet: Sheet, names: Sequence[str]) -> str:
     """Columns that are not used, with what all their rows say."""
     texts = []
@@ -750,6 +695,15 @@ def _unused_label(frame: pd.DataFrame, name: str) -> str:
     if different == 1:
         return f"{short(name)} (the same in every row)"
     return f"{short(name)} ({different:,} different)" if different > MOST_LABELS else short(name)
+
+
+def _as_one(parts: Sequence[Part]) -> Part:
+    """The captions of several files as those of the first."""
+    frame = pd.concat([part.frame for part in parts], ignore_index=True)
+    frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
+    reasons = dict.fromkeys(reason for part in parts for reason in part.missing)
+    missing = {reason: tuple(image for part in parts for image in part.missing.get(reason, ())) for reason in reasons}
+    return replace(parts[0], frame=frame, missing=missing, rows=sum(part.rows for part in parts))
 
 
 def _one_sheet(pieces: Sequence[_Piece]) -> _Piece:

@@ -493,7 +493,10 @@ def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
             return 0
 
     return _expected(
-        specs, captions, lambda item: photographs.get(item, 0), lambda *key: workspace.past_durations(*key, PAST_RUNS)
+        specs,
+        captions,
+        lambda item: photographs.get(item, 0),
+        lambda measure, attacker, card: workspace.past_durations(measure, attacker, card, PAST_RUNS),
     )
 
 

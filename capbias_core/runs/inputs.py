@@ -173,7 +173,7 @@ def read(
         name = item_name(files.labels)
     else:
         rule = derivable(question.attribute, own_attributes)
-        assert references is not None and rule is not None
+        assert references is not None and files.references is not None and rule is not None
         derived = derive_from(references.frame, rule)
         tell(derived.line(files.references.title))
         check_derived(derived, references.name)

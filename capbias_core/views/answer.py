@@ -105,7 +105,10 @@ def _reason(rows: Mapping[str, Row]) -> str:
     if provisional(_result(lic)):
         return say("answer.few_seeds")
     ends = [(rows.get(f"LIC_by_H{end}"), rows.get(f"LIC_by_M{end}")) for end in ("", "_cut")]
-    given, equal = (verdict(by_human and by_human["low"], by_model and by_model["high"]) for by_human, by_model in ends)
+    given, equal = (
+        verdict(by_human["low"] if by_human else None, by_model["high"] if by_model else None)
+        for by_human, by_model in ends
+    )
     if "LIC_by_H_cut" in rows and given != equal:
         return say("answer.only_given" if equal == INCONCLUSIVE else "answer.only_equal")
     side = interval_side(lic["low"], lic["high"])

@@ -36,7 +36,7 @@ MORE, LESS = "more", "less"
 
 
 class DirectionsOptions(ViewOptions):
-    metric: str = Described("", description=f"one of {', '.join(PAIRS)} (default: the first that was measured)")
+    metric: str = Described(default="", description=f"one of {', '.join(PAIRS)} (default: the first that was measured)")
 
 
 USUAL = DirectionsOptions()

@@ -16,7 +16,7 @@ from capbias_core.load.published import published_results, read_human_scores, re
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import T_TO_A, counted
 from capbias_core.views.agreement import CLEAR, agreement, consistency, variation
-from capbias_core.views.choose import Choice, Setting
+from capbias_core.views.choose import Choice, MeasuredWith
 from capbias_core.views.results import ranking
 from capbias_core.views.sentence import listed, measure, say
 from capbias_core.views.view import Field, Forest, View, ViewOptions
@@ -30,9 +30,13 @@ AWAY = 1.0
 
 
 class EncodersOptions(ViewOptions):
-    metric: str = Described("", description="a metric that several encoders measured (default: LIC, and DBAC T→A)")
-    results: str = Described("", description="a results table of other captioners or tools, as `score` writes it")
-    human: str = Described("", description="human scores: a CSV with the columns model and value")
+    metric: str = Described(
+        default="", description="a metric that several encoders measured (default: LIC, and DBAC T→A)"
+    )
+    results: str = Described(
+        default="", description="a results table of other captioners or tools, as `score` writes it"
+    )
+    human: str = Described(default="", description="human scores: a CSV with the columns model and value")
 
 
 USUAL = EncodersOptions()
@@ -95,7 +99,7 @@ def _settings(choice: Choice, rows: pd.DataFrame) -> list[str]:
     return list(best.values())
 
 
-def _like(one: Setting, other: Setting) -> bool:
+def _like(one: MeasuredWith, other: MeasuredWith) -> bool:
     """Whether two settings differ in attacker and seeds alone."""
     names = ("labels", "references", "alignment", "objects")
     return all(getattr(one, name) in ("", getattr(other, name)) or not getattr(other, name) for name in names)
@@ -150,7 +154,7 @@ def encoder_sentence(choice: Choice, rows: pd.DataFrame) -> str:
     weak = [name for name in dict.fromkeys(rows["encoder"]) if name not in own.encoders]
     no_better = say("encoders.weak", encoders=listed(weak)) if weak else ""
     if len(signs) < comparison.LEAST_ENCODERS:
-        only = listed(list(signs) or ["no encoder"])
+        only = f"only {listed(list(signs))}" if signs else "no encoder"
         return say("encoders.one", captioner=choice.captioner, encoders=only) + no_better
     what = {"captioner": choice.captioner, "metric": rows["panel"].iloc[0], "encoders": counted(len(signs), "encoder")}
     if choice.captioner in own.turned:

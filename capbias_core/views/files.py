@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,6 @@ from rich.console import Console
 from rich.table import Table as Terminal
 from rich.text import Text
 
-from capbias_core.errors import unknown_name
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.choose import Choice
 from capbias_core.views.draw import figure
@@ -87,14 +85,6 @@ FILES: dict[str, Callable[[View, Choice | None, pd.DataFrame], Any]] = {
     "txt": lambda view, choice, rows: printed(view, choice, rows, WIDE),
     **{ending: _picture(ending) for ending in PICTURES},
 }
-
-
-def format_of(name: str) -> str:
-    """The format of a file, as its ending says. Raises CapbiasError for an unknown one."""
-    ending = Path(name).suffix.lstrip(".").lower()
-    if ending not in FILES:
-        raise unknown_name("format", ending or name, FILES)
-    return ending
 
 
 def content(view: View, choice: Choice | None, rows: pd.DataFrame, ending: str) -> bytes:

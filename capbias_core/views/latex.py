@@ -16,6 +16,7 @@ LATEX = {
     ">": r"\textgreater{}",
     "[": "{[}",  # at the start of a line it would be an argument of the line break before it
     "]": "{]}",
+    "*": "{*}",  # so would a star
     "±": r"$\pm$",
     "−": r"$-$",
     "→": r"$\rightarrow$",
@@ -33,6 +34,8 @@ def escape_latex(text: object) -> str:
 
     >>> escape_latex("LIC_M & 5%")
     'LIC\\\\_M \\\\& 5\\\\%'
+    >>> escape_latex("[1] *")
+    '{[}1{]} {*}'
     """
     return "".join(LATEX.get(character, character) for character in CONTROL.sub(" ", str(text)))
 

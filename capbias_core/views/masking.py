@@ -46,15 +46,17 @@ STRENGTHS = ("object", "part", "person", "segment", "box", "both")  # the strong
 
 class MaskingOptions(ViewOptions):
     metric: tuple[str, ...] = Described(
-        (), description=f"metrics, or of {', '.join(AGAINST_CONDITION)} (default: {' and '.join(FIRST)})"
+        default=(), description=f"metrics, or of {', '.join(AGAINST_CONDITION)} (default: {' and '.join(FIRST)})"
     )
     sets: tuple[str, ...] = Described(
-        (), description="caption sets to use if a captioner has several of one condition (default: the newest)"
+        default=(), description="caption sets to use if a captioner has several of one condition (default: the newest)"
     )
-    attacker: str = Described("", description="the attacker (default: that of the setting)")
-    seeds: int = Described(0, description="seeds of the runs (default: those of the setting for LIC)", ge=0)
-    objects: str = Described("", description="objects of the photographs, for DPA and DBA (default: the only ones)")
-    measured: bool = Described(False, description="show finished results, and run nothing")
+    attacker: str = Described(default="", description="the attacker (default: that of the setting)")
+    seeds: int = Described(default=0, description="seeds of the runs (default: those of the setting for LIC)", ge=0)
+    objects: str = Described(
+        default="", description="objects of the photographs, for DPA and DBA (default: the only ones)"
+    )
+    measured: bool = Described(default=False, description="show finished results, and run nothing")
 
 
 USUAL = MaskingOptions()

@@ -80,7 +80,7 @@ def report_html(
         words=parts.get(WORDS.name),
         captions=list(_quoted(choice)) if quoting and of_answer.main["metric"] in ANSWERING else [],
         legend=coloured.legend(choice.defined),
-        limits=[*captioners.notes, say("answer.limits")],
+        limits=captioners.notes if choice.defined.note else [*captioners.notes, say("answer.limits")],
         others=[
             {"title": each.attribute, "answer": answer(each).text, "part": part_of(TABLE, each, TABLE.rows(each))}
             for each in choices[1:]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Protocol
 
 import pandas as pd
 
 from capbias_core.aggregate import Ranking, rank
 from capbias_core.aggregate.variants import INPUTS
 from capbias_core.measures.base import BY_OBJECT
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.run import add_later_metrics, estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
@@ -100,20 +102,31 @@ def attribute_of_run(run: RunRow) -> Attribute:
     return attribute_from(run.spec.attribute)
 
 
-def ranking(workspace: Workspace, runs: Sequence[RunRow], metric: str, direction: str = "") -> Ranking:
-    """The captioners of these runs of a workspace, or of data in hand (choose.py), in pairs by one metric. Computed
-    once for these runs."""
+class Remembering(Protocol):
+    """A workspace, or runs of data in hand (choose.py)."""
+
+    def tokens(self, key: str, /) -> Tokens:
+        """The tokens of a caption set, by the hash of its content."""
+        ...
+
+    def derived(self, key: str, compute: Callable[[], Any], kind: Any, /) -> Any:
+        """What this computes, kept under the key."""
+        ...
+
+
+def ranking(source: Remembering, runs: Sequence[RunRow], metric: str, direction: str = "") -> Ranking:
+    """The captioners of these runs in pairs by one metric. Computed once for these runs."""
 
     def compute() -> Ranking:
         by_model = {run.spec.model: estimates(run).get((metric, direction)) for run in runs}
         pairs = rank({model: estimate for model, estimate in by_model.items() if estimate is not None})
-        words = {run.spec.model: average_words(workspace, run.spec.captions) for run in runs}
+        words = {run.spec.model: average_words(source, run.spec.captions) for run in runs}
         return replace(pairs, words={model: words[model] for model in pairs.images})
 
     named = " ".join(sorted(run.run_id for run in runs))
-    return workspace.derived(f"pairs of captioners by t tests {metric} {direction} {named}", compute, Ranking)
+    return source.derived(f"pairs of captioners by t tests {metric} {direction} {named}", compute, Ranking)
 
 
-def average_words(workspace: Workspace, captions: str) -> float:
+def average_words(source: Remembering, captions: str) -> float:
     """The average number of words of a caption of a set. captions: its content hash."""
-    return float(workspace.tokens(captions).lengths.mean())
+    return float(source.tokens(captions).lengths.mean())

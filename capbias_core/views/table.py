@@ -34,11 +34,12 @@ CELL, BEYOND = "cell named", "beyond both alone"
 
 class TableOptions(ViewOptions):
     metrics: tuple[str, ...] = Described(
-        (), description="metrics, or names that stand for several (default: the usual)"
+        default=(), description="metrics, or names that stand for several (default: the usual)"
     )
-    attributes: tuple[str, ...] = Described((), description="further attributes whose LIC stands beside")
+    attributes: tuple[str, ...] = Described(default=(), description="further attributes whose LIC stands beside")
     leakage_by_label: bool = Described(
-        False, description="LIC_M by label; of combined attributes also what both together reveal beyond each alone"
+        default=False,
+        description="LIC_M by label; of combined attributes also what both together reveal beyond each alone",
     )
 
 

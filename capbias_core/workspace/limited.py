@@ -161,10 +161,9 @@ def _value(tree: dict) -> Any:
 
 
 if __name__ == "__main__":
-    try:
-        gigabytes, seconds, folder, work = pickle.load(sys.stdin.buffer)
-    except EOFError:  # it waited, and who started it has ended
+    if not sys.stdin.buffer.peek(1):  # who started this process needed it no more
         sys.exit()
+    gigabytes, seconds, folder, work = pickle.load(sys.stdin.buffer)
     os.chdir(folder)
     for what, most in (
         (resource.RLIMIT_CORE, 0),

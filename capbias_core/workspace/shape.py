@@ -74,8 +74,8 @@ class DerivedFrom(TypedDict):
 
     references: ContentHash
     precedence: list[Text]
-    at_least: Count
-    both: Literal[BOTH]
+    at_least: NotRequired[Count]
+    both: NotRequired[Literal[BOTH]]
 
 
 class MadeBy(TypedDict):

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, with_config
+from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, with_config
 from typing_extensions import TypedDict  # on Python before 3.12, pydantic reads no other
 
 from capbias_core.typed import CONFIG
@@ -108,6 +108,15 @@ class StoredOptions(TypedDict, total=False):
     alignment: AlignmentReference | None
 
 
+_OPTIONS = TypeAdapter(StoredOptions)
+
+
+def _check_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options as they are, in their order, which files of the demo keep."""
+    _OPTIONS.validate_python(options)
+    return options
+
+
 @dataclass(frozen=True)
 class RunSpec:
     """One run. Its ID is a hash of all fields, so that a run with the same inputs is never computed twice.
@@ -132,7 +141,7 @@ class RunSpec:
     objects: StoredObjects | Nothing = field(default_factory=dict)
     coverage: Literal["", "with_references"] = ALL_IMAGES
     shared_with: HashOrNone = ""
-    options: StoredOptions = field(default_factory=dict)
+    options: Annotated[dict[str, Any], AfterValidator(_check_options)] = field(default_factory=dict)
 
     @cached_property
     def run_id(self) -> str:

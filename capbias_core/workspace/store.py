@@ -30,7 +30,7 @@ from capbias_core.aggregate import Counts
 from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import checked_name, kind_name
+from capbias_core.kinds import checked_name
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.typed import from_json
 from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
@@ -363,7 +363,7 @@ class Workspace:
         known = {item.name: item for item in self.items(kind, collection)}
         if name not in known:
             raise CapbiasError(
-                f"The collection {collection!r} has no {kind_name(kind)} {name!r}.",
+                f"The collection {collection!r} has no {kind} {name!r}.",
                 f"It has: {', '.join(known) or 'none'}. Load others on the Data page or with `capbias import`.",
             )
         return known[name]

@@ -126,7 +126,7 @@ def _read(
     files = []
     for path in paths:
         kind = described.get(path_in_uploads(path), {}).get("kind", "")
-        kinds = [SOURCES[name] for name in SOURCES if str(path) in answer.get(name, ())]
+        kinds = [name for name in SOURCES if str(path) in answer.get(name, ())]
         files.append(File(path, tuple(dict.fromkeys([kind] if kind else kinds))))
     fields = {name: values for name, values in answer.items() if name not in SOURCES}
     said: dict[str, Any] = {
@@ -254,6 +254,7 @@ def _table(page: Page, parts: Sequence[Part], described: dict[str, dict[str, Any
             "Save": st.column_config.CheckboxColumn(width=70),
             "Type": st.column_config.SelectboxColumn(options=[*TYPES.values(), *SECOND.values()], width=175),
             "Check": st.column_config.TextColumn(width=CHECK_WIDTH),
+            "Rows": st.column_config.NumberColumn(format="localized"),
         },
     )
     note("File types are detected automatically. Correct a type or a name in the table; Save confirms them.")

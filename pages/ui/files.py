@@ -239,10 +239,7 @@ def _stored(page: Page) -> None:
         selection_mode="single-row",
         key=f"kept {len(items)} {items[0].created}",  # another table once somebody else saved or deleted something
         alt="Your data",
-        column_config={
-            **dict.fromkeys(("rows", "images", "results", "kB"), st.column_config.NumberColumn(format="localized")),
-            "from": st.column_config.Column(width=WIDTH_FROM),
-        },
+        column_config={"from": st.column_config.Column(width=WIDTH_FROM)},
     )
     note("Results: how many runs use the file. Select a row for its content hash, or to delete it.")
     for item in items:

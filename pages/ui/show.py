@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.components.v2 import component
 
 from capbias_core.errors import CapbiasError
 from capbias_core.views.choose import Choice
@@ -37,14 +38,14 @@ def sentence(view: View, choice: Choice | None, rows: pd.DataFrame) -> None:
 
 def forest(view: View, rows: pd.DataFrame, read: str, key: str, on_click: Callable[[str], None]) -> None:
     """A view's forest whose lines can be clicked. read: the line that is emphasised. on_click: gets a line's name."""
-    component = st.components.v2.component("capbias_forest", html="<section></section>", css=FOREST_CSS, js=CLICKED)
+    lines = component("capbias_forest", html="<section></section>", css=FOREST_CSS, js=CLICKED)
 
     def clicked() -> None:
         if name := st.session_state[key].get("clicked"):
             on_click(name)
 
     html = forest_html(view, rows, read, clickable=True)
-    component(data=html, key=key, on_clicked_change=clicked, height=forest_height(view, rows))
+    lines(data=html, key=key, on_clicked_change=clicked, height=forest_height(view, rows))
 
 
 def read_captioner(name: str) -> None:
@@ -84,9 +85,9 @@ def table(
 ) -> None:
     """A table whose numbers sort as numbers. on_select: gets the number of a row that was clicked."""
     config = {
-        heading: (st.column_config.TextColumn if column.digits is None else st.column_config.NumberColumn)(
-            heading, help=column.help or None, **({} if column.digits is None else {"alignment": "left"})
-        )
+        heading: st.column_config.TextColumn(heading, help=column.help or None)
+        if column.digits is None
+        else st.column_config.NumberColumn(heading, help=column.help or None, alignment="left")
         for heading, column in shown.fields.items()
     }
     if on_select:
@@ -152,4 +153,6 @@ def downloads(view: View, choice: Choice | None, rows: pd.DataFrame) -> None:
 
 def frame_table(frame: pd.DataFrame, container: Any = st, **more: Any) -> Any:
     """A frame that belongs to no view, as a table. Returns what st.dataframe does."""
+    counts = dict.fromkeys(frame.select_dtypes("integer"), st.column_config.NumberColumn(format="localized"))
+    more["column_config"] = counts | more.get("column_config", {})
     return container.dataframe(frame, hide_index=True, placeholder="", **more)

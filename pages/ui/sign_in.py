@@ -87,6 +87,7 @@ def workspace_folder(container: DeltaGenerator) -> tuple[Path, bool]:
         on_change=_leave_collection,
         label_visibility="collapsed",
     )
+    controls.carry(workspace=chosen)
     container.button("Sign out", key="sign_out", on_click=st.logout)
     return folders[chosen], folders[chosen] == shared
 

@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from capbias_core.attributes import FOLDER, get_attribute, known_attributes, plain_attribute, word_forms
+from capbias_core.attributes import (
+    FOLDER,
+    get_attribute,
+    known_attributes,
+    parse_attribute,
+    plain_attribute,
+    read_attribute,
+    word_forms,
+)
 from capbias_core.errors import CapbiasError
 from capbias_core.load.labels import mapping_details
 from capbias_core.workspace.labels import attribute_of
@@ -13,9 +21,15 @@ from capbias_core.workspace.store import Item
 # Hirota et al., CVPR 2022, appendix B, as printed (singular forms).
 FEMININE = "woman female lady mother girl aunt wife actress princess waitress sister queen pregnant daughter she her hers herself"  # noqa: E501
 MASCULINE = "man male father gentleman boy uncle husband actor prince waiter son brother guy emperor dude cowboy he his him himself"  # noqa: E501
+# Baratov et al. (2023), appendix A.1, as printed but for "kid child", which stands without its comma there.
+YOUNG = "kid child young boy little baby childhood babyhood toddler adolescence adolescent teenager schoolboy schoolgirl youngster infant preschooler student girl"  # noqa: E501
+OLD = "elder man woman old elderly grandma grandpa mom dad father ancient aged senior grandparent"
 IRREGULAR = {"woman": "women", "man": "men", "gentleman": "gentlemen", "lady": "ladies", "wife": "wives"}
+IRREGULAR |= {"child": "children", "baby": "babies"}
 HUGE = "0x" + "f" * 5000
+AGES = 'values = ["young", "old"]\n[words]\nyoung = ["kid"]\nold = ["elder"]\n'
 NO_PLURAL = {"she", "her", "hers", "herself", "he", "his", "him", "himself", "pregnant"}
+NO_PLURAL |= {"young", "little", "old", "elderly", "aged"}
 
 
 def with_plurals(singular: str) -> set[str]:
@@ -50,6 +64,14 @@ def test_gender_words_are_those_of_the_paper_with_plurals():
     assert set(gender.words["Female"]) == with_plurals(FEMININE)
     assert set(gender.words["Male"]) == with_plurals(MASCULINE)
     assert gender.masked_words == with_plurals(FEMININE) | with_plurals(MASCULINE)
+
+
+def test_age_words_are_those_of_the_paper_with_plurals():
+    age = get_attribute("age")
+    assert age.derived and (age.derived.precedence, age.derived.both) == (("young", "old"), "precedence")
+    assert (age.values, age.chance) == (("young", "old"), 25.0)
+    assert set(age.words["young"]) == with_plurals(YOUNG)
+    assert set(age.words["old"]) == with_plurals(OLD)
 
 
 def test_an_attribute_of_ones_own_is_read(tmp_path):
@@ -89,6 +111,15 @@ def test_an_attribute_of_ones_own_is_read(tmp_path):
         f"values = [{HUGE}, 1]",
         f"name = {HUGE}",
         f'values = ["a", "b"]\nwords.a = {HUGE}',
+        # rules for derived labels
+        f'{AGES}[derived]\nprecedence = ["young", "ancient"]',
+        f'{AGES}[derived]\nprecedence = ["young", "young"]',
+        f'{AGES}[derived]\nboth = "first"',
+        f'{AGES}[derived]\nboth = "drop"\nat_least = 0',
+        f'{AGES}[derived]\nboth = "drop"\nprecedence = ["young", "old"]',
+        'derived = 1\nvalues = ["young", "old"]',
+        'values = ["young"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young"]',
+        'values = ["young", "old"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young", "old"]',
     ],
 )
 def test_a_wrong_file_is_refused_in_words(tmp_path, text):
@@ -125,3 +156,29 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
         get_attribute("gendre")
     with pytest.raises(CapbiasError, match="missing.toml"):
         get_attribute(str(tmp_path / "missing.toml"))
+
+
+# Small files that took gigabytes or ended in a traceback.
+HOSTILE = {
+    "a key of 20,000 tables": (".".join("a" * 20_000) + " = 1", "dots"),
+    "a header of 20,000 tables": (f"[{'.'.join('a' * 20_000)}]", "dots"),
+    "a quoted key before them": ('"=".' + ".".join("a" * 20_000) + " = 1", "dots"),
+    "100 kB": ("# " + "x" * 100_000, "100,002 bytes"),
+    "100 kB of words in two bytes each": ("# " + "é" * 50_000, "100,002 bytes"),
+    "a number of 5,000 digits": ("a = " + "1" * 5_000, "digits"),
+    "5,000 arrays": ("a = " + "[" * 5_000 + "]" * 5_000, "nested"),
+    "5,000 tables in a line": ("a = " + "{b=" * 5_000 + "1" + "}" * 5_000, "nested"),
+}
+
+
+@pytest.mark.parametrize("text, said", HOSTILE.values(), ids=HOSTILE)
+def test_a_text_that_would_eat_the_machine_is_refused(text, said):
+    with pytest.raises(CapbiasError) as refused:
+        parse_attribute(text, "own.toml")
+    assert "own.toml" in str(refused.value) and said in str(refused.value) and len(str(refused.value)) < 500
+
+
+def test_a_large_file_is_not_read_whole(tmp_path):
+    (tmp_path / "own.toml").write_text("# " + "x" * 10_000_000)
+    with pytest.raises(CapbiasError, match="65,537 bytes"):
+        read_attribute(tmp_path / "own.toml")

@@ -65,7 +65,6 @@ def write_files(folder: Path) -> Path:
     rows = [f"{image},{label_of(image)},{('low', 'mid', 'high')[image % 3]}" for image in range(1, IMAGES + 1)]
     (folder / "attributes.csv").write_text("\n".join(["image_id,gender,height", *rows]) + "\n")
     table = pd.read_csv(folder / "attributes.csv", keep_default_na=False)
-    table.assign(objects=["person|cake", "tie"] * (IMAGES // 2)).to_csv(folder / "objects.csv", index=False)
     spelled = table.rename(columns={"gender": "who is it"}).assign(**{"who is it": " " + table["gender"].str.upper()})
     spelled.to_csv(folder / "people.csv", index=False)
     for name, share in (("strong", 0.95), ("weak", 0.6)):
@@ -75,13 +74,11 @@ def write_files(folder: Path) -> Path:
     (folder / "human.json").write_text(json.dumps({"images": images, "annotations": human}))
     (folder / "few.json").write_text(json.dumps(captions(1, 0.9)[30:45]))
     (folder / "elsewhere.json").write_text(json.dumps([{"image_id": 5000 + n, "caption": "a dog"} for n in range(9)]))
-    (folder / "women.json").write_text(json.dumps(captions(1, 0.95)[:40]))
     (folder / "broken.json").write_text('[{"image_id": 1, "caption": "a wom')
     odd = pd.DataFrame(captions(1, 0.95)).rename(columns={"image_id": "pic", "caption": "said"})
     odd.to_csv(folder / "odd.csv", index=False)
     (folder / "own.toml").write_text('values = ["Female", "Male"]\n[words]\nFemale = ["woman"]\nMale = ["man"]\n')
     (folder / "one.toml").write_text('name = "mine"\nvalues = ["Female"]\n')
-    (folder / "one.csv").write_text("image_id,gender\n" + "".join(f"{n},Female\n" for n in range(1, 41)))
     (folder / "prose.txt").write_text("This is a text,\nwhich is no table\nat all.\n")
     for name, image, thing in (("nowhere", 5000, "cat"), ("persons", 3, "person")):
         instances = {"images": [{"id": image}], "annotations": [{"image_id": image, "category_id": 1}]}
@@ -199,7 +196,8 @@ def test_the_same_captions_give_the_same_ratio_however_they_are_named(ask, argv)
 def test_score_writes_one_row_per_number(score, here):
     out = here / "out.csv"
     more = ["--references", "human.json", "--seeds", "2", "--attacker", "ngram", "--output", str(out)]
-    score("--captions", "weak.json", "strong.json", "--metric", "lic", "ratio", "error", *more)
+    printed = score("--captions", "weak.json", "strong.json", "--metric", "lic", "ratio", "error", *more)
+    assert "captioner  verdict" in printed.out, "who writes a file is answered, too"
     rows = pd.read_csv(out, keep_default_na=False)
     assert tuple(rows.columns) == (*RESULT_COLUMNS, "name", "letters")
     whole = rows[rows["group"] == ""]
@@ -301,14 +299,6 @@ def test_a_narrow_terminal_gets_more_tables_and_cuts_no_cell(width, tables):
 
 
 @pytest.mark.long
-def test_a_person_who_writes_a_file_is_answered_too(score, here, person):
-    out = here / "rows.json"
-    assert "ratio" in score(*STRONG, "--metric", "ratio", "--output", str(out)).out
-    (row,) = json.loads(out.read_text())
-    assert row["metric"] == "ratio" and row["value"] == RATIO
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("format", "read"),
     [
@@ -333,21 +323,13 @@ BAD = {
     "wrong attribute": "score STRONG LABELS --attribute gendr",
     "wrong column": "score SMALL STRONG --attribute-column sex",
     "values of a shipped attribute": "score SMALL STRONG --values a b",
-    "one label": "HEIGHT --attribute-column gender --values Female",
     "a text as a table": "score STRONG --labels prose.txt --attribute gender",
     "output before input": "score SMALL --captions nowhere.csv --output nofolder/out.csv",
-    "LIC without references": "score SMALL STRONG --metric LIC_D",
-    "ratio without words": "score STRONG LABELS --attribute height --metric ratio",
-    "unknown metric": "score SMALL STRONG --metric bleu",
     "unknown format": "score SMALL STRONG --format cvs",
-    "too many seeds": "score SMALL STRONG --seeds 51",
-    "a URL": "score SMALL --captions https://example.org/sat.json",
     "captions and labels swapped": "score --captions attributes.csv --labels strong.json --attribute gender",
     "captions as labels": "score STRONG --labels weak.json --attribute gender",
     "objects of other images": "score SMALL STRONG REFS --metric dba --objects nowhere.json",
-    "vectors without contextual alignment": "score SMALL STRONG --vectors v.txt",
     "a detector without photographs": "score SMALL STRONG --weights yolov8n",
-    "unknown attacker": "score SMALL STRONG --attacker gpt",
     "no labels": "score --attribute race STRONG",
     "files and names": "score SMALL STRONG --collection x",
     "unknown collection": "score --collection x --attribute gender",
@@ -383,44 +365,27 @@ WRONG = {
 }
 
 
-# Refused as well; their sentences are not compared.
+# Refused as well; their sentences are not compared. Python refuses more, by the same checks (tests/test_api.py).
 REFUSED = (
-    "score STRONG --labels no.csv --attribute gender",
-    "score SMALL STRONG --image-id-column x",
     "score SMALL odd.csv --image-id-column pic --caption-column sayd",
-    "score STRONG --labels one.csv --attribute gender",
     "score STRONG LABELS --attribute one.toml",
     "score SMALL STRONG --output again",
-    "score SMALL STRONG --metric attribution",
     "score SMALL STRONG --option tokenizer=ptp",
-    "view known-answer --seeds 51",
-    "score STRONG --labels weak.json REFS --attribute gender",
-    "score SMALL STRONG --references attributes.csv",
     "score SMALL STRONG --references elsewhere.json",
     "score SMALL STRONG --objects human.json",
-    "score SMALL STRONG --alignment contextual --vectors v.txt --delta=-1",
     "score SMALL STRONG again/strong.json",
-    "score SMALL --captions elsewhere.json",
     "score --attribute race",
     "score SMALL STRONG --workspace x",
     "score SMALL",
-    'EXPLAIN --image ""',
     'EXPLAIN --attacker lstm_bi --words "man -> dog"',
     "EXPLAIN --image 4711",
     "EXPLAIN weak.json",
-    "export --collection x",
+    "EXPLAIN --top 0",
     "export --collection x --without-data",
-    "import strong.json --kind objects",
     "import persons.json --kind captions",
     "import attributes.csv --captioner x",
     "import a.txt b.txt --kind vectors",
     "import attributes.csv --map gender:Both=Men",
-    "app --address 0.0.0.0",
-    f"score {'a' * 256}.csv",
-    "run cancel a --all",
-    "run status --status done",
-    "EXPLAIN --top 0",
-    "EXPLAIN --top many",
 )
 
 

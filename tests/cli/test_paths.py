@@ -8,7 +8,6 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.workspace.store import Workspace
-from tests.app import opened
 from tests.pages.synthetic import fill
 from tests.random_captions import write_files
 
@@ -78,6 +77,8 @@ def test_a_path_that_the_system_rejects_is_one_sentence(here, command, capsys):
 @pytest.mark.long
 def test_a_link_with_such_a_path_shows_no_failure(here, tmp_path):
     """Also with `opened`, which fails if the page raised anything."""
+    from tests.app import opened
+
     fill(Workspace(tmp_path / "home"))
     for path in (*BAD, "a\0b"):
         opened("Table", collection="c", captioner=path, setting=path)

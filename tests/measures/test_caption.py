@@ -208,10 +208,7 @@ def test_wrong_use_makes_no_captions(workspace, blip, folder, monkeypatch):
     for given in (
         "",
         "{folder} --collection mine",
-        "{folder} --condition box",
         "--collection mine --condition box",
-        "--collection mine --photographs a --condition box",
-        "{folder}/nowhere.jpg",
         "{folder} {folder}/../twice/1.jpg",
     ):
         words = given.format(folder=folder).split()

@@ -453,19 +453,6 @@ def test_printed_rows_have_our_names_and_tables_of_the_paper_agree_with_themselv
 
 
 @pytest.mark.long
-def test_what_the_page_reads(tmp_path):
-    workspace = fill(tmp_path)
-    spec = objects.cooccurrence_spec(workspace, Question("c", ("m",), "labels", "gender", ()))
-    own, table = objects.counted_objects(workspace, spec, workspace.item("references", "human", "c"))
-    table = table.set_index("object")
-    assert own.overall == (0.5, 0.5) and own.n == 24
-    columns = ["captions", "count0", "count1", "share1", "human_share1"]
-    assert table.loc["skateboard", columns].tolist() == [12, 3, 9, 0.75, 0.5]
-    shown = objects.captions_with(workspace, spec, "dog")
-    assert len(shown) == 12 and set(shown["names"]) == {"Female", "Male"} and shown["caption"].str.endswith("dog").all()
-
-
-@pytest.mark.long
 def test_the_error_of_a_difference_is_that_of_a_bootstrap_of_both_sides_of_an_image():
     """Three captions of an image beside one; both sides follow the image, so the paired error is the smaller."""
     rng = np.random.default_rng(4)

@@ -334,12 +334,9 @@ def test_wrong_use_masks_nothing(files, monkeypatch):
     """It takes outlines or boxes, a folder for the result, and some choices only with a collection or an object."""
     monkeypatch.chdir(files)
     for given in (
-        "",
         "--instances instances.json --boxes b.csv",
-        "--instances instances.json",
         "--instances instances.json --output out --people x",
         "--collection c",
-        "--only-masked",
     ):
         assert main(["images", "mask", "pictures", "--condition", "box", *given.split()]) == 2, given
         assert not (files / "out").exists()

@@ -80,7 +80,7 @@ def captions_that_name_nobody(workspace: Workspace) -> dict:
     """They have no ratio."""
     item = workspace.item("captions", "first", "c")
     keep(workspace, captions={"first": workspace.frame(item.hash).assign(caption="a dog in the park")})
-    return {"captioners": ("first",), "metrics": ("ratio",), "human": ""}
+    return {"metrics": ("ratio",), "human": ""}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def captions_that_name_nobody(workspace: Workspace) -> dict:
 )
 def test_every_view_shows_results_that_lack_something(workspace, thin):
     fill(workspace)
-    request = thin(workspace)
+    request = {"captioners": ("first",)} | thin(workspace)
     score(workspace, **request)
     check_views(READ, collection="c", attribute=request.get("attribute", "gender"))
     if thin is captions_that_name_nobody:
@@ -96,12 +96,9 @@ def test_every_view_shows_results_that_lack_something(workspace, thin):
 
 
 @pytest.mark.parametrize("harm", ["full", "read-only", "damaged", "gone"])
-def test_a_broken_workspace_shows_what_is_there_or_one_error(tmp_path, monkeypatch, harm):
-    with small_disk(tmp_path / "disk", megabytes=16) as disk:
-        folder = disk.folder / "home"
-        workspace = Workspace(folder)
-        fill(workspace)
-        score(workspace, captioners=("first",), metrics=("lic",))
+def test_a_broken_workspace_shows_what_is_there_or_one_error(home, tmp_path, monkeypatch, harm):
+    with small_disk(tmp_path / "disk", megabytes=64) as disk:
+        folder = shutil.copytree(home, disk.folder / "home")
         monkeypatch.setenv("CAPBIAS_HOME", str(folder))
         before = shown(opened("Table"))
         if harm == "gone":
@@ -110,7 +107,7 @@ def test_a_broken_workspace_shows_what_is_there_or_one_error(tmp_path, monkeypat
             (folder / "capbias.sqlite").write_bytes(b"\xff" * (folder / "capbias.sqlite").stat().st_size)
         else:
             {"full": disk.fill, "read-only": disk.read_only}[harm]()
-        pages = {view: opened(view, collection="c") for view in ("Files", "Table", "Captions")}
+        pages = {view: opened(view, collection="scored") for view in ("Files", "Table", "Captions")}
         assert {len(errors(page)) for page in pages.values()} == {int(harm in ("gone", "damaged"))}
         if harm in ("full", "read-only"):
             assert shown(pages["Table"]) == before

@@ -28,5 +28,11 @@ def test_images_without_and_with_scores(workspace):
     table = next(table.value for table in page.dataframe if "masked" in table.value)
     assert list(table["masked"]) == ["original", "box", "person"]
     assert html(page).count("<img") == 2 and "Guesses are by ngram" in html(page)
+    photographs = set(workspace.frame(workspace.items("photographs", DEMO)[0].hash)["image_id"])
+    page = opened("Captions", collection=DEMO, captioner="amplifier")
+    images = next(table.value["image"] for table in page.dataframe if "image" in table.value)
+    assert set(images[: len(photographs)]) == photographs and len(page.image) == 1, "those with a photograph first"
+    other = next(image for image in images if image not in photographs)
+    assert not opened("Captions", collection=DEMO, captioner="amplifier", image=other).image
     page = opened("One photograph", collection=DEMO, captioner="amplifier")
     assert html(page).count("cb-second") > 3 and "People: " not in html(page), "no human captions were read"

@@ -84,14 +84,3 @@ def test_the_metrics_of_photographs_are_offered_where_there_are_some(workspace):
         page = opened("Table", collection=collection)
         (metrics,) = [box for box in page.multiselect if box.label == "Metrics"]
         assert ("VL-LIC" in metrics.options) == offered
-
-
-def test_captions_open_on_one_with_a_photograph(workspace):
-    load_demo(workspace)
-    score(workspace, DEMO, ("amplifier",), metrics=("ratio",))
-    photographs = set(workspace.frame(workspace.items("photographs", DEMO)[0].hash)["image_id"])
-    page = opened("Captions", collection=DEMO)
-    images = next(table.value["image"] for table in page.dataframe if "image" in table.value)
-    assert set(images[: len(photographs)]) == photographs and len(page.image) == 1
-    other = next(image for image in images if image not in photographs)
-    assert not opened("Captions", collection=DEMO, image=other).image

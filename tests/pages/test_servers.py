@@ -36,7 +36,7 @@ from tests.browser import ROOT, WINDOW, free_port, open_page, server, settled
 from tests.pages.synthetic import fill, score
 from tests.runs.test_engine import until
 
-pytestmark = [pytest.mark.browser, pytest.mark.long]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 expect.set_options(timeout=30_000)
 CLIENT, PEOPLE, NAME = "capbias", ("anna", "ben"), "capbias.test"
@@ -210,7 +210,7 @@ def deployed(provider, tmp_path_factory) -> Iterator[SimpleNamespace]:
     fill(Workspace(folder / "home"), "private")
     lab = Workspace(folder / "the lab")
     fill(lab)
-    score(lab, captioners=("first",), metrics=("ratio",))
+    score(lab, metrics=("lic",), words=False)
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CAPBIAS_SHARED", str(lab.folder))
         proxied = address.startswith("https")
@@ -254,11 +254,13 @@ def test_each_person_has_a_workspace_and_all_read_one(chrome, deployed):
         expect(ben.get_by_text(re.compile("content hash [0-9a-f]"))).to_be_visible()
         assert ben.get_by_role("button", name="Delete").count() == ben.get_by_test_id("stException").count() == 0
         assert ben.get_by_test_id("stFileUploader").count() == 0
-        for path, drawn in (("Scores", ".js-plotly-plot"), ("Images", "h1")):  # a chart and a table; photographs
-            open_page(ben, f"{address}/{path}?workspace=the+lab+(shared)&collection=c")
+        charts = {"": ".st-key-table_chart button", "Scores?tab=Encoder+sensitivity": ".js-plotly-plot"}
+        for path, drawn in {**charts, "Images": "h1"}.items():
+            open_page(ben, f"{address}/{path}{'&' if '?' in path else '?'}workspace=the+lab+(shared)&collection=c")
             ben.locator(drawn).first.wait_for()
             assert ben.get_by_test_id("stException").count() == 0, path
-        open_page(ben, f"{address}/Scores?workspace=the+lab+(shared)&collection=c&metrics=error")
+        open_page(ben, f"{address}/Scores?workspace=the+lab+(shared)&collection=c&metrics_=error")
+        ben.get_by_text("Measure more", exact=True).click()
         ben.get_by_role("button", name="Run", exact=True).click()
         expect(ben.get_by_role("alert").filter(has_text="can only be read")).to_be_visible()
         assert before == {path: path.read_bytes() for path in (deployed.folder / "the lab" / "data").iterdir()}

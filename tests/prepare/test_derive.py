@@ -89,47 +89,11 @@ def test_given_labels_go_before_derived_ones_and_cuts_are_left_out(tmp_path, cap
 
 # age
 
-# Baratov et al. (2023), appendix A.1, as printed but for "kid child", which stands without its comma there.
-YOUNG = "kid child young boy little baby childhood babyhood toddler adolescence adolescent teenager schoolboy schoolgirl youngster infant preschooler student girl"  # noqa: E501
-OLD = "elder man woman old elderly grandma grandpa mom dad father ancient aged senior grandparent"
-IRREGULAR = {"child": "children", "baby": "babies", "man": "men", "woman": "women"}
-NO_PLURAL = {"young", "little", "old", "elderly", "aged"}
-
-
-def with_plurals(words: str) -> set[str]:
-    singular = set(words.split())
-    return singular | {IRREGULAR.get(word, word + "s") for word in singular - NO_PLURAL}
-
 
 def write(folder: Path, text: str) -> str:
     path = folder / "own.toml"
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-def test_age_words_are_those_of_the_paper_with_plurals():
-    age = get_attribute("age")
-    assert age.derived and (age.derived.precedence, age.derived.both) == (("young", "old"), "precedence")
-    assert (age.values, age.chance) == (("young", "old"), 25.0)
-    assert set(age.words["young"]) == with_plurals(YOUNG)
-    assert set(age.words["old"]) == with_plurals(OLD)
-
-
-def test_a_wrong_rule_is_refused(tmp_path):
-    head = 'values = ["young", "old"]\n[words]\nyoung = ["kid"]\nold = ["elder"]\n'
-    for text, message in (
-        (head + '[derived]\nprecedence = ["young", "ancient"]', "each of young, old once"),
-        (head + '[derived]\nprecedence = ["young", "young"]', "each of young, old once"),
-        (head + '[derived]\nboth = "first"', '"drop" or "majority"'),
-        (head + '[derived]\nboth = "drop"\nat_least = 0', "a whole number from 1"),
-        (head + '[derived]\nboth = "drop"\nprecedence = ["young", "old"]', '"drop" or "majority"'),
-        ('derived = 1\nvalues = ["young", "old"]', "each of young, old once"),
-        ('values = ["young"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young"]', "two or more"),
-        (head.replace('old = ["elder"]', "") + '[derived]\nprecedence = ["young", "old"]', "no words for old"),
-    ):
-        with pytest.raises(CapbiasError, match=message) as refused:
-            get_attribute(write(tmp_path, text))
-        assert "own.toml" in str(refused.value)
 
 
 def test_the_first_value_that_a_caption_names_by_hand(tmp_path):

@@ -226,7 +226,7 @@ def test_a_process_that_is_killed_loses_its_run_alone(tmp_path, engine, gate, tw
     assert submit(engine, request) == [lost] and engine.wait([lost])[0].status == "finished"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_worker_takes_all_that_is_queued_and_a_child_ends_with_its_parent_or_idle(tmp_path):
     """The end of the parent is the end of the child's input."""
     workspace, python = Workspace(tmp_path), [sys.executable, "-m", "capbias_core.worker"]
@@ -266,7 +266,7 @@ def start_worker(workspace, run_id: str) -> subprocess.Popen:
     return process
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_worker_hands_its_run_back(tmp_path, end):
     (spec,) = plan(Workspace(tmp_path), fill_slow(tmp_path, ("m",)))
@@ -471,7 +471,7 @@ def test_a_full_disk(tmp_path, gate, freed, ending):
         assert not closing_.is_alive(), "it waits for what cannot be written"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_worker_that_cannot_write_an_end_says_so(tmp_path, monkeypatch):
     with small_disk(tmp_path / "disk") as disk:
         workspace = Workspace(disk.folder / "home")
@@ -482,7 +482,7 @@ def test_a_worker_that_cannot_write_an_end_says_so(tmp_path, monkeypatch):
             worker.execute_all(str(workspace.folder), lambda run: True, threading.Event(), hand_back=True)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_end_of_a_worker_on_a_full_disk_names_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
     monkeypatch.setattr(engine_module, "wake_workers", lambda *_: None)
@@ -527,7 +527,7 @@ def execute_hanging_once(flag: str, folder: str, run_id: str) -> None:
         worker.execute(folder, run_id)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_cluster_computes_cancels_and_repeats_what_a_lost_worker_had(tmp_path, engine, cluster, monkeypatch):
     (finished,) = submit(engine, fill(tmp_path, models=("m",)))
     assert engine.wait([finished])[0].status == "finished"
@@ -588,7 +588,7 @@ def test_without_a_scheduler_nothing_is_queued_and_what_is_finished_still_answer
 # networks, in a process with torch
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @NETWORK
 def test_a_killed_network_starts_again_and_gives_the_same_numbers(tmp_path, engine, monkeypatch):
     """The next run in the queue goes on in another process."""

@@ -401,7 +401,7 @@ PUBLISHED_LIC_M = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
     """LIC_D of the linear attacker is 37.3 to 37.7 over 10 seeds at 80/20; at 90/10, as here, more images train it."""
     keep(

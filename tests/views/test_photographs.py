@@ -118,7 +118,7 @@ def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
     assert set(files) == {"12", "14"} and all(path.is_file() for path in files.values())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_uploaded_photographs_go_for_good_with_their_item(tmp_path):
     """Another collection has photographs of the same names, which stay; the list of files is one, the folders two."""
     workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"

@@ -207,7 +207,7 @@ def test_values_beside_objects_by_hand_and_a_contradiction(of_m, workspace):
     assert any("more evenly than people's do" in note for note in WHERE.notes(of_m, lean))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_claims_of_made_captions():
     """8 sets without a difference and 4 with one planted. At 5% false claims, 3 or more in 8 come once in 170 runs."""
     null = shares([one_set(number) for number in range(8)])

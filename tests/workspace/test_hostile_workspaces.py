@@ -179,6 +179,7 @@ FORGED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "labels as captions": (table_of("captions", lambda path, labels: labels.rename(path)), (WHERE, WORDS)),
     "labels as human captions": (table_of("references", lambda path, labels: labels.rename(path)), (WHERE,)),
     "a folder as captions": (table_of("captions", lambda path, _: path.mkdir()), (WHERE, WORDS)),
+    "half a file": (table_of("captions", lambda path, labels: path.write_bytes(labels.read_bytes()[:50])), (WHERE,)),
     "a folder as labels": (table_of("labels", lambda path, _: path.mkdir()), (WHERE,)),
     "tokens of another set": (tokens(lambda path: path.write_bytes(min(path.parent.glob("*.arrow")).read_bytes())), ()),
     "no tokens": (tokens(lambda path: path.write_bytes(b"x" * 100)), (SCORE,)),
