@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired
 from zipfile import is_zipfile
 
@@ -92,7 +93,8 @@ Whole = Annotated[float, that(lambda value: abs(value) < 2**53 and value == int(
 _columns: dict[str, Any] = dict.fromkeys(RESULT_COLUMNS, Text | None)
 _columns |= dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float | None)
 _columns |= dict.fromkeys(("seeds", "training", "n"), Whole | None)
-Rows = list[with_config(OPEN)(TypedDict("Row", _columns))]
+Row: Any = TypedDict("Row", _columns)  # pyright: ignore[reportArgumentType]
+Rows: Any = GenericAlias(list, with_config(OPEN)(Row))
 
 
 @dataclass(frozen=True)
@@ -242,9 +244,10 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
 
 
 def _derived(item: ItemEntry, items: list[ItemEntry], frames: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
-    made = item["details"][DERIVED]
+    details: dict[str, Any] = {**item["details"]}
+    made = details[DERIVED]
     human = (other["content"] for other in items if other["hash"] == made["references"])
-    (entry,) = item["details"]["attributes"].values()
+    (entry,) = details["attributes"].values()
     rule = Derivation(tuple(made["precedence"]), made.get("at_least", 1), made.get("both", PRECEDENCE))
     frame = frames.get(next(human, ""))
     return None if frame is None else derive_labels(frame, replace(attribute_from(entry["attribute"]), derived=rule))
@@ -280,7 +283,7 @@ def reproduce(
             )
     for item in stored:
         frame, digest = frames[item["content"]], item["hash"] if item["hash"] != item["content"] else ""
-        workspace.keep(item["kind"], item["name"], frame, collection, "bundle", item["details"], digest)
+        workspace.keep(item["kind"], item["name"], frame, collection, "bundle", dict(item["details"]), digest)
     specs, reasons = [], []
     for spec in bundle.specs:
         try:
@@ -328,9 +331,10 @@ def compared(rows: pd.DataFrame, made: pd.DataFrame, tolerance: float) -> Reprod
 
 def _gap(one: float | None, other: float | None) -> float:
     """The absolute difference of two numbers; infinite if one is missing, 0 if both are."""
-    if pd.isna(one) or pd.isna(other):
-        return 0.0 if pd.isna(one) and pd.isna(other) else math.inf
-    return abs(float(one) - float(other))
+    missing = [number is None or math.isnan(number) for number in (one, other)]
+    if one is None or other is None or any(missing):
+        return 0.0 if all(missing) else math.inf
+    return abs(one - other)
 
 
 def _key(row: dict[str, Any]) -> tuple[str, ...]:

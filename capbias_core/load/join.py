@@ -166,8 +166,8 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
         return [fixed, *more]
     scalar = [name for name in sheet.columns if name not in but and is_scalar(sheet.frame[name])]
     columns = [name for name in scalar if _may_name_images(sheet, name)]
-    order = USUAL.split()
-    columns.sort(key=lambda name: order.index(last_name(name)) if last_name(name) in order else len(order))
+    order = {name: place for place, name in enumerate(USUAL.split())}
+    columns.sort(key=lambda name: order.get(last_name(name), len(order)))
     folders = [name for name in scalar if last_name(name) in FOLDERS and 1 < sheet.frame[name].nunique() < 60]
     return columns + [f"{folder}+{name}" for folder in folders for name in columns if name not in folders]
 

@@ -161,9 +161,10 @@ def _value(tree: dict) -> Any:
 
 
 if __name__ == "__main__":
-    if not sys.stdin.buffer.peek(1):  # who started this process needed it no more
+    try:
+        gigabytes, seconds, folder, work = pickle.load(sys.stdin.buffer)
+    except EOFError:  # who started this process needed it no more
         sys.exit()
-    gigabytes, seconds, folder, work = pickle.load(sys.stdin.buffer)
     os.chdir(folder)
     for what, most in (
         (resource.RLIMIT_CORE, 0),

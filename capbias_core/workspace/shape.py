@@ -4,7 +4,7 @@ checked before it is used. spec.py has the shape of runs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired
 
 import pandas as pd
 from pandas.api.types import infer_dtype
@@ -75,7 +75,7 @@ class DerivedFrom(TypedDict):
     references: ContentHash
     precedence: list[Text]
     at_least: NotRequired[Count]
-    both: NotRequired[Literal[BOTH]]
+    both: NotRequired[Annotated[str, that(BOTH.__contains__)]]
 
 
 class MadeBy(TypedDict):
@@ -99,7 +99,7 @@ class Details(TypedDict, total=False):
     twins: Count
     trained_on_references: bool | None
     captioner: Name
-    condition: Literal[CONDITIONS]
+    condition: Annotated[str, that(CONDITIONS.__contains__)]
     account: list[list[Text]]
     warnings: list[Text]
     made_by: MadeBy

@@ -251,8 +251,8 @@ class Setting:
         return all(one == two or NOT_READ in (one, two) for one, two in pairs)
 
 
-def attribute_from(data: dict) -> Attribute:
-    """The Attribute whose fields are in a dict from JSON; its lists become tuples."""
+def attribute_from(data: Mapping[str, Any]) -> Attribute:
+    """The Attribute whose fields are in a mapping from JSON; its lists become tuples."""
 
     def tupled(value):
         if isinstance(value, list):

@@ -820,7 +820,8 @@ def _spec(text: str) -> RunSpec:
 def _item(*row: Any) -> Item:
     """An item from its row; callers only read it. Raises ValueError for details of other types, or a hash that is
     none."""
-    item = Item(*row[:-1], from_json(Details, row[-1], "details"))
+    *about, details = row
+    item = Item(*about, details=from_json(Details, details, "details"))
     if not HASH.fullmatch(item.hash):
         raise ValueError(f"{item.hash[:50]!r} is no content hash")
     if item.kind in NEEDED and NEEDED[item.kind] not in item.details:

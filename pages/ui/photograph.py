@@ -221,10 +221,7 @@ def _maps(page: Page, image: str, sets: Mapping[str, Item]) -> dict[str, views.K
         return {}
     runs = views.attribution_runs(page.workspace, page.collection, page.choice.attribute)
     maps = {
-        condition: once(
-            repr((page.folder, runs[item.name].run_id, "maps")),
-            partial(views.kept_maps, page.workspace, runs[item.name]),
-        )
+        condition: once(repr((page.folder, runs[item.name].run_id, "maps")), partial(views.kept_maps, runs[item.name]))
         for condition, item in sets.items()
         if item.name in runs
     }
