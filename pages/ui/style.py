@@ -19,6 +19,8 @@ PAGES = """
   border-bottom: 1px solid color-mix(in srgb, currentColor 14%, transparent); padding-bottom: .35rem}
 /* Controls are lower or higher until their scripts arrive; what is below them must not move. */
 :is(.st-key-bar, [class*="st-key-controls"]), .st-key-bar > :not(.st-key-open_runs) {min-height: 4.25rem}
+.st-key-bar {flex: none}
+.st-key-confirm {min-height: 3.5rem}
 .st-key-tab {height: 2rem}
 [class*="st-key-path_"] {min-height: 4.25rem}
 [class*="st-key-file_"] {min-height: 6rem}
@@ -84,7 +86,7 @@ ONE_STEP_A_PAGE = """<script>
     left = null
     push(state, title, url)
   }
-  // A choice may be written before this runs: the step without choices that is left is skipped.
+  // The step without choices, which a page opens on before it writes them, is skipped.
   addEventListener('popstate', () => location.search || history.back())
 }
 </script>"""
