@@ -15,7 +15,7 @@ PAGES = """
 @media (min-width: 865px) {
   .block-container.block-container {padding-left: 5rem; padding-right: 5rem}
 }
-.st-key-pages {margin: 0 0 -.4rem; flex: none; min-height: 2.6rem; align-items: center;
+.st-key-pages {margin: 0 0 -.4rem; flex: none; min-height: 2.95rem; align-items: center;
   border-bottom: 1px solid color-mix(in srgb, currentColor 14%, transparent); padding-bottom: .35rem}
 /* Controls are lower or higher until their scripts arrive; what is below them must not move. */
 :is(.st-key-bar, [class*="st-key-controls"]), .st-key-bar > :not(.st-key-open_runs) {min-height: 4.25rem}

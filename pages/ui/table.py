@@ -83,7 +83,7 @@ def _whole(page: Page) -> None:
     row.download_button("Report (HTML)", report, f"{name}.html", on_click="ignore", key="whole_report")
     row.download_button("Bundle (zip)", bundle, f"{name}.zip", on_click="ignore", key="whole_bundle")
     with box:
-        note("The report is for people. The bundle also has the inputs, and `capbias reproduce` recomputes it.")
+        note("The report is for people. The bundle also has the inputs; capbias reproduce recomputes it.")
 
 
 def _measure(page: Page) -> None:
