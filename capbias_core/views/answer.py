@@ -137,28 +137,6 @@ def _warning(choice: Choice, row: Row) -> str:
 # the cards, as HTML
 
 
-CSS = """
-.cb-answer-page h2 {font-size: 2rem !important; line-height: 1.2; margin: .1rem 0 .3rem; padding: 0; font-weight: 680}
-.cb-answer-page .because {font-size: 1.08rem; line-height: 1.5; max-width: 64rem; margin: 0 0 .2rem; opacity: .88}
-.cb-card small {display: block; font-size: .86rem; opacity: .75; margin-bottom: .1rem}
-.cb-card b {font-size: 1.85rem; font-weight: 660; font-variant-numeric: tabular-nums; line-height: 1.2}
-.cb-card .interval {font-size: 1rem; opacity: .78; font-variant-numeric: tabular-nums; margin-left: .35rem}
-.cb-card p {margin: .25rem 0 0; font-size: .92rem; line-height: 1.4; opacity: .88}
-.cb-card .values {display: flex; flex-wrap: wrap; gap: 0 1.3rem}
-.cb-card .values span {white-space: nowrap}
-.cb-card .values em {font-style: normal; font-size: .92rem; margin-right: .35rem}
-.cb-card .values i {display: inline-block; width: .65rem; height: .65rem; border-radius: 50%; margin-right: .35rem}
-.cb-cross {border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .95rem; margin: .3rem 0}
-.cb-cross :is(td, th) {padding: .5rem 1rem; border: 0; text-align: right; font-weight: 400}
-.cb-cross th:first-child {text-align: left}
-.cb-cross td.box {border: 1px solid color-mix(in srgb, currentColor 20%, transparent); min-width: 6.5rem;
-  text-align: center; font-size: 1.12rem}
-.cb-cross td.diagonal {background: color-mix(in srgb, #1D5FA8 14%, transparent); font-weight: 650}
-.cb-cross td.difference {text-align: left; white-space: nowrap}
-.cb-cross tr.decides td.difference {font-weight: 650}
-"""
-
-
 def card(title: str, body: str) -> str:
     """A card. title: text. body: HTML."""
     return f'<div class="cb-card"><small>{escape(title)}</small>{body}</div>'

@@ -16,26 +16,6 @@ from capbias_core.views.palette import BLUE, ramp
 from capbias_core.views.scored import Line, toward
 from capbias_core.views.sentence import say, signed
 
-CSS = """
-.cb-words {display: flex; flex-wrap: wrap; align-items: flex-start; gap: .25rem .12rem; font-size: 1.02rem;
-  overflow-wrap: anywhere; line-height: 1.4; margin: .15rem 0}
-.cb-w {display: inline-block; max-width: 100%; border-radius: 4px; padding: 1px 4px; text-align: center}
-.cb-w small {display: block; font-size: .7rem; line-height: 1.1; font-variant-numeric: tabular-nums}
-.cb-first {border-bottom: 2px dotted var(--cb-orange)}
-.cb-second {border-bottom: 2px solid var(--cb-blue)}
-.cb-masked {border: 1px dashed var(--cb-grey)}
-.cb-alone {font-weight: 750}
-.cb-legend {font-size: .86rem; margin: .1rem 0}
-.cb-columns {display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 15rem), 1fr)); gap: 1rem 1.2rem}
-.cb-columns > section {border-top: 3px solid color-mix(in srgb, currentColor 30%, transparent); padding-top: .35rem;
-  min-width: 0}
-.cb-columns header {display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .6rem}
-.cb-columns header b {overflow-wrap: anywhere}
-.cb-columns .read {border-top-color: currentColor}
-.cb-people {border-left: 2px solid color-mix(in srgb, currentColor 25%, transparent); padding-left: .5rem;
-  margin: .3rem 0; font-size: .88rem; line-height: 1.4}
-"""
-
 MOST_DRAWN = 1_000  # words of a caption; a longer one would send megabytes to the browser
 
 

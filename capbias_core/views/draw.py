@@ -106,36 +106,6 @@ def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
 
 # a forest as HTML
 
-FOREST_CSS = """
-.cb-forest {font-variant-numeric: tabular-nums; font-size: .94rem; color: inherit}
-.cb-forest .lines {display: grid; grid-template-columns: minmax(4rem, max-content) minmax(7rem, 1fr) repeat(3, auto);
-  column-gap: .8rem}
-.cb-forest .line {display: grid; grid-column: 1 / -1; grid-template-columns: subgrid; align-items: center;
-  min-height: 34px; padding: 0 .5rem; border: 0; border-radius: 6px; background: none; font: inherit; color: inherit;
-  text-align: left; box-sizing: border-box}
-.cb-forest button.line {cursor: pointer}
-.cb-forest button.line:hover {background: color-mix(in srgb, currentColor 6%, transparent)}
-.cb-forest button.line:focus-visible {outline: 2px solid #3B82D0; outline-offset: -2px}
-.cb-forest .read {background: color-mix(in srgb, currentColor 7%, transparent); font-weight: 650}
-.cb-forest .name {overflow: hidden; text-overflow: ellipsis; white-space: nowrap; max-width: 11rem}
-.cb-forest .track {position: relative; height: 100%; min-height: 34px}
-.cb-forest.double .track {min-height: 44px}
-.cb-forest .grid {position: absolute; top: 0; bottom: 0; width: 1px;
-  background: color-mix(in srgb, currentColor 10%, transparent)}
-.cb-forest .zero {position: absolute; top: 0; bottom: 0; border-left: 1.5px dashed #8A94A3}
-.cb-forest .bar {position: absolute; height: 3px; margin-top: -1.5px; border-radius: 2px}
-.cb-forest .dot {position: absolute; width: 11px; height: 11px; margin: -5.5px 0 0 -5.5px; border-radius: 50%;
-  border: 2px solid; box-sizing: border-box}
-.cb-forest .number {text-align: right; white-space: nowrap}
-.cb-forest.double .number {line-height: 1.4}
-.cb-forest .tail {opacity: .82; font-weight: 400}
-.cb-forest .foot, .cb-forest .foot .track {min-height: 18px; height: 18px; font-size: .8rem}
-.cb-forest .tick {position: absolute; transform: translateX(-50%); top: 0; opacity: .85}
-.cb-forest .title {text-align: center; font-size: .84rem; opacity: .88; padding: 2px 0}
-.cb-forest .legend {display: flex; gap: 1.2rem; font-size: .86rem; padding: 0 .5rem 2px}
-.cb-forest .legend i {display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-right: .4rem}
-"""
-
 
 def forest_html(view: View, rows: pd.DataFrame, read: str = "", clickable: bool = False) -> str:
     """The view's forest as HTML; its lines are buttons with `data-name` if they are clickable. Texts are escaped."""

@@ -12,11 +12,11 @@ import jinja2
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.views import coloured
+from capbias_core.views import coloured, styles
 from capbias_core.views.answer import answer, error_rows
 from capbias_core.views.captions import CAPTIONS, CaptionsOptions, caption_rows
 from capbias_core.views.choose import ANSWERING, Choice
-from capbias_core.views.draw import FOREST_CSS, drawable, forest_html
+from capbias_core.views.draw import drawable, forest_html
 from capbias_core.views.palette import VARIABLES
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.scored import caption_scores, lines_of, scored
@@ -29,7 +29,7 @@ QUOTED = 6  # images whose captions are shown
 PEOPLE = 2  # captions by people of each
 TEMPLATES = Path(__file__).parent
 QUOTING = (WORDS.name, CAPTIONS.name)  # views whose lines are words or captions
-STYLES = f"{VARIABLES}\n.cb-note {{color: var(--soft); font-size: .88rem}}\n{FOREST_CSS}\n{coloured.CSS}"
+STYLES = f"{VARIABLES}\n.cb-note {{color: var(--soft); font-size: .88rem}}\n{styles.FOREST}\n{styles.COLOURED}"
 
 
 @dataclass(frozen=True)

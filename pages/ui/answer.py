@@ -34,7 +34,6 @@ WELCOME = (
 def answer_page() -> None:
     """Draw the page."""
     of_page = page("Answer")
-    st.html(f"<style>{views.CSS}</style>")
     show_messages()
     if not of_page.collection:
         empty_state(of_page, WELCOME)

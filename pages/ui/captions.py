@@ -9,7 +9,7 @@ import streamlit as st
 from capbias_core.prepare import tokenize
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.captions import CAPTIONS, MOST, CaptionsOptions, caption_table, listed_images, words_alone
-from capbias_core.views.coloured import CSS, columns, legend, section, sum_text
+from capbias_core.views.coloured import columns, legend, section, sum_text
 from capbias_core.views.scored import Line, Scored, runs_to_score
 from capbias_core.views.sentence import say
 from capbias_core.workspace.photographs import picture_path
@@ -41,7 +41,6 @@ def captions_tab(page: Page) -> None:
     st.text(CAPTIONS.sentence(choice, rows))
     if rows.empty:
         return
-    st.html(f"<style>{CSS}</style>")
     ids = images["image_id"].tolist()
     image = step(ids, controls.kept("image"))
     lines = lines_of_image(page, sets, names, image)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from capbias_core.types import counted
 from capbias_core.views.captions import photographed, to_read
-from capbias_core.views.coloured import CSS, guess_text, legend, line_words, others
+from capbias_core.views.coloured import guess_text, legend, line_words, others
 from capbias_core.views.scored import CaptionScores, Line, Scored, caption_scores, lines_of, runs_to_score, scored
 from capbias_core.views.sentence import say
 from capbias_core.workspace.photographs import picture_path
@@ -37,7 +37,6 @@ def panel(page: Page, word: str = "", images: Collection[str] | None = None, cap
         page = replace(page, choice=replace(choice, captioners=(captioner, *names)))
     sets = scored_sets(page)
     name = captioner or choice.captioner
-    st.html(f"<style>{CSS}</style>")
     st.subheader(plain(say("captions.with_word" if word else "captions.of", captioner=name, word=word)), anchor=False)
     scores = scores_of(page, sets, name)
     if scores is None:

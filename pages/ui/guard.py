@@ -7,6 +7,7 @@ a page is drawn, so heavy modules are imported where they are used.
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
 from capbias_core.cli.app import sign_in as check_sign_in
 from pages.ui import sign_in
+from pages.ui.style import STYLE
 
 UPLOAD = re.compile(r"/upload_file(?:/([^/]*))?")
 HEALTH, METRICS = "/_stcore/health", "/_stcore/metrics"
@@ -98,11 +100,32 @@ def _asked(receive: Receive) -> Receive:
 
 
 def _framed(send: Send) -> Send:
-    """Answers with HEADERS."""
+    """Answers with HEADERS, pages also with STYLE at their end."""
+    start: Message = {}
+    body = b""
 
     async def with_headers(message: Message) -> None:
+        nonlocal start, body
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(HEADERS)
-        await send(message)
+            headers = MutableHeaders(scope=message)
+            headers.update(HEADERS)
+            if headers.get("content-type", "").startswith("text/html"):
+                start = message
+                return
+        if not start:
+            await send(message)
+            return
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            headers = MutableHeaders(scope=start)
+            if headers.get("content-encoding") == "gzip":
+                body = gzip.decompress(body)
+            if b"</body>" in body:  # not the answer to HEAD
+                body = body.replace(b"</body>", f"{STYLE}</body>".encode())
+                headers["content-length"] = str(len(body))
+                for name in ("content-encoding", "etag", "last-modified"):  # of the page without it
+                    del headers[name]
+            await send(start)
+            await send({"type": "http.response.body", "body": body})
 
     return with_headers

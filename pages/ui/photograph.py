@@ -20,7 +20,7 @@ from capbias_core.measures.photographs import departures_in
 from capbias_core.prepare import tokenize
 from capbias_core.prepare.tasks import function_words
 from capbias_core.views import photographs as views
-from capbias_core.views.coloured import CSS, coloured_words, legend
+from capbias_core.views.coloured import coloured_words, legend
 from capbias_core.views.masking import WHAT
 from capbias_core.views.scored import caption_scores, runs_to_score, stored_attackers, toward
 from capbias_core.views.sentence import say
@@ -37,13 +37,6 @@ from pages.ui.page import Page
 from pages.ui.runs import start_button
 
 CELL, MOST_MAPS, LISTED = 222, 2, 500
-# Cells have one width, and as many stand beside each other as fit.
-GRID = """
-.cb-cells {display: grid; grid-template-columns: repeat(auto-fill, minmax(12rem, 1fr)); gap: .8rem}
-.cb-cells > section {border: 1px solid color-mix(in srgb, currentColor 20%, transparent); border-radius: 8px;
-  padding: .7rem; min-width: 0}
-.cb-cells img {width: 100%; border-radius: 6px; margin: .3rem 0; display: block}
-"""
 
 
 def photograph_tab(page: Page) -> None:
@@ -150,7 +143,7 @@ def _cells(
         if variant.pixels is not None and condition in maps:
             parts += _map_pictures(page, maps[condition], image, variant.pixels)
         cells.append(f"<section>{''.join(parts)}</section>")
-    st.html(f'<style>{CSS}{GRID}</style><div class="cb-cells">{"".join(cells)}</div>')
+    st.html(f'<div class="cb-cells">{"".join(cells)}</div>')
     if words and page.choice:
         st.html(legend(page.choice.defined))
     made_here = [name for name, variant in shown.items() if name in said and variant.made_here]

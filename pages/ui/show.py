@@ -11,8 +11,9 @@ from streamlit.components.v2 import component
 
 from capbias_core.errors import CapbiasError
 from capbias_core.views.choose import Choice
-from capbias_core.views.draw import FOREST_CSS, drawable, figure, forest_height, forest_html
+from capbias_core.views.draw import drawable, figure, forest_height, forest_html
 from capbias_core.views.files import content
+from capbias_core.views.styles import FOREST
 from capbias_core.views.view import Forest, Table, View
 from pages.ui import controls
 from pages.ui.base import note, notes, show_error
@@ -38,7 +39,7 @@ def sentence(view: View, choice: Choice | None, rows: pd.DataFrame) -> None:
 
 def forest(view: View, rows: pd.DataFrame, read: str, key: str, on_click: Callable[[str], None]) -> None:
     """A view's forest whose lines can be clicked. read: the line that is emphasised. on_click: gets a line's name."""
-    lines = component("capbias_forest", html="<section></section>", css=FOREST_CSS, js=CLICKED)
+    lines = component("capbias_forest", html="<section></section>", css=FOREST, js=CLICKED)
 
     def clicked() -> None:
         if name := st.session_state[key].get("clicked"):
@@ -64,7 +65,7 @@ def chart(
     if not drawable(view, rows):
         return
     if isinstance(view.chart, Forest) and not view.chart.panel and not clickable:
-        st.html(f"<style>{FOREST_CSS}</style>{forest_html(view, rows)}")
+        st.html(forest_html(view, rows))
         return
     key = f"{view.name}_chart"
     if isinstance(view.chart, Forest) and not view.chart.panel:

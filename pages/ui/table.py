@@ -53,9 +53,37 @@ def table_tab(page: Page) -> None:
         options = TableOptions(metrics=tuple(metrics), attributes=tuple(attributes))
         with errors():
             show(TABLE, choice, TABLE.rows(choice, options))
+        _whole(page)
     folded = st.expander("Measure more", key="measure_open", expanded=choice is None)
     with folded, errors():
         _measure(page)
+
+
+def _whole(page: Page) -> None:
+    """All results of the collection as a report to send and as a bundle to recompute, made when they are asked for."""
+    choice = page.choice
+    assert choice
+    box = st.popover("Report and bundle", icon=":material/download:", key="whole_files", on_change="rerun")
+    if not box.open:
+        return
+    runs = [*choice.of_all["run_id"].unique()]
+    name = page.collection.replace(" ", "_")
+
+    def bundle() -> bytes:
+        from capbias_core.bundle.write import write_bundle
+
+        return write_bundle(page.workspace, page.collection, runs)
+
+    def report() -> str:
+        from capbias_core.bundle.write import write_report
+
+        return write_report(page.workspace, page.collection, runs)
+
+    row = box.container(horizontal=True)
+    row.download_button("Report (HTML)", report, f"{name}.html", on_click="ignore", key="whole_report")
+    row.download_button("Bundle (zip)", bundle, f"{name}.zip", on_click="ignore", key="whole_bundle")
+    with box:
+        note("The report is for people. The bundle also has the inputs; capbias reproduce recomputes it.")
 
 
 def _measure(page: Page) -> None:
