@@ -161,6 +161,7 @@ def outside(folder: Path, *words: str, start: tuple[str, ...] = ("-m", "capbias_
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_package_adds_parts_to_every_process(tmp_path):
     demo, home = ROOT / "assets/demo", str(tmp_path / "home")

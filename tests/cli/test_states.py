@@ -63,6 +63,7 @@ def check_finished(files: Path, home: Path, undisturbed: bytes) -> None:
     assert {run.status for run in Workspace(home).runs()} == {"finished"}
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_the_same_command_right_after_its_end_goes_on(files, tmp_path, undisturbed):
     home = tmp_path / "home"

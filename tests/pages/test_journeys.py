@@ -94,6 +94,7 @@ def loads_torch(process) -> bool:
     return "libtorch" in Path(f"/proc/{process.pid}/maps").read_text()
 
 
+@pytest.mark.slow
 def test_collection_and_choices_stay_from_page_to_page(window, address):
     """By the line of pages; back; a reload; arrow keys; a link in a second window; what a link names and lacks."""
     open_page(window, f"{address}/?collection=without+labels")

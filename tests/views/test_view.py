@@ -23,6 +23,8 @@ from capbias_core.views.table import TABLE
 from capbias_core.views.view import Forest
 from capbias_core.workspace.ingest import DEMO
 
+pytestmark = pytest.mark.long  # all of the demo is scored first
+
 
 @pytest.fixture(scope="module")
 def choice(scored_demo):
