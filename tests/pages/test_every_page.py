@@ -84,7 +84,13 @@ def captions_that_name_nobody(workspace: Workspace) -> dict:
 
 
 @pytest.mark.parametrize(
-    "thin", [one_caption_per_image, attribute_without_words, crossed_attribute, captions_that_name_nobody]
+    "thin",
+    [
+        pytest.param(one_caption_per_image, marks=pytest.mark.slow),
+        pytest.param(attribute_without_words, marks=pytest.mark.slow),
+        crossed_attribute,
+        captions_that_name_nobody,
+    ],
 )
 def test_every_view_shows_results_that_lack_something(workspace, thin):
     fill(workspace)

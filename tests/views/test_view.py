@@ -89,7 +89,7 @@ def test_the_answer_of_the_amplifier(choice):
     said = answer(choice, "amplifier")
     assert said.verdict == "amplifies" and said.captioner == "amplifier"
     assert said.sentence == "amplifier amplifies gender bias (preview)."
-    assert answer(choice, "mitigator").verdict == "reduces"
+    assert answer(choice, "faithful").verdict == "inconclusive"
     html = cross(said)
     numbers = [said.rows[name]["value"] for name in ("LIC_D", "LIC_HM", "LIC_MH", "LIC_M")]
     cells = [float(text.replace("−", "-")) for text in re.findall(r'<td class="box[^"]*">([^<]+)', html)]
