@@ -27,7 +27,7 @@ help:
 	@echo "make app     install everything and start the dashboard (PORT=8501)"
 	@echo "make check   format, lint, types, and the quick tests, without browser and torch: a minute or two"
 	@echo "make test    format, lint and every test that is not slow: some minutes"
-	@echo "make slow    the tests that take longer than a minute each"
+	@echo "make slow    the tests that make test leaves out: kills, servers, full disks, networks, papers"
 	@echo "make fuzz    many files that are nearly valid, to every reader of files (MINUTES=10)"
 	@echo "make format  format the code and sort its imports"
 	@echo "make wheel   build the wheel into dist/"
@@ -46,7 +46,7 @@ check: lint
 	@$(MAKE) --no-print-directory -j 2 types quick
 
 quick:
-	@$(BIN)/python -m pytest -m "not slow and not long and not browser and not torch"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long and not browser and not torch"
 
 test: lint
 	@$(PYTEST) -m "not slow"

@@ -320,7 +320,9 @@ def _ask_captions(
         shown = f"{listed(plain_names)} by people, a captioner each: {listed(models, 4)}"
         mixed = [Option({"caption_column": models, "reference_column": tuple(plain_names)}, shown)]
     best = [written] if others.get(CAPTIONS) or alike else []
-    rest = [option for option in (*mixed, *one_by_one[: 2 if mixed else 3], *each, written) if option not in best]
+    single = one_by_one[: 2 if mixed else 3]
+    captioners = [*each, *single] if others.get(REFERENCES) and not mixed else [*single, *each]
+    rest = [option for option in (*mixed, *captioners, written) if option not in best]
     raise Ask(
         f"{sheet.title}: which are the captions? Its columns of texts are {listed(columns, 8)}, "
         "not one alone with a usual name.",

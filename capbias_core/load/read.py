@@ -191,6 +191,7 @@ class _Reader:
             others = {
                 kind: any(sure for other, sure in enumerate(each) if other != place) for kind, each in sure.items()
             }
+            others[REFERENCES] = any(REFERENCES in each.kinds for each, _ in found if each is not file)
             pieces.append(_Piece(file, sheet, roles_of(sheet, file.kinds, self.wanted, given, others)))
         self._check_files(pieces, given)
         self._join(pieces, given)
