@@ -15,6 +15,8 @@ from tests import sentences
 from tests.pages.synthetic import fill
 from tests.random_captions import write_files
 
+pytestmark = pytest.mark.long
+
 SCORE = "score a.csv b.csv labels.csv --attribute gender --metric sc --seeds 1"
 STORED = "--collection c --workspace home"
 VIEW = f"view table {STORED} --captioner first --attribute gender"

@@ -13,6 +13,8 @@ import pytest
 from capbias_core.cli import main
 from tests.conftest import shared_folder
 
+pytestmark = pytest.mark.long
+
 # The true ratio and error of the captions in most folders.
 TOY, COCO = (1.28, 8.5), (1.40, 8.0)
 PATHS = (1.47, 10.0)  # of the 40 images of 43_paths

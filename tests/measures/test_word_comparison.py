@@ -17,6 +17,8 @@ from capbias_core.workspace.store import Workspace, bytes_frame
 from tests import sentences
 from tests.collections_ import keep
 
+pytestmark = pytest.mark.long
+
 # Student's t with 2 degrees of freedom: the share 0.9875 of it lies below, which leaves 5% for two intervals together.
 T_OF_3_SEEDS_OF_2 = 6.205347
 

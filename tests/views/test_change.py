@@ -32,6 +32,8 @@ from tests import sentences
 from tests.collections_ import keep
 from tests.pages.synthetic import fill, score
 
+pytestmark = pytest.mark.long
+
 GENDER = get_attribute("gender")
 
 
