@@ -231,9 +231,11 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
     """How the rows of two files join. Raises Ask if two ways fit or few images join, and CapbiasError if hardly any."""
     rights = {name: list(ids_of(base, name).dropna().unique()) for name in id_columns(base, given, base_but)}
     found = []
-    for left in id_columns(sheet, given, but):
+    lefts = id_columns(sheet, given, but)
+    for left in lefts:
         ids = list(ids_of(sheet, left).dropna().unique())
         found += [join for right, others in rights.items() if (join := join_ids(ids, others, (left, right)))]
+    every = found
     most = max((join.images for join in found if join.share >= SURE), default=0)
     found = [join for join in found if 2 * join.images >= most]  # the number of a caption joins the first few images
     found = [join for join in found if not (_repeats(sheet, join.left, given) and _repeats(base, join.right, given))]
@@ -252,7 +254,10 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
             )
             raise Ask(question, Option(_answer(sheet, base, best), f"yes: {best.examples}"))
         raise _apart(sheet, base, given, but, base_but, found[0] if found else None)
-    best, others = found[0], [join for join in found[1:8] if join.share >= SURE]
+    best = found[0]
+    if not chosen and _count_rows(sheet, base, best):
+        _check_rows(sheet, base, best, every, lefts, list(rights))
+    others = [join for join in found[1:8] if join.share >= SURE]
     others = [join for join in others if not _same_rows(sheet, base, best, join)]
     if others and not chosen and (others[0].share >= 0.9 or best.share < 0.9):
         options = [
@@ -267,6 +272,46 @@ def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but
             *options,
         )
     return best
+
+
+def _count_rows(sheet: Sheet, base: Sheet, join: Join) -> bool:
+    """Whether both columns count without a gap, as rows are counted: such join whatever two files hold."""
+    for numbers in (ids_of(sheet, join.left).dropna().unique(), ids_of(base, join.right).dropna().unique()):
+        if not all(re.fullmatch(r"\d{1,15}", number) for number in numbers):
+            return False
+        if max(map(int, numbers)) - min(map(int, numbers)) >= len(numbers):
+            return False
+    return True
+
+
+def _check_rows(
+    sheet: Sheet, base: Sheet, best: Join, found: Sequence[Join], lefts: Sequence[str], rights: Sequence[str]
+) -> None:
+    """Raises Ask if both files have columns of a more usual name than those that count rows. lefts, rights: columns
+    that may hold IDs."""
+    place = {name: number for number, name in enumerate(USUAL.split())}
+
+    def before(one: str, other: str) -> bool:
+        return place.get(last_name(one), len(place)) < place.get(last_name(other), len(place))
+
+    lefts = [name for name in lefts if before(name, best.left)]
+    rights = [name for name in rights if before(name, best.right)]
+    if not lefts or not rights:
+        return
+    rivals = [join for join in found if join.left in lefts and join.right in rights]
+    rivals.sort(key=lambda join: -join.images)
+    options = [
+        Option(
+            _answer(sheet, base, join),
+            f"{join.images:,} of {counted(len(join.here), 'image')} join {join.level}: {join.examples}",
+        )
+        for join in (*rivals[:1], best)
+    ]
+    raise Ask(
+        f"{best.left} of {sheet.title} and {best.right} of {base.title} look like numbers of rows, and join more "
+        f"images than {lefts[0]} and {rights[0]}. Which says the image?",
+        *options,
+    )
 
 
 def _repeats(sheet: Sheet, column: str, given: Given) -> bool:

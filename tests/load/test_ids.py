@@ -131,3 +131,16 @@ def test_names_of_several_words_are_ids(tmp_path):
     labels = [{"image_id": name, "gender": "FM"[place % 2]} for place, name in enumerate(names)]
     (captions, _) = files(tmp_path, [{"image_id": name, "caption": "a dog runs"} for name in names], labels).parts
     assert captions.images == set(names)
+
+
+@pytest.mark.parametrize("name", ["Unnamed: 0", "idx"])
+@pytest.mark.parametrize("joining", [80, 0])
+def test_numbers_of_rows_join_nothing_by_themselves(tmp_path, name, joining):
+    """As pandas writes them: of two files they are the same, whatever the files hold."""
+    labels = [{name: row, "image_id": 7000 + row * 3, "gender": "FM"[row % 2]} for row in range(100)]
+    ids = [row["image_id"] for row in labels[:joining]] + list(range(90_000, 90_000 + 100 - joining))
+    rows = [{name: row, "image_id": image, "caption": "a dog runs"} for row, image in enumerate(reversed(ids))]
+    with pytest.raises(Ask, match="look like numbers of rows") as asked:
+        files(tmp_path, rows, labels)
+    column = "image_id" if joining else name
+    assert asked.value.answer["image_id_column"][0].endswith(f":{column}")
