@@ -115,6 +115,8 @@ def import_files(
     given = {name: getattr(flags, name) for name in SOURCES}
     if not files and not any(given.values()):
         raise CapbiasError("Name a file to read.")
+    if flags.kind and (said := [flag_name(name) for name, sources in given.items() if sources]):
+        raise CapbiasError(f"--kind says what all files hold, and {' and '.join(said)} what some do.", "Leave one out.")
     named, collection = files_of(files, given), checked_name(flags.collection)
     paths = [Path(file.source) for file in named]
     folders = [path for path in paths if _holds_photographs(path)]

@@ -45,8 +45,8 @@ with closing(sqlite3.connect(":memory:")) as _db:
     _db.executescript(SCHEMA)
     _COLUMNS = _db.execute("SELECT p.name, p.type FROM sqlite_master m, pragma_table_info(m.name) p").fetchall()
 # Columns -> the types of their values: SQLite stores any type in any column.
-HELD = {"TEXT": str, "INTEGER": int, "REAL": (int, float)}
-TYPES = {name: HELD[kind] for name, kind in _COLUMNS if name != "data"}
+HELD = {"TEXT": {str}, "INTEGER": {int}, "REAL": {int, float}}
+TYPES = {name: HELD[kind] | {type(None)} for name, kind in _COLUMNS if name != "data"}
 TIMES, LATEST = ("created", "started", "finished", "heartbeat", "at"), 1e11  # seconds since 1970
 ANOTHER = "set CAPBIAS_HOME to another folder"
 SPACE_TO_OPEN = 2**16  # bytes that SQLite needs for the files beside a catalogue
@@ -87,10 +87,13 @@ def open_catalogue(file: Path) -> None:
 def value_fault(rows: Sequence[sqlite3.Row]) -> str:
     """The first value that is not of the type of its column, '' for none; NULL may be anywhere."""
     for name, values in zip(rows[0].keys() if rows else (), zip(*rows, strict=True), strict=True):
-        for value in values if name in TYPES else ():
-            wrong = not isinstance(value, TYPES[name]) or (name in TIMES and not 0 <= value < LATEST)
-            if wrong and value is not None:
-                return f"{name} is {shown(value)}"
+        if name not in TYPES:
+            continue
+        wrong = (value for value in values if type(value) not in TYPES[name])
+        if set(map(type, values)) <= TYPES[name]:
+            wrong = (value for value in values if name in TIMES and value is not None and not 0 <= value < LATEST)
+        for value in wrong:
+            return f"{name} is {shown(value)}"
     return ""
 
 

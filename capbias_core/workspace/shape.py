@@ -105,9 +105,7 @@ class Details(TypedDict, total=False):
     made_by: MadeBy
     found_by: Text
     bare: list[Text]
-    attributes: dict[
-        str, Annotated[LabelEntry, that(lambda entry: maps_to_values(entry["attribute"], entry["mapping"]))]
-    ]
+    attributes: dict[str, LabelEntry]
     derived: DerivedFrom
 
 
