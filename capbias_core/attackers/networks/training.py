@@ -2,7 +2,7 @@
 
 An attacker here is an encoder (captions to vectors, trained or frozen) and a head (a vector to logits). Each seed
 trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds do
-not. On CUDA they train in stacks instead (stacked.py). `benchmarks/stacks.py` compares with a plain loop.
+not. On CUDA they train in stacks instead (stacked.py).
 
 A network reads each distinct caption of a batch once, together with the others of its length, so nothing is padded. A
 training batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many
