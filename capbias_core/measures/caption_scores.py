@@ -1,4 +1,4 @@
-"""Scores and words of each caption: out-of-fold bias scores of a set; or of the captions of a few images, by an attacker
+"""Scores and words of each caption: out-of-fold bias scores of a set; or of the captions of some images, by an attacker
 that trained on all others, with the attention of a Transformer."""
 
 from __future__ import annotations
