@@ -120,18 +120,12 @@ def visible_gpus() -> list[str]:
     """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES."""
     if GPUS in os.environ:
         return [name for part in os.environ[GPUS].split(",") if (name := part.strip()) and name != "-1"]
-    return [number for number, _, _ in _installed_gpus()]
-
-
-def card() -> str:
-    """What the first of them is, such as `NVIDIA H200`; '' without a GPU."""
-    first = next(iter(visible_gpus()), "")
-    return next((card for number, card, uuid in _installed_gpus() if first in (number, uuid)), first and f"GPU {first}")
+    return list(_installed_gpus())
 
 
 @cache
-def _installed_gpus() -> tuple[tuple[str, str, str], ...]:
-    """Number, card and UUID of each GPU, by NVIDIA's program."""
+def _installed_gpus() -> tuple[str, ...]:
+    """The number of each GPU, by NVIDIA's program."""
     program = shutil.which("nvidia-smi")
     if not program:
         return ()
@@ -139,4 +133,4 @@ def _installed_gpus() -> tuple[tuple[str, str, str], ...]:
         listed = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return tuple(re.findall(r"^GPU (\d+): (.+) \(UUID: (\S+)\)", listed.stdout, re.MULTILINE))
+    return tuple(re.findall(r"^GPU (\d+): ", listed.stdout, re.MULTILINE))

@@ -64,7 +64,7 @@ class Output:
     """Where an answer goes."""
 
     output: Annotated[str | None, flag("a file to write, as its ending says", "FILE", ANSWER)] = None
-    force: Annotated[bool, flag("replace an --output file that capbias did not write", group=ANSWER)] = False
+    force: Annotated[bool, flag("replace the --output file if it exists", group=ANSWER)] = False
 
     def place(self, formats: Mapping[str, str], format: str = "") -> tuple[Path | None, str]:
         """The file, None for stdout, and the format, '' if nobody said it; before anything is computed. formats: their

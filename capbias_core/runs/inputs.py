@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -385,22 +385,7 @@ def _detected(sources: Any, question: Question, tell: Tell, progress: Progress) 
     files = {
         image: checked_path(folder) / name for image, name in zip(pictures["image_id"], pictures["file"], strict=True)
     }
-    return looked_at(sources, files, option, CONFIDENCE, tell, progress), option
-
-
-def looked_at(
-    sources: Any,
-    files: Mapping[str, Path],
-    option: ModelReference,
-    confidence: float,
-    tell: Tell,
-    progress: Progress = silent,
-) -> Detections:
-    """The boxes of photographs. sources: a workspace, or sources of data. option: what `weights_option` gave.
-
-    Raises CapbiasError if none can be read.
-    """
-    boxes = boxes_of(sources.folder, files, resolve_model(sources, option), confidence, progress)
+    boxes = boxes_of(sources.folder, files, resolve_model(sources, option), CONFIDENCE, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")
     if not boxes.read:
@@ -409,7 +394,7 @@ def looked_at(
         f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs by {option['name']}; {boxes.computed:,} "
         f"detected now, {len(boxes.read) - boxes.computed:,} before"
     )
-    return boxes
+    return boxes, option
 
 
 # alignment
