@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from capbias_core.aggregate.counts import Counts
 from capbias_core.errors import taken_twice
 from capbias_core.metrics.share import share
@@ -56,7 +54,6 @@ DIFFERENCE = (100, zero, "lower", (-100, 100))
 MISTAKES = (100, zero, "lower", (0, 100))
 QUOTIENT = (1, lambda k: 1.0, "neutral", WITHOUT_LIMIT)  # of what would be equal without bias
 WEIGHT = (1, no_neutral, "lower", WITHOUT_LIMIT)
-RICHNESS = (1, no_neutral, "higher", WITHOUT_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,6 @@ class Metric:
     needs: Needs = NOTHING_MORE  # what it reads besides its measure
     reads: tuple[str, ...] = ()  # columns; () for a number that is no function of sums over images
     of: Any = share  # these columns summed, (...) or (..., W) each, to (...) unscaled values
-    within: Callable[..., np.ndarray] | None = None  # the same for the images of one group, if it is another formula
     by_value: bool = False  # `of` gives (..., K), one for each value, or K + 1 with the neutral word last
     # Counts, K and the direction to further arguments of `of`, which are the same in all draws of a bootstrap.
     fix: Callable[[Counts, int, str], dict[str, Any]] | None = None

@@ -243,7 +243,7 @@ def test_a_version_makes_the_runs_of_its_measure_anew_and_no_others(demo, monkey
 
 # Of each measure the share of images held out, as its paper has it: LIC section 5, DBAC section 5, ImageCaptioner2
 # "Implementation Details" (20%; an eighth of the other 80% chooses the epoch, which is its 10%).
-SHARES = {"lic": 0.1, "dbac": 0.2, "dbac_verbs": 0.2, "dpa": 0.2, "imagecaptioner2": 0.2, "vl_lic": 0.2}
+SHARES = {"lic": 0.1, "dbac": 0.2, "dpa": 0.2, "imagecaptioner2": 0.2, "vl_lic": 0.2}
 
 
 def test_a_protocol_fills_what_is_not_given():
@@ -296,7 +296,6 @@ NAMED = [
     ("dbac", {"attacker": "lstm", "seeds": 3, "alignment": GLOVE}, "dbac protocol"),
     ("dbac", {"attacker": "rnn"}, "dbac protocol, but alignment constant (paper: contextual (GloVe, 0.4))"),
     ("dbac", {"attacker": "lstm", "alignment": GLOVE, "protocol": "lic"}, "dbac protocol"),  # LIC's paper has no DBAC
-    ("dbac_verbs", {"attacker": "lstm", "alignment": GLOVE}, "dbac protocol, but task words verbs (paper: objects)"),
     ("imagecaptioner2", {"judge_epochs": 3}, "imagecaptioner2 protocol, but judge epochs 3 (paper: 40)"),
     (
         "vl_lic",
