@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,8 +23,7 @@ from capbias_core.workspace.store import COUNTS, frame_bytes
 from capbias_core.workspace.vectors import alignment_name
 
 UNNAMED = Setting()
-# Arrays of a run: what its rows say of its evidence, and rows of each object.
-ABOUT, BY_OBJECT = "columns", "objects"
+BY_OBJECT = "objects"  # the array of a run with rows of each object
 
 
 @dataclass(frozen=True)
@@ -80,17 +78,22 @@ class Measure:
         for direction, counts in outcome.by_direction.items():
             rows += result_rows(self.metrics, counts, facts, about[direction], direction)
             of_objects += object_rows(self.metrics, counts, facts, about[direction])
-        kept = {ABOUT: json.dumps(about).encode()} if about else {}
-        if of_objects:
-            kept[BY_OBJECT] = frame_bytes(pd.DataFrame([row.row() for row in of_objects]))
+        kept = {BY_OBJECT: frame_bytes(pd.DataFrame([row.row() for row in of_objects]))} if of_objects else {}
         notes = [*outcome.remarks(rows), *outcome.notes]
         return replace(outcome, results=rows, notes=notes, arrays={**outcome.arrays, **kept})
 
     def facts(self, data: Data, options: Any, setting: Setting = UNNAMED) -> RunFacts:
-        """What all rows of a run share."""
-        attacker = getattr(options, "attacker", "")
-        of_data = data.attribute, data.captioner, attacker, data.coverage, data.references
-        return run_facts(self.name, options, *of_data, setting)
+        """What all rows of a run share. Their method ends with the protocol that the measure follows and each deviation
+        from it."""
+        columns = {"model": data.captioner, "encoder": getattr(options, "attacker", ""), "coverage": data.coverage}
+        columns |= {"setting": setting.key, "setting_name": setting.name}
+        return RunFacts(
+            data.attribute.name,
+            data.attribute.values,
+            columns,
+            alignment_name(options.alignment) if isinstance(options, Aligned) and data.references else "",
+            partial(protocol_text, self.name, options),
+        )
 
     @property
     def attacked(self) -> bool:
@@ -118,29 +121,6 @@ class Measure:
     def both_sides(self) -> bool:
         """Whether it scores the model's captions and, if there are any, the human ones of the same images."""
         return self.needs.references == "optional"
-
-
-def run_facts(
-    measure: str,
-    options: Any,
-    attribute: Attribute,
-    model: str,
-    attacker: str,
-    coverage: str,
-    references: object,
-    setting: Setting = UNNAMED,
-) -> RunFacts:
-    """What all rows of a run share. Their method ends with the protocol that the measure follows and each deviation
-    from it. references: None or '' without any."""
-    columns = {"model": model, "encoder": attacker, "coverage": coverage}
-    columns |= {"setting": setting.key, "setting_name": setting.name}
-    return RunFacts(
-        attribute.name,
-        attribute.values,
-        columns,
-        alignment_name(options.alignment) if isinstance(options, Aligned) and references else "",
-        partial(protocol_text, measure, options),
-    )
 
 
 def sizes(counts: Counts, attribute: Attribute) -> str:
