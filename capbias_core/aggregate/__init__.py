@@ -14,7 +14,6 @@ from capbias_core.aggregate.estimate import (
 from capbias_core.aggregate.metric import (
     DIFFERENCE,
     HIGHER_SHARE,
-    LOTUS,
     LOWER_SHARE,
     MISTAKES,
     NOTHING_MORE,
@@ -30,40 +29,3 @@ from capbias_core.aggregate.metric import (
 )
 from capbias_core.aggregate.ranking import Pair, Ranking, rank
 from capbias_core.aggregate.rows import FEWEST, OVER_SEEDS, Columns, RunFacts, object_rows, result_rows
-
-__all__ = [
-    "DIFFERENCE",
-    "FEWEST",
-    "HIGHER_SHARE",
-    "IMAGES",
-    "LOTUS",
-    "LOWER_SHARE",
-    "MISTAKES",
-    "NEUTRAL",
-    "NOTHING_MORE",
-    "OVER_SEEDS",
-    "QUOTIENT",
-    "REFITS",
-    "WEIGHT",
-    "WITHOUT_LIMIT",
-    "Columns",
-    "Counts",
-    "Estimate",
-    "Metric",
-    "Needs",
-    "Pair",
-    "Ranking",
-    "RunFacts",
-    "by_name",
-    "estimates_of",
-    "no_neutral",
-    "object_rows",
-    "of_groups",
-    "provisional",
-    "quotient",
-    "rank",
-    "result_rows",
-    "unlabelled",
-    "with_gaps",
-    "zero",
-]

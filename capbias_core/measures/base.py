@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic.dataclasses import dataclass as checked
 
 from capbias_core.aggregate import NOTHING_MORE, Columns, Counts, Metric, Needs, RunFacts, object_rows, result_rows
 from capbias_core.attackers import attacker_entry
@@ -26,7 +27,7 @@ UNNAMED = Setting()
 BY_OBJECT = "objects"  # the array of a run with rows of each object
 
 
-@dataclass(frozen=True)
+@checked(frozen=True)
 class Group:
     """What a user asks for by one name: some metrics that are read together. default: asked for if nothing is."""
 
@@ -41,13 +42,13 @@ def group_of(name: str, title: str, metrics: Iterable[Metric], default: bool = F
     return Group(name, title, tuple(metric.name for metric in metrics), default)
 
 
-@dataclass(frozen=True)
+@checked(frozen=True)
 class Measure:
     """What is computed together from the same inputs: all that is known about it, in the module that defines it."""
 
     name: str  # by which its runs are stored
     title: str  # what its runs give, in a few words
-    count: Callable[..., Outcome]  # data of one captioner, options and progress to evidence, whose rows `run` makes
+    count: Callable[..., Any]  # data of one captioner, options and progress to an Outcome, whose rows `run` makes
     seconds: float = 1.0  # roughly, on two free cores, for 15,000 captions or images and a seed, without the attacker
     explains: bool = False  # whether the attacker explains each caption
     balanced: bool = False  # whether it reads equally many images of each value
