@@ -332,15 +332,16 @@ def similarities(
 
 def count_scores(data: Data, options: Any, progress: Progress) -> Outcome:
     """Gender Scores of each variant of a caption and each object of it, and what the variants suggest."""
-    from capbias_core.language.models import CausalModel, MaskedModel, SentenceEncoder
+    from capbias_core.language.encoder import text_encoder
+    from capbias_core.language.models import CausalModel, MaskedModel
 
     texts_of_set = captions_of(data, options)
     texts = texts_of(texts_of_set, data.attribute, options)
     progress(0.0, "loading the models")
     files = {kind: data.sources.model(getattr(options, kind)) for kind in options.kinds}
-    sentences, language = SentenceEncoder(files["sentence_encoder"].path), CausalModel(files["language_model"].path)
+    sentences, language = text_encoder(files["sentence_encoder"].path), CausalModel(files["language_model"].path)
     masked = MaskedModel(files["masked_model"].path).word_probability if "masked_model" in files else None
-    models = sentences.encode, language.mean_token_probability, masked
+    models = sentences.embed, language.mean_token_probability, masked
     columns = scored(texts_of_set, texts, *models, len(data.attribute.values), progress)
     notes = [*cut_notes(sentences.cut, texts), *cut_notes(language.cut, texts)]
     captions = {name: len(np.unique(texts_of_set.pairs[0][weights.pair])) for name, weights in columns.items()}
@@ -410,14 +411,14 @@ def count_cooccurrence(data: Data, options: Any, progress: Progress) -> Outcome:
 
 def count_distance(data: Data, options: Any, progress: Progress) -> Outcome:
     """The cosine of each variant of a caption and each object of it."""
-    from capbias_core.language.models import SentenceEncoder
+    from capbias_core.language.encoder import text_encoder
 
     texts_of_set = captions_of(data, options)
     texts = texts_of(texts_of_set, data.attribute, options)
     progress(0.0, "loading the sentence encoder")
     files = data.sources.model(options.sentence_encoder)
-    encoder = SentenceEncoder(files.path)
-    cosines = similarities(texts_of_set, texts, encoder.encode, lambda share: progress(share, "reading captions"))
+    encoder = text_encoder(files.path)
+    cosines = similarities(texts_of_set, texts, encoder.embed, lambda share: progress(share, "reading captions"))
     notes, read = cut_notes(encoder.cut, texts), {DISTANCE: files.name}
     return evidence(texts_of_set, {DISTANCE: by_pair(cosines)}, DISTANCE_METRICS, f"; {FORMS_METHOD}", notes, read)
 

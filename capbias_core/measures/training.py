@@ -212,9 +212,8 @@ class AttackerTrainer:
             captions = [caption for read in lists for caption in read.masked]
             self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in cut(captions)]
 
-    def fit(self, corpus, cases: Sequence[Case], reads: Sequence[np.ndarray] = ()) -> Iterator:
-        """The trained attacker of each case, in order. reads: for each case the rows of the corpus that its attacker is
-        to read (default: the captions that its split holds out)."""
+    def fit(self, corpus, cases: Sequence[Case]) -> Iterator:
+        """The trained attacker of each case, in order."""
 
         def tick(share: float, text: str) -> None:
             done = share * len(cases)
@@ -225,9 +224,9 @@ class AttackerTrainer:
         if not cases:
             return
         before, trainings = self.done, []
-        for case, read_rows in zip(cases, reads or [case.rows(case.split.test) for case in cases], strict=True):
+        for case in cases:
             images = self.balance(case.captions.with_caption(case.split.train))
-            trainings.append(Training(case.rows(images), self.y[images], case.seed, read_rows))
+            trainings.append(Training(case.rows(images), self.y[images], case.seed))
         yield from self.attacker.fit_many(corpus, trainings, self.k, tick)
         self.done += len(cases)
 
@@ -290,8 +289,7 @@ class AttackerTrainer:
             [one.rows(test) for one, test in zip(read, tests, strict=True)]
             for read, tests in zip(reads, held_out, strict=True)
         ]
-        left = [number for number, logits in enumerate(kept) if logits is None]
-        fitted = self.fit(corpus, [cases[number] for number in left], [np.concatenate(rows[number]) for number in left])
+        fitted = self.fit(corpus, [case for case, logits in zip(cases, kept, strict=True) if logits is None])
         for number, tests in enumerate(held_out):
             logits = kept[number]
             if logits is None:
