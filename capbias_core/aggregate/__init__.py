@@ -14,6 +14,7 @@ from capbias_core.aggregate.estimate import (
 from capbias_core.aggregate.metric import (
     DIFFERENCE,
     HIGHER_SHARE,
+    LOTUS,
     LOWER_SHARE,
     MISTAKES,
     NOTHING_MORE,
