@@ -256,7 +256,6 @@ ENDINGS = (
     ".pkl",
     ".zip",
     ".gz",
-    ".tar",
     ".token",
 )
 

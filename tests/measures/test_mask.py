@@ -296,7 +296,8 @@ def files(scene):
     for row in pd.concat(SCENE.values()).itertuples():
         images.append({"id": int(row.image_id), "height": row.height, "width": row.width})
         own = {"image_id": int(row.image_id), "category_id": kinds.index(row.object)}
-        annotations.append(own | {"segmentation": json.loads(row.outline)})
+        box = [row.x1, row.y1, row.x2 - row.x1, row.y2 - row.y1]
+        annotations.append(own | {"bbox": box, "segmentation": json.loads(row.outline)})
     categories = [{"id": code, "name": name} for code, name in enumerate(kinds)]
     content = {"images": images, "categories": categories, "annotations": annotations}
     (folder / "instances.json").write_text(json.dumps(content))
