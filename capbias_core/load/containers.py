@@ -20,9 +20,8 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, first_line, short
 from capbias_core.load.files import SAVED, SPLITS, STATE, TEXTS, bare_name, contents, decoded, is_workbook
-from capbias_core.load.ids import short
 from capbias_core.load.sheet import RowErrors, check_rows, frame_of, listed
 from capbias_core.resources import OBJECTS_FILE
 from capbias_core.types import counted
@@ -328,7 +327,7 @@ def _workbook(title: str, data: bytes) -> Raw:
     except (CapbiasError, MemoryError):
         raise
     except Exception as error:  # openpyxl raises its own errors, zipfile's and those of its XML parser
-        reason = str(error).split("\n")[0][:200].rstrip(".") or type(error).__name__
+        reason = first_line(error)
         raise CapbiasError(f"{title} is an Excel file that cannot be read ({reason}).", "Save it again.") from None
     if len(tables) != 1:
         number = f"{len(tables)} of its sheets hold" if tables else "none of its sheets holds"
@@ -414,7 +413,7 @@ def _arrow(title: str, data: bytes, about: bytes = b"") -> tuple[pd.DataFrame, l
         raise
     except Exception as error:  # any error that pyarrow raises for a damaged file
         what = "a Parquet file" if data.startswith(PARQUET) else "a data set"
-        reason = str(error).split("\n")[0][:200].rstrip(".")
+        reason = first_line(error)
         raise CapbiasError(f"{title} is {what} that is broken ({reason}).", "Write it again.") from None
     frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in values.items()})
     return frame, [name for name in names if name not in columns and not name.startswith(INDEX)]

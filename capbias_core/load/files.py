@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, first_line, short
 from capbias_core.load.places import nameable
 from capbias_core.whole_files import check_file
 
@@ -189,7 +189,7 @@ def unpacking(path: Path) -> Iterator[None]:
             path.stat()
         yield
     except (zipfile.BadZipFile, tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError, RuntimeError) as error:
-        reason = str(error).split("\n")[0][:200].rstrip(".")
+        reason = first_line(error)
         raise CapbiasError(f"{path.name} cannot be unpacked ({reason}).", "Unpack it yourself.") from None
 
 
@@ -222,13 +222,15 @@ def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:
                 outside = name.is_absolute() or ".." in name.parts or set(member.filename) & set("\\:")
                 if outside or not member.filename.isprintable():
                     raise CapbiasError(
-                        f"{path.name} holds a file whose name leads out of the archive: {member.filename[:100]!r}.",
+                        f"{path.name} holds a file whose name leads out of the archive: {short(member.filename)!r}.",
                         "Do not trust it.",
                     )
                 target = folder / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 if target.exists():
-                    raise CapbiasError(f"{path.name} holds two files called {member.filename[:100]}.", "Pack it again.")
+                    raise CapbiasError(
+                        f"{path.name} holds two files called {short(member.filename)}.", "Pack it again."
+                    )
                 with archive.open(member) as source, target.open("wb") as file:
                     while part := source.read(HEAD):
                         if (left := left - len(part)) < 0:

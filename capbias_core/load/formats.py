@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 import capbias_core.load as package
-from capbias_core.errors import CapbiasError, taken_twice
+from capbias_core.errors import CapbiasError, short, taken_twice
 from capbias_core.load.containers import HEADERLESS, Raw, coco_names, opened
-from capbias_core.load.ids import described, normalise_image_id, short
+from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import (
     RowErrors,

@@ -12,8 +12,7 @@ import pickle
 import pickletools
 from typing import Any
 
-from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import printable
+from capbias_core.errors import CapbiasError, first_line, short
 
 MOST_BYTES = 512 << 20
 MOST_TEXT = 1 << 30
@@ -32,7 +31,7 @@ def plain_pickle(title: str, data: bytes) -> list:
 
     def refused(fault: str) -> CapbiasError:
         return CapbiasError(
-            f"{title} is a pickle {printable(fault)}.",
+            f"{title} is a pickle {short(fault, 200)}.",
             "Since a pickle can run code, only lists and dicts of text and numbers are read, as in the LIC release. "
             "Write the captions as JSON, CSV or Parquet instead.",
         )
@@ -55,8 +54,7 @@ def plain_pickle(title: str, data: bytes) -> list:
     except (CapbiasError, MemoryError):
         raise
     except Exception as error:  # damaged bytes can raise nearly anything
-        reason = str(error).split("\n")[0][:200].rstrip(".")
-        raise refused(f"that is broken ({reason})") from None
+        raise refused(f"that is broken ({first_line(error)})") from None
     if not isinstance(value, (list, tuple)) or not any(isinstance(record, dict) for record in value):
         raise refused(f"that holds a {type(value).__name__} without records")
     if fault := _fault_of_values(value, len(data)):

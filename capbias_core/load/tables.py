@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, need
-from capbias_core.load.ids import described, normalise_image_id, short
+from capbias_core.errors import CapbiasError, need, short
+from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.join import USUAL as IMAGE_IDS
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column

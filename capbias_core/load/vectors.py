@@ -16,9 +16,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.load.files import SMALL, readable
-from capbias_core.load.ids import short
 from capbias_core.types import Vectors
 
 GZIP = b"\x1f\x8b"
