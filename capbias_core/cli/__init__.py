@@ -128,11 +128,12 @@ OF_IMPORT = {"attribute_column": "--attribute NAME=COLUMN", "values": "--map ATT
 
 def _error_text(error: CapbiasError, command: str = "") -> str:
     """An error with the flags of a command that its hint is about: `There are no labels. Name a table. (--labels)`."""
-    others = {"mapping": "--map"} | (OF_IMPORT if command == "import" else {})
+    others = dict(OF_IMPORT) if command == "import" else {}
     if command == "score":
         from capbias_core.cli.inputs import known_options
 
-        others |= {name: f"--option {name}" for name in known_options()}
+        others = {name: f"--option {name}" for name in known_options()}
+    others |= {"mapping": "--map", "map": "--map"}
     flags = [others.get(name.partition("=")[0], flag_name(name)) for name in error.arguments]
     if any("=" in name for name in error.arguments):  # one line each, to paste
         return "\n  ".join([str(error), *flags])

@@ -25,7 +25,6 @@ from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.kinds import CAPTIONS, KINDS, LABELS, SEGMENTS, SOURCES, VECTORS, checked_name, suggested_name
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
-from capbias_core.load.labels import mapping_overrides
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.read import File, Given, read
 from capbias_core.question import files_of
@@ -153,10 +152,7 @@ def _import(workspace: Workspace, flags: ImportFlags, named: Sequence[File], col
         sets=flags.sets,
         several=flags.several,
     )
-    mapping_overrides(given.map)
     wanted = every_attribute(own_folder(flags.workspace), flags.attribute or ())
-    if unknown := {pair.partition(":")[0] for pair in given.map} - {one.name for one in wanted}:
-        raise unknown_name("attribute in --map", next(iter(unknown)), [one.name for one in wanted])
     held = held_by(workspace, collection)
     parts = [
         part
