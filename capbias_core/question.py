@@ -202,7 +202,7 @@ def given_of(given: dict[str, Any]) -> Given:
     name = get_attribute(name).name if mapping and name.endswith(".toml") else name
     pairs = (f"{name}:{cell_text(label)}={value or ''}" for label, value in mapping.items())
     words = {each: typed(each, given.pop(each, ""), str, "", each) for each in ("sets", "several")}
-    return Given(**columns, map=(*given.pop("map", ()), *pairs), **words)
+    return Given(**columns, map=(*(given.pop("map", None) or ()), *pairs), **words)
 
 
 def files_of(files: Iterable[str | os.PathLike], given: Mapping[str, Any]) -> list[File]:

@@ -43,8 +43,19 @@ def command(name: str, example: str, parent: App | None = None) -> App:
     return app
 
 
-def flag(help: str, metavar: str | None = None, group: Group | None = None, **more: Any) -> Parameter:
-    """A flag; its name is that of the parameter unless `name` is given."""
+def flag(
+    help: str, metavar: str | None = None, group: Group | None = None, choices: Iterable[str] = (), **more: Any
+) -> Parameter:
+    """A flag; its name is that of the parameter unless `name` is given. choices: the only values, if any."""
+    known = tuple(choices)
+
+    def check(_kind: Any, given: str | list[str] | None) -> None:
+        wrong = [each for each in ([given] if isinstance(given, str) else given or ()) if each and each not in known]
+        if wrong:
+            raise ValueError(f"Known: {', '.join(known)}.")
+
+    if known:
+        metavar, more["validator"] = metavar or "|".join(known), check
     return Parameter(help=help, metavar=metavar, group=group, **more)
 
 
