@@ -24,9 +24,9 @@ from capbias_core.measures.word_comparison import ENDS
 from capbias_core.question import DEFAULT_METRICS, Question, Source
 from capbias_core.runs.engine import Watching, run_all, unwatched
 from capbias_core.runs.inputs import Tell, read, resolve
-from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, forget_without, load_asked, plan, runs_for, useful
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, load_asked, plan, runs_for, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
-from capbias_core.runs.run import Stopped, add_later_metrics, compute_in_hand
+from capbias_core.runs.run import Stopped, compute_in_hand
 from capbias_core.typed import typed
 from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
 from capbias_core.views.answer import answer
@@ -426,15 +426,15 @@ class Inputs:
     question: Question  # by names
     # A question to its runs; the dictionary gets why attackers cannot be planned.
     plan: Callable[[Question, dict[str, CapbiasError] | None], list[RunSpec]]
-    # Planned runs, of metrics by name: the runs as they ended, and their rows.
-    compute: Callable[[Sequence[RunSpec], Sequence[str]], tuple[list[RunRow], pd.DataFrame]]
+    # Planned runs: the runs as they ended, and their rows.
+    compute: Callable[[Sequence[RunSpec]], tuple[list[RunRow], pd.DataFrame]]
 
 
 def in_hand(data: Data, question: Question, watching: Watching = unwatched, stopped: Stopped = None) -> Inputs:
     """Data in hand, measured in this process. watching: runs to a block in which somebody watches them. stopped: as of
     `compute_in_hand`."""
 
-    def compute(specs: Sequence[RunSpec], _metrics: Sequence[str]) -> tuple[list[RunRow], pd.DataFrame]:
+    def compute(specs: Sequence[RunSpec]) -> tuple[list[RunRow], pd.DataFrame]:
         with watching(specs) as watch:
             runs = compute_in_hand(data, specs, watch, stopped)
         results = [(run.run_id, row) for run in runs if run.status == FINISHED for row in run.evidence.results]
@@ -447,11 +447,8 @@ def in_hand(data: Data, question: Question, watching: Watching = unwatched, stop
 def stored(workspace: Workspace, question: Question, run: Compute) -> Inputs:
     """Items of a workspace. run: computes what it does not have."""
 
-    def compute(specs: Sequence[RunSpec], metrics: Sequence[str]) -> tuple[list[RunRow], pd.DataFrame]:
-        run_ids = [spec.run_id for spec in specs]
-        add_later_metrics(workspace, workspace.runs_of(run_ids).values())
-        forget_without(workspace, specs, metrics)
-        return run(workspace, specs, question.collection), workspace.results(run_ids)
+    def compute(specs: Sequence[RunSpec]) -> tuple[list[RunRow], pd.DataFrame]:
+        return run(workspace, specs, question.collection), workspace.results([spec.run_id for spec in specs])
 
     return Inputs(load_asked(workspace, question), question, partial(plan, workspace), compute)
 
@@ -466,7 +463,7 @@ def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
     left_out = {name: lack.text for lack, names in reasons.items() for name in names}
     for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
-    rows, frame = inputs.compute(specs, request.metrics)
+    rows, frame = inputs.compute(specs)
     finished = [row for row in rows if row.status == FINISHED]
     by_object = [object_rows(row) for row in finished] if question.per_object else []
     whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
@@ -554,7 +551,7 @@ def explained(inputs: Inputs, measures: Sequence[str]) -> dict[str, dict[str, Ru
     question = inputs.question
     planned = inputs.plan(replace(question.to_plan(words=True), attacker=question.attacker[:1]), None)
     specs = [spec for spec in planned if spec.measure in measures and spec.model in question.captions]
-    rows, _ = inputs.compute(specs, ())
+    rows, _ = inputs.compute(specs)
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
     return {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in measures}

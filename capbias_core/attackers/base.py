@@ -75,7 +75,6 @@ class Training(NamedTuple):
     rows: np.ndarray  # (n,) its captions in the corpus
     labels: np.ndarray  # (n,) integers in [0, n_values), or (n, L) booleans: which of L task words are there
     seed: int
-    reads: np.ndarray = np.arange(0)  # the captions that it reads afterwards, if they are known: faster on CUDA
 
 
 class Attacker(Protocol):

@@ -205,10 +205,7 @@ class Trained(OnDevice):
         False, "on CUDA: use only algorithms that give the same numbers each time; slower", flag="--deterministic"
     )
     precision: str = option(
-        TF32,
-        "of products on CUDA: fp32 reads 23 bits of each number, tf32 10 and bf16 7",
-        flag="--precision",
-        choices=PRECISIONS,
+        TF32, "of products on CUDA: fp32 reads 23 bits of each number, tf32 10", flag="--precision", choices=PRECISIONS
     )
 
     def effective(self) -> Self:

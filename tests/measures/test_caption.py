@@ -118,7 +118,7 @@ def test_a_set_that_another_run_replaced_is_made_again(workspace, blip, monkeypa
         spec = captioning(workspace, str(blip), **settings)
         assert workspace.enqueue(spec, "mine"), "it is computed"
         outcome = done(workspace, spec)
-        workspace.finish(spec.run_id, outcome.results, outcome.kept, outcome.notes)
+        workspace.finish(workspace.get_run(spec.run_id), outcome.results, outcome.kept, outcome.notes)
         found.setdefault(spec.run_id, []).append(workspace.item("captions", "tiny-blip", "mine").hash)
     assert sorted(map(len, found.values())) == [1, 2] and len({own for each in found.values() for own in each}) == 2
     again = captioning(workspace, str(blip), **few)
