@@ -5,7 +5,18 @@ label that is no code of a value, raise CapbiasError.
 """
 
 from capbias_core.metrics.caption_quality import bleu4, cider, meteor, rouge_l
-from capbias_core.metrics.captions import error, naming_ratio, ratio, vocabulary
+from capbias_core.metrics.captions import (
+    chair_i,
+    chair_s,
+    contextual_share,
+    error,
+    naming_ratio,
+    naming_share,
+    object_recall,
+    ratio,
+    unknown_share,
+    vocabulary,
+)
 from capbias_core.metrics.cooccurrence import bias_amplification, dba_g, dba_o, multi
 from capbias_core.metrics.dbac import dbac, predictability
 from capbias_core.metrics.gender_score import bias_ratio, estimation, gender_score, neutral_ratio, object_distance
@@ -16,8 +27,11 @@ __all__ = [
     "bias_amplification",
     "bias_ratio",
     "bleu4",
+    "chair_i",
+    "chair_s",
     "cider",
     "confidence",
+    "contextual_share",
     "dba_g",
     "dba_o",
     "dbac",
@@ -28,12 +42,15 @@ __all__ = [
     "meteor",
     "multi",
     "naming_ratio",
+    "naming_share",
     "neutral_ratio",
     "object_distance",
+    "object_recall",
     "performance_gap",
     "predictability",
     "ratio",
     "rouge_l",
     "sentence_classification",
+    "unknown_share",
     "vocabulary",
 ]

@@ -1,4 +1,4 @@
-"""What captions say: the values that they name, and different words."""
+"""What captions say: the values that they name, objects, different words, and words that alignment replaced."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from capbias_core.errors import CapbiasError
-from capbias_core.metrics.arguments import alike, booleans, codes, numbers
+from capbias_core.metrics.arguments import alike, booleans, codes, counts, numbers
 from capbias_core.metrics.arguments import captions as texts
 from capbias_core.metrics.share import share
 from capbias_core.prepare.tokens import Tokens
@@ -57,6 +58,23 @@ def error(names: ArrayLike, labels: ArrayLike) -> float:
     return float(wrong_names(named, codes(labels, named)).mean())
 
 
+def naming_share(names: ArrayLike) -> float:
+    """Share of captions that name a value, a proxy for AnonymousBench's human score (Abdelrahman et al., AAAI 2024).
+
+        share = captions that name a value of the attribute / captions
+
+    AnonymousBench asks people whether a caption of a photograph without a recognisable gender lets them guess one. A
+    caption that only hints counts as naming none here. Range [0, 1], shown x100; neutral point 0: nothing on such a
+    photograph tells the value. Lower is better.
+
+    names: (n, K) booleans, which values each caption names.
+
+    >>> naming_share([[True, False], [False, False], [True, True], [False, False]])
+    0.5
+    """
+    return float(booleans("names", names).any(axis=1).mean())
+
+
 def naming_ratio(model: ArrayLike, human: ArrayLike) -> np.ndarray:
     """Naming ratio: captions that name a value, for each human one (Sabir and Padró, Findings of EMNLP 2023, Table 3).
 
@@ -84,6 +102,72 @@ def wrong_names(names: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return only.any(axis=1) & ~only[np.arange(len(only)), labels]
 
 
+# objects: a mention is each time that a caption names one; an object of an image counts once
+
+
+def chair_i(mentions: ArrayLike, shown: ArrayLike) -> float:
+    """CHAIR_i (Rohrbach et al., EMNLP 2018).
+
+        CHAIR_i = mentions of objects that the image does not show / mentions of objects
+
+    Range [0, 1], shown x100; lower is better. An object that nobody annotated counts as hallucinated.
+
+    mentions: (n, L), how often each caption names each object. shown: (n, L) booleans: its image shows it.
+
+    >>> round(chair_i([[2, 1, 0], [0, 0, 0]], [[1, 0, 1], [1, 0, 0]]), 3)  # two captions, three objects
+    0.333
+    """
+    sums = _object_counts(mentions, shown)
+    return float(share(sums["hallucinated"].sum(), sums["mentions"].sum()))
+
+
+def chair_s(mentions: ArrayLike, shown: ArrayLike) -> float:
+    """CHAIR_s (Rohrbach et al., EMNLP 2018).
+
+        CHAIR_s = captions that mention an object that the image does not show / captions
+
+    Range [0, 1], shown x100; lower is better. mentions, shown: as in `chair_i`.
+
+    >>> chair_s([[2, 1, 0], [0, 0, 0]], [[1, 0, 1], [1, 0, 0]])
+    0.5
+    """
+    return float(_object_counts(mentions, shown)["hallucinating"].mean())
+
+
+def object_recall(mentions: ArrayLike, shown: ArrayLike) -> float:
+    """Object recall (Hirota et al., ACL 2025).
+
+        object recall = objects of the images that the caption of the image names / objects of the images
+
+    Range [0, 1], shown x100; higher is better. mentions, shown: as in `chair_i`.
+
+    >>> round(object_recall([[2, 1, 0], [0, 0, 0]], [[1, 0, 1], [1, 0, 0]]), 3)
+    0.333
+    """
+    sums = _object_counts(mentions, shown)
+    return float(share(sums["recalled"].sum(), sums["shown"].sum()))
+
+
+def object_counts(mentions: csr_array, shown: csr_array) -> dict[str, np.ndarray]:
+    """(n, L) mentions of objects and what the images show to counts of each caption, (n,): mentions, hallucinated ones,
+    whether there is one (hallucinating), objects shown, and those of them that it names (recalled)."""
+    named, right, on_image, recalled = (
+        np.asarray(matrix.sum(axis=1), dtype=float).ravel()
+        for matrix in (mentions, mentions.multiply(shown), shown, (mentions > 0).multiply(shown))
+    )
+    wrong = named - right
+    hallucinating = (wrong > 0).astype(float)
+    return dict(mentions=named, hallucinated=wrong, hallucinating=hallucinating, shown=on_image, recalled=recalled)
+
+
+def _object_counts(mentions: ArrayLike, shown: ArrayLike) -> dict[str, np.ndarray]:
+    named, on_image = alike(mentions=counts("mentions", mentions, ("n", "L")), shown=booleans("shown", shown, "L"))
+    return object_counts(csr_array(named.astype(int)), csr_array(on_image.astype(int)))
+
+
+# different words
+
+
 def vocabulary(captions: Iterable[str]) -> int:
     """Vocabulary size of a caption set (Hirota et al., CVPR 2022, Figure 3).
 
@@ -96,3 +180,39 @@ def vocabulary(captions: Iterable[str]) -> int:
     4
     """
     return len(Tokens.of(texts("captions", captions)).words)
+
+
+# vocabulary alignment
+
+
+def contextual_share(substituted: ArrayLike, unknown: ArrayLike) -> float:
+    """Contextual share of substitutions (the paper on DBAC, appendix A; constant alignment: Hirota et al., CVPR 2022).
+
+        contextual_share = words substituted by a word / (words substituted by a word + words that became <unk>)
+
+    Words are counted as often as they occur. Range [0, 1], shown x100. It grows with delta (Figure 1): near 100 words
+    become unrelated ones, so higher is better only beside METEOR of the captions before and after.
+
+    substituted, unknown: words of each caption. nan if there are none of either.
+
+    >>> contextual_share(substituted=[1, 1], unknown=[0, 2])  # two of four words outside the vocabulary
+    0.5
+    """
+    became, lost = alike(substituted=counts("substituted", substituted), unknown=counts("unknown", unknown))
+    return float(share(became.sum(), became.sum() + lost.sum()))
+
+
+def unknown_share(unknown: ArrayLike, words: ArrayLike) -> float:
+    """Words that became <unk> (the paper on DBAC, Eq. 9; constant alignment: Hirota et al., CVPR 2022).
+
+        unknown_share = words that became <unk> / all words, special tokens such as the mask among them
+
+    Range [0, 1], shown x100; lower is better. unknown, words: of each caption. nan if there are no words.
+
+    >>> unknown_share(unknown=[0, 2], words=[4, 6])  # two of ten words
+    0.2
+    """
+    lost, total = alike(unknown=counts("unknown", unknown), words=counts("words", words))
+    if (lost > total).any():
+        raise CapbiasError("unknown must not exceed words, but does for some captions.")
+    return float(share(lost.sum(), total.sum()))

@@ -106,7 +106,15 @@ def named_words(tokens: Tokens) -> csr_array:
 
 
 def named_objects(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
-    """(n, len(names)) 0 or 1: the caption names the object. A word counts for its longest phrase."""
+    """(n, len(names)) 0 or 1: the caption names the object. See `object_mentions`."""
+    named = object_mentions(tokens, names)
+    named.data[:] = 1
+    return named
+
+
+def object_mentions(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
+    """(n, len(names)): how often the caption names the object. A word counts for its longest phrase. Neighbouring names
+    of one object, such as `laptop computer`, count once."""
     codes, caption, vocabulary = tokens.codes, tokens.caption, tokens.vocabulary
     owner = np.full(len(codes), -1, dtype=np.min_scalar_type(-1 - len(names)))  # the object that each token names
     alone = np.full(len(vocabulary), -1, dtype=owner.dtype)
@@ -134,9 +142,9 @@ def named_objects(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]])
     start = np.flatnonzero((column >= 0) & (owner < 0))
     owner[start] = column[start]
     start, column = np.concatenate([*starts, start]), np.concatenate([*columns, column[start]])
-    named = cell_counts(caption[start], column, len(tokens), len(names))
-    named.data[:] = 1
-    return named
+    before = np.maximum(start - 1, 0)
+    again = (start > 0) & (owner[before] == column) & (caption[before] == caption[start])
+    return cell_counts(caption[start[~again]], column[~again], len(tokens), len(names))
 
 
 def mask_objects(captions: Iterable[str], names: dict[str, tuple[tuple[str, ...], ...]]) -> list[str]:

@@ -58,7 +58,7 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     if needs_workers(spec):
         data = replace(data, resume=workspace.unfinished / spec.run_id)
     if spec.captions and not data.frame.empty:  # data in hand were checked when they were read
-        refuse(content_of(workspace, spec), spec.model, spec.options.get("shuffled", False))
+        refuse(content_of(data, data.captions[spec.model]), spec.model, spec.options.get("shuffled", False))
     outcome = compute(data, spec, progress)
     if made := outcome.item:
         options: Any = MEASURES[spec.measure].options.read(spec.options)

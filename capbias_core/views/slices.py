@@ -188,7 +188,7 @@ class SliceSources:
         tables += reversed(self.workspace.items(OBJECTS, self.collection))
         by_name: dict[str, Item] = {}
         for table in tables:
-            for name in self.workspace.columns(table.hash):
+            for name in self.workspace.frame(table.hash).columns:
                 if name != "image_id":
                     by_name.setdefault(name, table)
         return by_name

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from capbias_core import metrics
-from capbias_core.aggregate.metric import BETTER
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.lic import CUTS
 from capbias_core.measures.registry import METRICS, expand_metrics
@@ -30,7 +29,7 @@ def test_every_row_says_what_it_is(name):
     assert row.name == name and row.title and row.source and row.explanation
     paper, page = re.search(r"\b(19|20)\d\d\b", row.source), (ROOT / row.source).is_file()
     assert paper or page, "the year of its source, or a page of the documentation that defines it"
-    assert row.better in BETTER and row.scale > 0
+    assert row.scale > 0
     low, high = row.range
     assert all(low <= row.neutral(k) <= high or math.isnan(row.neutral(k)) for k in (2, 3, 9))
 
@@ -55,6 +54,7 @@ MAPS = [
     f"attribution.{name}" for name in ("attribution_even", "attribution_pixels", "attribution_score", "pointing_game")
 ]
 SIDES = NAMES, TASKS, NAMES, TASKS
+NAMED = ([[2, 1]], [[1, 0]]), [([[0.5, 1.9]], [[0, 1]]), ([[-1, 1]], [[0, 1]]), ([[1, 1]], [[2, 1]])]
 QUALITY = (REFERENCES, TEXTS), [(TEXTS, TEXTS), (REFERENCES, "a b"), ([[], ["a"]], TEXTS)]
 # Each function with arguments that can be meant, and others that cannot.
 ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
@@ -62,7 +62,10 @@ ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
     "bias_amplification": (([[3], [1]], [[4], [0]]), [([[-3], [1]], [[4], [0]]), ([[0.5], [1]], [[4], [0]])]),
     "bias_ratio": (([1, 3],), [(3,)]),
     **dict.fromkeys(("bleu4", "cider", "meteor", "rouge_l"), QUALITY),
+    **dict.fromkeys(("chair_i", "chair_s", "object_recall"), NAMED),
     "confidence": ((TWO, [1, 1]), [(TWO, [2, 1]), (TWO, [-1, 0]), ([[2, 8.0]], [1])]),
+    "contextual_share": (([1, 1], [0, 2]), [([-1, 1], [0, 2]), ([0.5, 1], [0, 2])]),
+    "unknown_share": (([0, 2], [4, 6]), [([5, 2], [2, 6]), ([-1, 2], [4, 6])]),
     **dict.fromkeys(("dba_g", "dba_o"), (SIDES, [([[2, 0]] * 3, *SIDES[1:])])),
     "multi": (SIDES, [([[2, 0]] * 3, *SIDES[1:]), (*SIDES, "TA")]),
     "dbac": ((0.9, 0.6), [(-1, 0.5), (0.5, -1), ([0.1, 0.2], [0.1])]),
@@ -76,6 +79,7 @@ ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
     "lic.lic_of_naming": (([0.8, 0.4],), [([1.2, 0.4],), ([[0.8, 0.4]],)]),
     "sentence_classification": ((TWO, [1, 1]), [(TWO, ["Male", "Female"]), (TWO, [[0, 1], [1, 0]])]),
     "naming_ratio": (([792, 408], [930, 291]), [([-1, 408], [930, 291])]),
+    "naming_share": ((NAMES,), [([True, False],), ([[2, 0]],)]),
     "neutral_ratio": (([0.1, 0.3], [0.4, 0.2]), []),
     "object_distance": (([[3, 4]], [[4, 3]]), [([[3, 4]], [[4, 3, 1]]), (3, 4)]),
     "performance_gap": (([0.3, 0.25],), [([0.3],), ([[0.3, 0.2]],)]),
@@ -85,7 +89,7 @@ ARGUMENTS: dict[str, tuple[tuple, list[tuple]]] = {
 }
 WITHOUT_TEXTS = {"vocabulary"}  # no caption has no word
 UNPAIRED = WITHOUT_TEXTS | {"bias_ratio", "object_distance", "estimation", "lic.lic_of_naming"}
-UNPAIRED |= {"performance_gap", "ratio"}
+UNPAIRED |= {"naming_share", "performance_gap", "ratio"}
 
 
 def function_of(name: str):
