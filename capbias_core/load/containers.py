@@ -17,9 +17,8 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, first_line, short
 from capbias_core.load.files import SAVED, SPLITS, STATE, TEXTS, bare_name, contents, decoded, is_workbook
-from capbias_core.load.ids import short
 from capbias_core.load.sheet import MOST_ROWS, RowErrors, check_rows, frame_of, listed
 from capbias_core.types import counted
 
@@ -201,7 +200,7 @@ def _workbook(title: str, data: bytes) -> Raw:
     except MemoryError:
         raise
     except Exception as error:  # openpyxl raises its own errors, zipfile's and those of its XML parser
-        reason = str(error).split("\n")[0][:200].rstrip(".") or type(error).__name__
+        reason = first_line(error)
         raise CapbiasError(f"{title} is an Excel file that cannot be read ({reason}).", "Save it again.") from None
     tables = {}
     for sheet, cells in sheets.items():
@@ -257,8 +256,7 @@ def _arrow(title: str, data: bytes) -> tuple[pd.DataFrame, list[str]]:
         raise
     except Exception as error:  # any error that pyarrow raises for a damaged file
         what = "a Parquet file" if data.startswith(PARQUET) else "a data set"
-        reason = str(error).split("\n")[0][:200].rstrip(".")
-        raise CapbiasError(f"{title} is {what} that is broken ({reason}).", "Write it again.") from None
+        raise CapbiasError(f"{title} is {what} that is broken ({first_line(error)}).", "Write it again.") from None
     left_out = [name for name in kinds if name not in names]
     return frame, [f"left out, since they hold bytes: {listed(left_out)}"] if left_out else []
 
@@ -281,8 +279,8 @@ def _dataset(title: str, root: str, files: Mapping[str, bytes]) -> Raw:
                 counts[split] += len(frame)
         rows = pd.concat(frames, ignore_index=True)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
-        raise CapbiasError(f"{title} is a data set that is broken ({reason[:200]}).", "Write it again.") from None
+        reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else first_line(error)
+        raise CapbiasError(f"{title} is a data set that is broken ({reason}).", "Write it again.") from None
     shown = ", ".join(f"{split} {counted(number, 'row')}" for split, number in counts.items() if split)
     notes = [f"rows of every split: {shown}"] if shown else []
     name = bare_name(title if root == "." else PurePosixPath(root).name)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, first_line, short
 from capbias_core.load.places import nameable
 from capbias_core.whole_files import check_file
 
@@ -124,7 +124,7 @@ def _unpacking(path: Path) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, OSError, EOFError, zlib.error, RuntimeError, NotImplementedError) as error:
-        raise CapbiasError(f"{path.name} cannot be unpacked ({str(error)[:200]}).", "Unpack it yourself.") from None
+        raise CapbiasError(f"{path.name} cannot be unpacked ({first_line(error)}).", "Unpack it yourself.") from None
 
 
 def _members(path: Path, archive: zipfile.ZipFile, most: int = MOST_TEXTS) -> list[zipfile.ZipInfo]:
@@ -134,7 +134,7 @@ def _members(path: Path, archive: zipfile.ZipFile, most: int = MOST_TEXTS) -> li
     for name in (PurePosixPath(own.filename) for own in files):
         if name.is_absolute() or ".." in name.parts:
             raise CapbiasError(
-                f"{path.name} holds a file whose name leads out of the archive: {str(name)[:100]!r}.",
+                f"{path.name} holds a file whose name leads out of the archive: {short(name)!r}.",
                 "Do not trust it.",
             )
     return files

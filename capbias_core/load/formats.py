@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 import capbias_core.load as package
-from capbias_core.errors import CapbiasError, taken_twice
+from capbias_core.errors import CapbiasError, short, taken_twice
 from capbias_core.load.containers import Raw, opened
-from capbias_core.load.ids import described, normalise_image_id, short
+from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import (
     RowErrors,
@@ -302,7 +302,7 @@ def _rows(title: str, value: Any) -> tuple[str, pd.DataFrame, Mapping[str, Any]]
         what = f"an object with the keys {listed(value)}"
     if isinstance(value, list) and value:
         kinds = {list: "lists without names of columns or images", str: "texts without image IDs"}
-        what = f"{len(value):,} {kinds.get(type(value[0]), 'values')}, such as {short(str(value[0]))}"
+        what = f"{len(value):,} {kinds.get(type(value[0]), 'values')}, such as {short(value[0])}"
     raise CapbiasError(f"{title} holds {what}, in which no table is found.", RECORDS)
 
 

@@ -12,8 +12,7 @@ import json
 import pickle
 import pickletools
 
-from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import printable
+from capbias_core.errors import CapbiasError, first_line
 
 MOST_BYTES, MOST_JSON = 512 << 20, 1 << 30
 PLAIN_OPCODES = frozenset(
@@ -60,9 +59,8 @@ def plain_pickle(title: str, data: bytes) -> list:
     except MemoryError:
         raise
     except Exception as error:  # damaged bytes can raise nearly anything
-        reason = printable(str(error).split("\n")[0][:200].rstrip("."))
         raise CapbiasError(
-            f"{title} is a pickle that is not of the LIC release ({reason}).",
+            f"{title} is a pickle that is not of the LIC release ({first_line(error)}).",
             "Since a pickle can run code, no others are read. Write the captions as JSON, CSV or Parquet instead.",
         ) from None
     return value

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, need
+from capbias_core.errors import CapbiasError, need, short
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.places import nameable
@@ -38,7 +38,7 @@ def find_pictures(folder: Path) -> pd.DataFrame:
     files = [path.name for path in picture_files(folder)]
     if not files:
         raise CapbiasError(
-            f"The folder {str(folder)[:200]!r} holds no photograph.",
+            f"The folder {short(folder, 200)!r} holds no photograph.",
             "Check the path. A file is named by its image ID, such as 000000000785.jpg.",
         )
     frame = pd.DataFrame({"image_id": list(map(normalise_image_id, files)), "file": files})

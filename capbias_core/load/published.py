@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.load.formats import sheets_of
-from capbias_core.load.ids import short
 from capbias_core.resources import PUBLISHED_FILE, PUBLISHED_MEASURED, PUBLISHED_NOTES
 from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS

@@ -15,8 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import UNSTORABLE, described, short
+from capbias_core.errors import CapbiasError, short
+from capbias_core.load.ids import UNSTORABLE, described
 from capbias_core.types import Problem
 
 KEPT_PROBLEMS = 20

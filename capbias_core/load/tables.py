@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import described, normalise_image_id, short
+from capbias_core.errors import CapbiasError, short
+from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.join import USUAL as IMAGE_IDS
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
@@ -208,7 +208,7 @@ def _floats(raw: Sequence) -> list[float]:
     try:
         return [float(value) for value in raw]
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{', '.join(short(str(value)) for value in raw)}: not numbers") from None
+        raise ValueError(f"{', '.join(short(value) for value in raw)}: not numbers") from None
 
 
 def _on_image(corners: Sequence[float], height: int, width: int) -> tuple[float, ...]:

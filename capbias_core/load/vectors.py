@@ -15,9 +15,8 @@ from typing import IO
 
 import numpy as np
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.load.files import GZIP, readable
-from capbias_core.load.ids import short
 from capbias_core.types import Vectors
 
 CHUNK = 1 << 20

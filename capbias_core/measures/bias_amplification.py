@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, hstack, triu
 
-from capbias_core.aggregate import DIFFERENCE, MISTAKES, NOTHING_MORE, Counts, Metric, Needs, by_name, zero
+from capbias_core.aggregate import DIFFERENCE, MISTAKES, NOTHING_MORE, Counts, Metric, Needs, by_name
 from capbias_core.attributes import need_words
 from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
@@ -34,7 +34,6 @@ from capbias_core.metrics.cooccurrence import (
     preferred,
     signed_change,
     value_to_object,
-    variance_of_change,
     word_to_value,
 )
 from capbias_core.metrics.share import share
@@ -129,19 +128,6 @@ MULTI = (
         f"{FEWEST} human captions on, also where there are few: images that come twice change which count.",
         digits=2,
         **comparing("human", "model", mean_change, directed=True),
-    ),
-    Metric(
-        "Multi_variance",
-        "Multi_variance, whether few pairs carry the change",
-        10_000,
-        zero,
-        "lower",
-        (0, 10_000),
-        "Zhao et al., ICML 2023 (Multi->)",
-        "Variance of the changes, each with its sign: high where few values and objects carry them.",
-        digits=2,
-        no_interval="a bootstrap adds noise to a variance",
-        **comparing("human", "model", variance_of_change, directed=True),
     ),
 )
 
@@ -380,7 +366,7 @@ MEASURES = (
         title="Multi",
         position=6,
         metrics=MULTI,
-        groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
+        groups=(Group("multi", "Multi", ("Multi",)),),
         needs=Needs(references="required", objects="optional"),
         version=4,
         count=count_multi,

@@ -18,7 +18,6 @@ from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
-from capbias_core.prepare.text import tokenize
 from capbias_core.prepare.tokens import Tokens, cell_counts
 from capbias_core.types import Attribute
 
@@ -196,20 +195,6 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
     matrix = cell_counts(pd.Index(images).get_indexer(found["image_id"]), column, len(images), len(names))
     matrix.data[:] = 1
     return list(names), matrix
-
-
-def categories_of(
-    images: list[str], objects: pd.Series, names: dict[str, tuple[tuple[str, ...], ...]]
-) -> tuple[csr_array, list[str]]:
-    """Which of some categories each of n images shows, (n, L) booleans, and names of objects that are none of them.
-    images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them."""
-    column_of = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
-    found = objects_in(objects.loc[images].set_axis(range(len(images))))
-    known = {text: column_of.get(tuple(tokenize(text))) for text in found["object"].unique()}
-    cells = found.assign(column=found["object"].map(known)).dropna(subset="column")[["image_id", "column"]]
-    rows, columns = cells.drop_duplicates().to_numpy(dtype=int).T
-    unknown = sorted(text for text, column in known.items() if column is None and text != "person")
-    return cell_counts(rows, columns, len(images), len(names)), unknown
 
 
 def common_objects(on_image: csr_array) -> np.ndarray:

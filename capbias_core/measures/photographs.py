@@ -204,9 +204,9 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
     labelled: ItemReference | str | None = option(
         None,
         "boxes of the labelled people, one per photograph: the person whose box overlaps most with it is then in the "
-        "foreground; elsewhere the largest (with --collection the name of kept ones)",
+        "foreground; elsewhere the largest",
         flag="--labelled",
-        metavar="FILE",
+        metavar="NAME",
     )
     departures: dict[str, float] | None = option(None, "the objects that may be hidden, and how far each departs")
     only_masked: bool = option(

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 
 from capbias_core import __version__
 from capbias_core.aggregate import DIFFERENCE, NOTHING_MORE, Counts, Metric, Needs
+from capbias_core.aggregate.counts import from_npz, to_npz
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, Training, probabilities
 from capbias_core.data import Data
-from capbias_core.measures.base import npz
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
 from capbias_core.prepare.align import Aligner, constant
@@ -162,8 +161,8 @@ def attacker_of(data: Data, options: Any) -> Attacker:
 
 def _kept_logits(file: Path) -> list[np.ndarray] | None:
     """The logits in a file; None if it is not there or damaged."""
-    with suppress(OSError, ValueError, BadZipFile), np.load(file) as arrays:
-        return [arrays[str(position)] for position in range(len(arrays.files))]
+    with suppress(OSError, ValueError, LookupError):
+        return list(from_npz(file.read_bytes())[1].values())
     return None
 
 
@@ -213,9 +212,8 @@ class AttackerTrainer:
             captions = [caption for read in lists for caption in read.masked]
             self.notes += [f"{what[:1].upper()}{what[1:]}: {note}" for note in cut(captions)]
 
-    def fit(self, corpus, cases: Sequence[Case], reads: Sequence[np.ndarray] = ()) -> Iterator:
-        """The trained attacker of each case, in order. reads: for each case the rows of the corpus that its attacker is
-        to read (default: the captions that its split holds out)."""
+    def fit(self, corpus, cases: Sequence[Case]) -> Iterator:
+        """The trained attacker of each case, in order."""
 
         def tick(share: float, text: str) -> None:
             done = share * len(cases)
@@ -226,9 +224,9 @@ class AttackerTrainer:
         if not cases:
             return
         before, trainings = self.done, []
-        for case, read_rows in zip(cases, reads or [case.rows(case.split.test) for case in cases], strict=True):
+        for case in cases:
             images = self.balance(case.captions.with_caption(case.split.train))
-            trainings.append(Training(case.rows(images), self.y[images], case.seed, read_rows))
+            trainings.append(Training(case.rows(images), self.y[images], case.seed))
         yield from self.attacker.fit_many(corpus, trainings, self.k, tick)
         self.done += len(cases)
 
@@ -291,8 +289,7 @@ class AttackerTrainer:
             [one.rows(test) for one, test in zip(read, tests, strict=True)]
             for read, tests in zip(reads, held_out, strict=True)
         ]
-        left = [number for number, logits in enumerate(kept) if logits is None]
-        fitted = self.fit(corpus, [cases[number] for number in left], [np.concatenate(rows[number]) for number in left])
+        fitted = self.fit(corpus, [case for case, logits in zip(cases, kept, strict=True) if logits is None])
         for number, tests in enumerate(held_out):
             logits = kept[number]
             if logits is None:
@@ -301,7 +298,8 @@ class AttackerTrainer:
                 if self.kept:
                     with suppress(OSError):  # such as a full disk: a stopped run then trains this one again
                         private_folder(self.kept)
-                        write_whole(files[number], npz(**{str(position): each for position, each in enumerate(logits)}))
+                        kept_logits = {str(position): each for position, each in enumerate(logits)}
+                        write_whole(files[number], to_npz(None, **kept_logits))
             yield list(zip(tests, logits, strict=True))
         next(fitted, None)
 

@@ -14,10 +14,6 @@ from capbias_core.metrics.arguments import captions as texts
 from capbias_core.metrics.share import share
 from capbias_core.prepare.tokens import Tokens
 
-DRAWN = 10  # captions, for vocabulary_10
-
-# values of the attribute
-
 
 def ratio(names: ArrayLike) -> float:
     """Ratio (Burns et al., ECCV 2018; Hirota et al., CVPR 2022, Table 1), for attributes of two values.
@@ -184,41 +180,6 @@ def vocabulary(captions: Iterable[str]) -> int:
     4
     """
     return len(Tokens.of(texts("captions", captions)).words)
-
-
-def vocabulary_10(captions: Iterable[str]) -> float:
-    """Different words in ten of these captions, on average over all draws of ten (rarefaction: Hurlbert, Ecology 52,
-    1971), where `vocabulary` counts the words of all captions (Hirota et al., CVPR 2022).
-
-        vocabulary_10 = sum over words of 1 - C(N - n_w, 10) / C(N, 10)
-
-    N: captions; n_w: those with the word w. Groups of different sizes are comparable. Range [0, inf); higher is better
-    in the sense of richer captions. nan for fewer than ten captions.
-
-    >>> vocabulary_10(["a dog"] * 9 + ["a cat"] * 2)  # dog and a are in every ten, cat is left out by none
-    3.0
-    """
-    shares = shares_of_ten(Tokens.of(texts("captions", captions)).matrix())
-    return float(shares.mean()) if len(shares) else float("nan")
-
-
-def shares_of_ten(words: csr_array) -> np.ndarray:
-    """(n, V) booleans, which words each caption has, to (n,) numbers whose mean is different words in ten captions.
-
-    They vary over captions as it does over samples of captions (Hajek's projection of a U-statistic), so that a mean's
-    interval is its interval; captions drawn with replacement would have fewer words. nan for fewer than ten captions.
-    """
-    n, having = words.shape[0], np.asarray(words.sum(axis=0)).ravel()
-    if n < DRAWN:
-        return np.full(n, np.nan)
-
-    def without(n: int, drawn: int) -> np.ndarray:
-        """(V,): the chance that so many of n captions have the word in none of them."""
-        steps = np.arange(drawn)[:, None]
-        return np.prod(np.maximum(n - having - steps, 0) / (n - steps), axis=0)
-
-    adds = words @ without(n - 1, DRAWN - 1)
-    return (1 - without(n, DRAWN)).sum() + DRAWN * (adds - adds.mean())
 
 
 # vocabulary alignment

@@ -142,29 +142,6 @@ def multi(
     return float(mean_change(*both, both, direction))
 
 
-def multi_variance(
-    human_values: ArrayLike,
-    human_objects: ArrayLike,
-    model_values: ArrayLike,
-    model_objects: ArrayLike,
-    direction: str = A_TO_T,
-) -> float:
-    """Multi_variance (Zhao, Andrews & Xiang, ICML 2023), the variance of the changes that `multi` averages.
-
-        Multi_variance = variance over (a, m) of D_am
-
-    Range [0, 1], shown x10,000; lower is better, high if few pairs carry the change. Its changes keep their signs, and
-    it is the variance of all pairs (ddof 0), both as in the authors' code. Arguments as in `multi`.
-
-    >>> values = [[1, 0]] * 4 + [[0, 1]] * 4
-    >>> human, model = [[1], [1], [1], [0], [1], [0], [0], [0]], [[1]] * 4 + [[0]] * 4
-    >>> multi_variance(values, human, values, model)  # one change is 0.25, the other -0.25
-    0.0625
-    """
-    both = _tables(human_values, human_objects, model_values, model_objects)
-    return float(variance_of_change(*both, both, direction))
-
-
 def _tables(
     human_values: ArrayLike, human_objects: ArrayLike, model_values: ArrayLike, model_objects: ArrayLike
 ) -> Both:
@@ -210,23 +187,17 @@ def _directed(change: np.ndarray, human: Table) -> np.ndarray:
     return np.nan_to_num(np.where(goes_together(human), change, -change)).mean(axis=(-2, -1))
 
 
-def _change(human: Table, model: Table, direction: str) -> np.ndarray:
-    """(..., K, M); 0 if the condition never occurs on a side."""
+def mean_change(human: Table, model: Table, whole: Both, direction: str) -> np.ndarray:
+    """Multi."""
     shares = {A_TO_T: lambda side: side.given_value, T_TO_A: lambda side: side.given_task}
     if direction not in shares:
         raise unknown_name("direction", direction, shares)
-    return np.nan_to_num(shares[direction](model) - shares[direction](human))
 
+    def change(human: Table, model: Table) -> np.ndarray:
+        """(..., K, M); 0 if the condition never occurs on a side."""
+        return np.nan_to_num(shares[direction](model) - shares[direction](human))
 
-def mean_change(human: Table, model: Table, whole: Both, direction: str) -> np.ndarray:
-    """Multi."""
-    return (_change(human, model, direction) * np.sign(_change(*whole, direction))).mean(axis=(-2, -1))
-
-
-def variance_of_change(human: Table, model: Table, whole: Both, direction: str) -> np.ndarray:
-    """Multi_variance."""
-    change = _change(human, model, direction)
-    return change.reshape(*change.shape[:-2], -1).var(axis=-1)
+    return (change(human, model) * np.sign(change(*whole))).mean(axis=(-2, -1))
 
 
 def signed_change(model: np.ndarray, given_model: np.ndarray, human: np.ndarray, given_human: np.ndarray) -> np.ndarray:

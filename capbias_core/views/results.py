@@ -12,7 +12,7 @@ from capbias_core.aggregate import Ranking, rank
 from capbias_core.aggregate.variants import INPUTS
 from capbias_core.measures.base import BY_OBJECT
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.runs.run import add_later_metrics, estimates, is_current
+from capbias_core.runs.run import estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
 from capbias_core.workspace.objects import OBJECTS, reads_its_column
 from capbias_core.workspace.spec import attribute_from
@@ -71,7 +71,7 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
         for table in tables
         for entry in table.details["attributes"].values()
     ]
-    runs = [
+    return [
         run
         for run in workspace.runs()
         if run.status == "finished"
@@ -85,8 +85,6 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
         and run.spec.objects.get("table") in {None, *objects, *columns}
         and (measure is None or run.spec.measure == measure)
     ]
-    add_later_metrics(workspace, runs)
-    return runs
 
 
 def object_rows(run: RunRow) -> pd.DataFrame:

@@ -40,9 +40,14 @@ class Derived:
         return f"several or {none}" if agreed else none
 
 
+def defined(name: str, folder: Path | None = None) -> Attribute | None:
+    """The attribute of this name; None for a column of the labels. folder: of attributes that users defined."""
+    return get_attribute(name, folder) if name in known_attributes(folder) or name.endswith(".toml") else None
+
+
 def derivable(name: str, folder: Path | None = None) -> Attribute | None:
-    """The attribute of this name if human captions can give its labels. folder: of attributes that users defined."""
-    attribute = get_attribute(name, folder) if name in known_attributes(folder) or name.endswith(".toml") else None
+    """The attribute of this name if human captions can give its labels. folder: as of `defined`."""
+    attribute = defined(name, folder)
     return attribute if attribute and attribute.derived else None
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, MissingExtra, need
+from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.types import Progress
 from capbias_core.vision.masking import (
@@ -37,7 +37,6 @@ VERSION = 1  # raised when a change of the code changes the pixels
 THREADS = 2
 ABANDONED = 3600.0  # seconds
 COMPRESSION = 1  # more would save a tenth of the bytes of a PNG file and take three times as long
-SOFTWARE, OURS = "Software", "capbias mask"  # the text in a PNG file by which it is known as made here
 
 
 @dataclass(frozen=True)
@@ -148,25 +147,10 @@ def _mask_one(file: Path, rows: pd.DataFrame, masking: Masking, target: Path, la
     bare = rule.condition in OF_OBJECTS and not rule.object_on(rows)
     if not hidden.any() and not bare:
         return {"reason": "with an outline or box in which there is no pixel"}
-    from PIL import Image, PngImagePlugin
-
-    signature = PngImagePlugin.PngInfo()
-    signature.add_text(SOFTWARE, OURS)
-    picture = Image.fromarray(filled(pixels, hidden))
-    picture.save(target, compress_level=COMPRESSION, pnginfo=signature)
-    return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
-
-
-def made_here(file: Path) -> bool:
-    """Whether a file is a masked photograph that this program wrote."""
-    need("Telling masked photographs from others", "PIL")
     from PIL import Image
 
-    try:
-        with Image.open(file, formats=("PNG",)) as image:
-            return image.info.get(SOFTWARE) == OURS
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        return False
+    Image.fromarray(filled(pixels, hidden)).save(target, compress_level=COMPRESSION)
+    return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
 
 
 def masked_names(files: Mapping[str, Path]) -> dict[str, str]:

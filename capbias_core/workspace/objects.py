@@ -37,7 +37,7 @@ PICTURES_A_STEP, PIXELS_A_STEP = 16, 64_000_000
 def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[str, str]:
     """Sources of the objects of images, with their hashes: stored files by name, and COLUMN for the table of labels."""
     sources = {item.name: item.hash for item in workspace.items(OBJECTS, collection)}
-    return sources | ({COLUMN: table.hash} if OBJECTS in workspace.columns(table.hash) else {})
+    return sources | ({COLUMN: table.hash} if OBJECTS in workspace.frame(table.hash) else {})
 
 
 def _default_source(workspace: Workspace, collection: str, table: Item) -> tuple[str, dict[str, str]]:

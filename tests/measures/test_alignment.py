@@ -189,7 +189,7 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
     assert workspace.enqueue(spec, "c")
     with pytest.raises(CapbiasError, match="A run is reading"):
         workspace.delete(item)
-    workspace.finish(spec.run_id, [], {}, ())
+    workspace.finish(workspace.get_run(spec.run_id), [], {})
     keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated ocarina"}]})
     (again,) = workspace.items("vectors", "c")
     assert again.hash == item.hash and set(workspace.frame(item.hash)["word"]) > {"unrelated", "ocarina", "spanner"}

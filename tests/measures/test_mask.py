@@ -288,56 +288,16 @@ def test_choices_of_masking(scene):
         run_one(scene, blurred, silent)
 
 
-@pytest.fixture
-def files(scene):
-    """The photographs, and their outlines as COCO's instances."""
-    folder, images, annotations = scene.folder.parent, [], []
-    kinds = ["person", "tennis racket", "zebra"]
-    for row in pd.concat(SCENE.values()).itertuples():
-        images.append({"id": int(row.image_id), "height": row.height, "width": row.width})
-        own = {"image_id": int(row.image_id), "category_id": kinds.index(row.object)}
-        box = [row.x1, row.y1, row.x2 - row.x1, row.y2 - row.y1]
-        annotations.append(own | {"bbox": box, "segmentation": json.loads(row.outline)})
-    categories = [{"id": code, "name": name} for code, name in enumerate(kinds)]
-    content = {"images": images, "categories": categories, "annotations": annotations}
-    (folder / "instances.json").write_text(json.dumps(content))
-    return folder
-
-
-@pytest.mark.long
-def test_mask_files(files, pixels, capsys):
-    """A user's file under the name of a masked photograph is refused before anything is written."""
-    out = files / "out"
-    given = ["images", "mask", str(files / "pictures"), "--instances", str(files / "instances.json")]
-    given += ["--condition", "segment", "box", "--output", str(out)]
-    assert main(given) == 0
-    said = capsys.readouterr()
-    lines = said.out.splitlines()
-    assert lines[0] == "image_id,condition,file,hidden" and len(lines) == 5
-    assert lines[1] == f"1,segment,{out / 'segment' / '000001.png'},0.266667"
-    assert "3: without a person" in said.err and "5: 000005.png" in said.err
-    assert (read_photograph(out / "segment" / "000001.png") == filled(pixels, PERSON)).all()
-    assert sorted(path.name for path in (out / "box").iterdir()) == ["000001.png", "000002.png"]
-    assert main(given) == 0, "again, over the files of the command"
-    folder = out / "segment"
-    before = (folder / "000001.png").read_bytes()
-    for name, content in (("000002.png", (files / "pictures" / "000002.png").read_bytes()), ("000003.png", b"notes")):
-        (folder / name).write_bytes(content)
-        assert main(given) == 2 and str(folder / name) in capsys.readouterr().err
-        assert (folder / name).read_bytes() == content and (folder / "000001.png").read_bytes() == before
-        (folder / name).unlink()
-    (folder / "000001.png").write_bytes(b"notes")
-    assert main([*given, "--force"]) == 0 and (folder / "000001.png").read_bytes() == before
-    assert main([*given[:-1], str(files / "pictures")]) == 2 and "holds originals" in capsys.readouterr().err
-
-
-def test_wrong_use_masks_nothing(files, monkeypatch):
-    """It takes outlines or boxes, a folder for the result, and some choices only with a collection or an object."""
-    monkeypatch.chdir(files)
-    for given in (
-        "--instances instances.json --boxes b.csv",
-        "--instances instances.json --output out --people x",
-        "--collection c",
-    ):
-        assert main(["images", "mask", "pictures", "--condition", "box", *given.split()]) == 2, given
-        assert not (files / "out").exists()
+def test_masks_from_the_command_line(scene, pixels, capsys):
+    """Each condition has a folder of its own, which is printed; one objection and nothing is masked."""
+    given = ["images", "mask", "--collection", "c", "--workspace", str(scene.folder), "--condition"]
+    for wrong in (["person"], ["box", "--only-masked"], ["box", "part", "--name", "x"], ["object"]):
+        assert main([*given, *wrong]) == 2, wrong
+    assert len(scene.items("photographs", "c")) == 1
+    assert main([*given, "segment", "both", "--object", "zebra", "tennis racket"]) == 0
+    said = capsys.readouterr().err
+    for item in (scene.item("photographs", f"photographs ({name} masked)", "c") for name in ("segment", "both")):
+        assert f"stored: photographs {item.name} in the collection c: {item.details['folder']}" in said
+    files = files_of(scene, "photographs (both masked)")
+    assert (read_photograph(files["1"]) == filled(pixels, PERSON | RACKET)).all()
+    assert (read_photograph(files["2"]) == filled(pixels, SMALL)).all()
