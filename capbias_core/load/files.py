@@ -134,8 +134,7 @@ def _members(path: Path, archive: zipfile.ZipFile, most: int = MOST_TEXTS) -> li
     for name in (PurePosixPath(own.filename) for own in files):
         if name.is_absolute() or ".." in name.parts:
             raise CapbiasError(
-                f"{path.name} holds a file whose name leads out of the archive: {short(name)!r}.",
-                "Do not trust it.",
+                f"{path.name} holds a file whose name leads out of the archive: {short(name)!r}.", "Do not trust it."
             )
     return files
 

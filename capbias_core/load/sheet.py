@@ -110,7 +110,7 @@ def check_rows(title: str, total: int) -> None:
 
 def listed(names: Iterable[object], most: int = 12) -> str:
     """Names for a message, cut if they are many or long."""
-    names = [short(str(name)) for name in names]
+    names = [short(name) for name in names]
     shown = ", ".join(names[:most]) or "(none)"
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 

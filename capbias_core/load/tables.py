@@ -120,7 +120,7 @@ def _category(category: object, name: str | None) -> str:
     if name:
         return kept_name(name)
     shown = category if isinstance(category, int | str) else described(category)
-    raise ValueError(f"the category {short(str(shown))} is not among the categories of the file")
+    raise ValueError(f"the category {short(shown)} is not among the categories of the file")
 
 
 def objects_in(cells: pd.Series) -> pd.DataFrame:
