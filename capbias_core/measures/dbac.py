@@ -18,9 +18,9 @@ from capbias_core.aggregate import OVER_SEEDS, WITHOUT_LIMIT, Counts, Metric, Ne
 from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
-from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
+from capbias_core.language.device import device_of, trained_on
 from capbias_core.measures.base import Group, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,

@@ -12,9 +12,9 @@ import numpy as np
 
 from capbias_core.aggregate import OVER_SEEDS, Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
-from capbias_core.attackers.device import TF32, choose_device, device_of, trained_on
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.language.device import TF32, choose_device, device_of, trained_on
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
