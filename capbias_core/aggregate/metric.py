@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from pydantic.dataclasses import dataclass
 
 from capbias_core.aggregate.counts import Counts
 from capbias_core.errors import taken_twice
 from capbias_core.metrics.share import share
 
 Presence = Literal["", "optional", "required"]  # of an input: not read, read if it is there, or must be there
-WORDS = Literal["", "any", "every"]  # captions need no word for a value, must be able to name one, or each
-BETTER = ("lower", "higher", "neutral", "none")  # which values are good; neutral: those near the neutral value
 WITHOUT_LIMIT = (0, math.inf)  # the range of a metric
 LOTUS = "Hirota et al., ACL 2025 (LOTUS)"
 
@@ -29,7 +28,7 @@ class Needs:
     photographs: bool = False
     people: bool = False  # where people are on the photographs
     vectors: bool = False  # word vectors for alignment
-    words: WORDS = ""
+    words: Literal["", "any", "every"] = ""  # captions must be able to name a value, or each
     values: int = 0  # how many values the attribute must have, 0 for any number
     model: str = ""  # name of an option that must name a model
 
@@ -64,7 +63,7 @@ class Metric:
     title: str
     scale: float  # shown value = scale * what the formula gives
     neutral: Callable[[int], float]  # shown value that means no bias, given K values; `no_neutral` if none does
-    better: str  # one of BETTER
+    better: Literal["lower", "higher", "neutral", "none"]  # neutral: values near the neutral value are good
     range: tuple[float, float]  # of the shown value
     source: str
     explanation: str

@@ -196,7 +196,9 @@ def _next_command(
     flags: InputFlags, files: Sequence[str], resolved: Question, given: Sequence[str] | None, report: Report
 ) -> str:
     """The command that shows the words of the captioner in the answer; '' if it would not find the files."""
-    captions, labels, references = report.about, list(flags.labels or ()), list(given or ())
+    if not report.choice:
+        return ""
+    captions, labels, references = report.choice.captioner, list(flags.labels or ()), list(given or ())
     if not flags.collection:
         by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
         captions = by_name.get(captions, "")

@@ -13,10 +13,10 @@ import pandas as pd
 from capbias_core.aggregate.counts import from_npz, to_npz
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
-from capbias_core.attackers.device import trained_on
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Measure, Outcome, npy, npz
+from capbias_core.language.device import trained_on
+from capbias_core.measures.base import Measure, Outcome, npy
 from capbias_core.measures.options import Attacked, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
 from capbias_core.prepare.split import FIT, balanced_folds, child_seed, split_around
@@ -50,7 +50,8 @@ def caption_scores(data: Data, options: Any, progress: Progress) -> Outcome:
             scored.append((table.assign(caption_index=index, fold=fold), words))
             models.append(fitted)
         if attacker_entry(options.attacker).rescores:  # the linear attackers, to score an edited caption at once
-            arrays[f"attackers{index}"] = npz(
+            arrays[f"attackers{index}"] = to_npz(
+                None,
                 terms=np.frombuffer("\n".join(corpus.ngrams.terms).encode(), dtype=np.uint8),
                 weights=np.stack([fitted.weights for fitted in models]),
                 intercepts=np.stack([fitted.intercept for fitted in models]),

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
 
 from capbias_core import __version__
 from capbias_core.aggregate import DIFFERENCE, NOTHING_MORE, Counts, Metric, Needs
+from capbias_core.aggregate.counts import from_npz, to_npz
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, Training, probabilities
 from capbias_core.data import Data
-from capbias_core.measures.base import npz
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
 from capbias_core.prepare.align import Aligner, constant
@@ -162,8 +161,8 @@ def attacker_of(data: Data, options: Any) -> Attacker:
 
 def _kept_logits(file: Path) -> list[np.ndarray] | None:
     """The logits in a file; None if it is not there or damaged."""
-    with suppress(OSError, ValueError, BadZipFile), np.load(file) as arrays:
-        return [arrays[str(position)] for position in range(len(arrays.files))]
+    with suppress(OSError, ValueError, LookupError):
+        return list(from_npz(file.read_bytes())[1].values())
     return None
 
 
@@ -299,7 +298,8 @@ class AttackerTrainer:
                 if self.kept:
                     with suppress(OSError):  # such as a full disk: a stopped run then trains this one again
                         private_folder(self.kept)
-                        write_whole(files[number], npz(**{str(position): each for position, each in enumerate(logits)}))
+                        kept_logits = {str(position): each for position, each in enumerate(logits)}
+                        write_whole(files[number], to_npz(None, **kept_logits))
             yield list(zip(tests, logits, strict=True))
         next(fitted, None)
 

@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
-from capbias_core.aggregate import Needs, by_name
+from capbias_core.aggregate import by_name
 from capbias_core.api import score
 from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
@@ -53,13 +54,9 @@ def test_a_taken_name_or_flag_is_said_when_a_command_starts():
     for broken, named in (
         (replace(other, metrics=(row,)), row.name),
         (replace(other, metrics=(replace(row, name="letters"),)), "letters"),
-        (replace(other, metrics=(replace(new, better="neither"),)), "neither"),
-        (replace(other, metrics=(replace(new, needs=Needs(words="some")),)), "some"),
-        (replace(other, metrics=(replace(new, neutral=0),)), "neutral"),
         (replace(other, groups=(Group(row.name, "", ("new",)),)), row.name),
         (replace(other, groups=(Group("any", "", ("none",)),)), "none"),
         (replace(other, groups=(Group(own.groups[0].name, "", ("new",)),)), own.groups[0].name),
-        (replace(other, groups=own.groups[0]), "groups"),
         (replace(other, options=taken), about.flag),
         (replace(other, options=Plain), "Plain"),
     ):
@@ -67,6 +64,11 @@ def test_a_taken_name_or_flag_is_said_when_a_command_starts():
             check([own, broken])
     with pytest.raises(CapbiasError, match="new"):
         by_name(new, replace(new, title="another"))
+    for facts in ({"better": "neither"}, {"neutral": 0}, {"range": (0,)}, {"needs": {"words": "some"}}):
+        with pytest.raises(ValidationError):
+            replace(new, **facts)
+    with pytest.raises(ValidationError):
+        replace(other, groups=own.groups[0])
 
 
 def field_of(measure: Measure, name: str) -> Field:

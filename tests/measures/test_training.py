@@ -22,8 +22,7 @@ IMAGES = tuple(map(str, range(40)))
 
 
 class Noting:
-    """An attacker that learns nothing, and notes what it was asked to fit and to read: what it was told that it would
-    read, all of it."""
+    """An attacker that learns nothing, and notes what it was asked to fit and to read."""
 
     def __init__(self):
         self.fitted: list[list[str]] = []  # of each attacker, its captions
@@ -33,17 +32,12 @@ class Noting:
         return list(captions)
 
     def fit_many(self, corpus, trainings, n_values, tick):
-        for done, (rows, _labels, _seed, reads) in enumerate(trainings, start=1):
-            captions, asked = [corpus[row] for row in rows], []
+        for done, training in enumerate(trainings, start=1):
+            captions = [corpus[row] for row in training.rows]
             self.fitted.append(captions)
             tick(done / len(trainings), "")
-
-            def logits(corpus, rows, captions=captions, asked=asked):
-                asked += list(rows)
-                return self.logits(captions[0].split()[0], corpus, rows)
-
-            yield SimpleNamespace(logits=logits)
-            assert asked == list(reads)
+            side = captions[0].split()[0]
+            yield SimpleNamespace(logits=lambda corpus, rows, side=side: self.logits(side, corpus, rows))
 
     def logits(self, side, corpus, rows):
         self.read.append((side, [corpus[row] for row in rows]))

@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 
 from capbias_core import worker
-from capbias_core.attackers.device import GPUS, visible_gpus
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import GPUS, visible_gpus
 from capbias_core.measures.base import Outcome
 from capbias_core.question import Question
 from capbias_core.runs import engine as engine_module
@@ -126,7 +126,11 @@ class Gate:
         except BaseException:
             self.stopped.set()
             raise
-        return Outcome(results=[Result("group", spec.model, "LIC_M", 25.0)], arrays={"model": b""}, notes=("note",))
+        return Outcome(
+            results=[Result(attribute="group", model=spec.model, metric="LIC_M", value=25.0)],
+            arrays={"model": b""},
+            notes=("note",),
+        )
 
 
 @pytest.fixture
@@ -153,7 +157,9 @@ def hang(workspace, spec, progress) -> Outcome:
 
 
 def unwritable(*_) -> Outcome:
-    return Outcome(results=[Result("group", "m", "LIC_M", 25.0)], arrays={"model": object()})
+    return Outcome(
+        results=[Result(attribute="group", model="m", metric="LIC_M", value=25.0)], arrays={"model": object()}
+    )
 
 
 RUN_ONE = worker.run_one
