@@ -13,7 +13,6 @@ import zipfile
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -46,15 +45,13 @@ INSTANCES = {
     ],
     "categories": [{"id": 1, "name": "person"}],
 }
-VECTORS = b"2 3\n" + b"".join(word + b" " + np.arange(3, dtype="<f4").tobytes() + b"\n" for word in (b"dog", b"man"))
 ARROW = arrow(pa.table({"image_id": ["1", "2"], "caption": [["a dog"], ["a man", "men"]], "references": ["x", "y"]}))
 OTHERS = {
     "instances.json": json.dumps(INSTANCES),
     "scores.csv": "model,value\nsat,1.5\n",
     "glove.txt": "dog 0.1 0.2\nman 1 2\n",
     "attribute.toml": 'name = "g"\nvalues = ["F", "M"]\n[words]\nF = ["she"]\nM = ["he"]\n',
-    "vectors.bin": VECTORS,
-    "vectors.gz": gzip.compress(VECTORS),
+    "vectors.gz": gzip.compress(b"2 2\ndog 0.1 0.2\nman 1 2\n"),
     "saved.zip": {"s/state.json": b'{"_data_files": [{"filename": "data.arrow"}]}', "s/data.arrow": ARROW},
 }
 FILES: dict[str, list[bytes]] = defaultdict(list)  # ending -> contents
