@@ -118,12 +118,6 @@ def _mask(page: Page) -> None:
         "attribute in human captions, as in the LIC paper.",
     )
     objects = {name.strip(): 1.0 for name in names.split(",") if name.strip()}
-    only_masked = bool(set(chosen) & set(OF_OBJECTS)) and st.checkbox(
-        "Leave out photographs without such an object",
-        key="only_masked",
-        help="Off, as in the LIC paper: they stay unmasked under object and hide only the person under both, so every "
-        "condition uses the same photographs.",
-    )
     specs, asked = [], objects
     for condition in chosen:
         with errors():
@@ -131,13 +125,7 @@ def _mask(page: Page) -> None:
             if condition in OF_OBJECTS:
                 departures = objects or departures_in(page.workspace, page.collection, attribute, table=table)
                 asked = departures
-            options = MaskOptions(
-                condition=condition,
-                people=people,
-                fraction=float(fraction),
-                departures=departures,
-                only_masked=only_masked,
-            )
+            options = MaskOptions(condition=condition, people=people, fraction=float(fraction), departures=departures)
             specs.append(plan_masking(page.workspace, page.collection, options))
     start_button(page, specs, "Mask", "mask")
     _preview(page, people, chosen, asked, float(fraction))
