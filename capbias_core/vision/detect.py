@@ -70,8 +70,8 @@ def find_weights(name: str, folder: Path) -> ModelFiles:
         if not path.is_file():
             raise CapbiasError(
                 f"The weights {name!r} are no file, here or in {folder}.",
-                f"Name a file ({', '.join(NEEDS)}). Where there is a network, `yolo predict model={path.name}` fetches a "
-                "detector that ultralytics knows, such as yolov8n.pt.",
+                f"Name a file ({', '.join(NEEDS)}). Where there is a network, `yolo predict model={path.name}` fetches "
+                "a detector that ultralytics knows, such as yolov8n.pt.",
             )
     if path.suffix.lower() not in NEEDS:
         raise CapbiasError(
