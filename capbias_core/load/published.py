@@ -110,7 +110,7 @@ def _numbers(cells: pd.Series, lines: list[int], path: Path, column: str) -> pd.
         except ValueError:
             expected = "a whole number" if whole else "a number above 0" if column == "scale" else "a number"
             raise CapbiasError(
-                f"{path.name}, line {line}: {short(str(cell))!r} in the column {column} is not {expected}.",
+                f"{path.name}, line {line}: {short(cell)!r} in the column {column} is not {expected}.",
                 "Correct that cell.",
             ) from None
     return pd.Series(numbers, index=cells.index, dtype=float)

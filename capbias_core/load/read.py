@@ -806,7 +806,7 @@ def _objects(piece: _Piece, given: Given, held: Held) -> list[Part]:
                 (),
                 table.problems,
                 table.problem_count,
-                (("Crowds", f"{table.crowds:,}"), ("Others", f"{table.others:,}")),
+                (("Others", f"{table.others:,}"),),
             )
         )
     return result
