@@ -40,7 +40,7 @@ app = command(
     "images",
     """\
   capbias import val2014/ --collection coco
-  capbias images detect --collection coco --weights yolov8n
+  capbias images detect --collection coco --weights yolov8n.pt
   capbias images mask --collection coco --condition box
   capbias images caption --collection coco --captioner blip --condition box
 
@@ -80,8 +80,8 @@ class Detection(choices_of(DetectOptions, "weights", "confidence", group=HOW)):
 @command(
     "detect",
     """\
-  capbias images detect --collection coco --weights yolov8n
-  capbias images detect --collection coco --weights yolov8n --output boxes.csv
+  capbias images detect --collection coco --weights yolov8n.pt
+  capbias images detect --collection coco --weights yolov8n.pt --output boxes.csv
 
 Boxes are cached by the content of photograph and weights. The objects in them are stored too, for the Gender Score. The
 file has a row per box: image, class, confidence, and x1, y1, x2, y2 in pixels of the upright photograph (x to the
@@ -97,7 +97,7 @@ def detect(
     """Detect people and objects."""
     options = DetectOptions.read(given(choices, DetectOptions))
     if not options.weights:
-        raise CapbiasError("images detect needs --weights.", "Name a detector: a file, or a name such as yolov8n.")
+        raise CapbiasError("images detect needs --weights.", "Name a detector: a file such as yolov8n.pt.")
     output, _ = to.place({"csv": "csv"})
     workspace, collection = source.opened(), source.collection
     weights = weights_option(workspace, options.weights)

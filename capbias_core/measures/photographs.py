@@ -136,7 +136,7 @@ class DetectOptions(ArtifactOptions):
 
     weights: ModelReference | str | None = option(
         None,
-        "the detector: a file (.pt, .onnx, .tflite), or a name such as yolov8n, which ultralytics downloads once",
+        "the detector: a file (.pt, .onnx, .tflite), such as yolov8n.pt",
         flag="--weights",
         metavar="FILE",
         advanced=False,

@@ -24,7 +24,7 @@ from capbias_core.runs.inputs import _detected
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
-from capbias_core.vision.detect import find_weights, to_download
+from capbias_core.vision.detect import find_weights
 from capbias_core.vision.masking import PERSON
 from capbias_core.worker import execute
 from capbias_core.workspace.models import resolve_model
@@ -182,10 +182,10 @@ def test_files_that_are_no_detector_run_no_code_and_weights_that_are_missing(tmp
     for name in (str(ROOT / "README.md"), "gone.tflite", "gone.pt"):
         with pytest.raises(CapbiasError):
             find_weights(name, tmp_path)
-    assert to_download("yolov8n", tmp_path) and not to_download("gone.pt", tmp_path)
-    (tmp_path / "yolov8n.pt").write_bytes(b"downloaded before")
+    with pytest.raises(CapbiasError, match="yolo predict model=yolov8n.pt"):
+        find_weights("yolov8n", tmp_path)
+    (tmp_path / "yolov8n.pt").write_bytes(b"kept before")
     assert find_weights("yolov8n", tmp_path).path == str(tmp_path / "yolov8n.pt")
-    assert not to_download("yolov8n", tmp_path)
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     with pytest.raises(CapbiasError, match="ai-edge-litert"):
         Detector("a.tflite")
