@@ -118,20 +118,15 @@ def run(
     workspace: Annotated[
         str | None, flag("an empty folder in which to run and keep it (default: a temporary one)", "FOLDER", INPUTS)
     ] = None,
-    tolerance: Annotated[
-        float, flag(f"largest difference of equal numbers (default: {TOLERANCE:g})", "NUMBER", WHAT)
-    ] = TOLERANCE,
 ) -> int:
     """Recompute the numbers of a bundle, and list the differences."""
-    if not tolerance >= 0:
-        raise CapbiasError(f"--tolerance is {tolerance:g}, which is below 0.", "Give another, or leave it out.")
     began, places = time.monotonic(), [checked_path(place) for place in data or ()]
     with temporary_folder() as folder:
         read = read_bundle(checked_path(bundle), folder / "bundle")
         frames = find_data(read, places, say)
         say(f"{counted(len(read.items), 'input')} with the content that the bundle names")
         store = Workspace(workspace or folder / "workspace")
-        compared = reproduce(store, read, frames, run_all, tolerance)
+        compared = reproduce(store, read, frames, run_all)
     for reason in compared.reasons:
         say(f"error: {reason}")
     for name, (before, here) in compared.versions.items():
@@ -139,7 +134,7 @@ def run(
     equal = compared.same + compared.near
     show(f"rows         {compared.rows:,}\nrows equal   {equal:,}")
     if compared.near:
-        show(f"             {compared.same:,} to the last digit, {compared.near:,} within {tolerance:g}")
+        show(f"             {compared.same:,} to the last digit, {compared.near:,} within {TOLERANCE:g}")
     elif compared.same:
         show("             to the last digit")
     show(f"rows differ  {compared.rows - equal:,}")
