@@ -12,7 +12,7 @@ import pandas as pd
 
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.attributes import get_attribute, known_attributes
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError, short, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES, checked_name
 from capbias_core.load.formats import check_one_table
 from capbias_core.load.places import checked_path
@@ -198,7 +198,7 @@ def given_of(given: dict[str, Any]) -> Given:
         raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
     mapping, name = given.pop("mapping", None) or {}, str(given.get("attribute", ""))
     if not isinstance(mapping, Mapping):
-        raise CapbiasError(f"mapping must be label -> value, not {str(mapping)[:100]}.", "", "mapping")
+        raise CapbiasError(f"mapping must be label -> value, not {short(mapping, 100)}.", "", "mapping")
     name = get_attribute(name).name if mapping and name.endswith(".toml") else name
     pairs = (f"{name}:{cell_text(label)}={value or ''}" for label, value in mapping.items())
     words = {each: typed(each, given.pop(each, ""), str, "", each) for each in ("sets", "several")}

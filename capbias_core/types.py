@@ -156,22 +156,14 @@ class Problem:
 class Table:
     """What was read from a file, before it is stored."""
 
-    # One of: captions (CAPTION_COLUMNS, as written); raw labels (image_id and text columns, '' if empty); objects
-    # (image_id and objects such as `cat|dog`, one row per image); boxes (BOX_COLUMNS); outlines (SEGMENT_COLUMNS).
+    # Objects (image_id and objects such as `cat|dog`, one row per image), boxes (BOX_COLUMNS) or outlines
+    # (SEGMENT_COLUMNS).
     frame: pd.DataFrame
     rows: int  # rows or annotations in the file
-    empty: int = 0  # missing captions, left out
-    duplicates: int = 0  # rows that repeat the labels of an image, left out
     others: int = 0  # outlines of images that were not asked for, left out
-    crowds: int = 0  # annotations of a crowd of objects
     problems: tuple[Problem, ...] = ()  # the first rows with faults, left out
     problem_count: int = 0
     notes: tuple[str, ...] = ()  # sentences on what was read from which column, if the names do not say it
-    prompts: tuple[str, ...] = ()  # of captions that answer several prompts, the prompt of each
-    sets: tuple[str, ...] = ()  # of captions by several captioners, the captioner of each
-    account: tuple[tuple[str, str], ...] = ()  # how each column and row was used, see load/account.py
-    cleaned: Mapping[str, int] = field(default_factory=dict)  # captions with text that is no caption, by rule
-    warnings: tuple[str, ...] = ()  # the same as sentences, see load/clean.py
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 
 PRIVATE, USUAL = 0o600, 0o666
 HEX = "[0-9a-f]"  # in the patterns of names that this program made, and may remove
@@ -49,8 +49,7 @@ def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
     except PermissionError:
         raise CapbiasError(f"{given} is in a folder that may not be read.", "Check its permissions.") from None
     except (OSError, ValueError, RuntimeError) as error:
-        shown = "".join(letter if letter.isprintable() else "?" for letter in os.fspath(given))
-        shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
+        shown = short("".join(letter if letter.isprintable() else "?" for letter in os.fspath(given)), 80)
         reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         raise CapbiasError(f"{shown!r} is no path that this system takes ({reason}).", "Check its spelling.") from None
     return path

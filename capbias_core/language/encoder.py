@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capbias_core.attackers.device import AUTO, choose_device
+from capbias_core.language.device import AUTO, choose_device
 from capbias_core.language.files import cut_note, loading
 from capbias_core.types import UNKNOWN_TOKEN, Attention, ShareDone
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import AUTO, choose_device
 from capbias_core.language.files import cut_note, loading
 from capbias_core.types import ShareDone
 

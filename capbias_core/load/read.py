@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError, short, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.captions import EACH, PARTS, CaptionSet, captions_of
 from capbias_core.load.checks import names_only, shifted_from
@@ -31,7 +31,6 @@ from capbias_core.load.columns import (
     selected,
 )
 from capbias_core.load.formats import check_one_table, sheet_of_table, sheets_of
-from capbias_core.load.ids import short
 from capbias_core.load.join import Images, base_images, id_alone, id_faults, images_by, joined
 from capbias_core.load.labels import (
     LabelTable,
@@ -807,7 +806,7 @@ def _objects(piece: _Piece, given: Given, held: Held) -> list[Part]:
                 (),
                 table.problems,
                 table.problem_count,
-                (("Crowds", f"{table.crowds:,}"), ("Others", f"{table.others:,}")),
+                (("Others", f"{table.others:,}"),),
             )
         )
     return result

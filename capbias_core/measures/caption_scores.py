@@ -13,9 +13,9 @@ import pandas as pd
 from capbias_core.aggregate.counts import from_npz, to_npz
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
-from capbias_core.attackers.device import trained_on
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import trained_on
 from capbias_core.measures.base import Measure, Outcome, npy
 from capbias_core.measures.options import Attacked, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists

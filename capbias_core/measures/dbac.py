@@ -18,9 +18,9 @@ from capbias_core.aggregate import OVER_SEEDS, WITHOUT_LIMIT, Counts, Metric, Ne
 from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
-from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
+from capbias_core.language.device import device_of, trained_on
 from capbias_core.measures.base import Group, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
@@ -155,7 +155,7 @@ def tasks_of_images(
     """(n_images, L) which images have an object; captions to captions without objects; and in words what they are.
     objects: text such as `cat|dog` by image id, None if nobody annotated the images."""
     if objects is not None:
-        names, on_image = objects_of(human.images, objects)
+        names, on_image, _ = objects_of(human.images, objects)
         origin = "annotated on the images"
     else:
         names, origin = list(object_names()), "that the human captions of an image name"

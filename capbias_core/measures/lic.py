@@ -11,8 +11,8 @@ import pandas as pd
 
 from capbias_core.aggregate import OVER_SEEDS, Counts, Needs, by_name, estimates_of
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.data import Data, images_in
+from capbias_core.language.device import device_of, trained_on
 from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (

@@ -23,9 +23,9 @@ from typing import Any
 from weakref import WeakSet
 
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import CUBLAS, GPUS, visible_gpus
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, installed, need
+from capbias_core.language.device import CUBLAS, GPUS, visible_gpus
 from capbias_core.measures.registry import MEASURES
 from capbias_core.processes import python
 from capbias_core.runs.run import Stopped, Watch, failure, is_current, needs_workers, read_by

@@ -11,10 +11,10 @@ from typing import Any
 
 from capbias_core.aggregate import Estimate, estimates_of
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import deterministic
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS
+from capbias_core.language.device import deterministic
 from capbias_core.load.checks import refuse
 from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import MEASURES

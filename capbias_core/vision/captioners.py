@@ -15,8 +15,8 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from capbias_core.attackers.device import AUTO, choose_device, halving
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import AUTO, choose_device, halving
 from capbias_core.language.files import loading
 from capbias_core.vision.presets import BATCH, BEAMS, DESCRIBE, LENGTH, LINE, PRESETS, WHAT, Preset
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, need
+from capbias_core.errors import CapbiasError, first_line, need, short
 from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import nameable, named
@@ -99,7 +99,7 @@ def find_weights(name: str, folder: Path) -> ModelFiles:
                 done = subprocess.run(command, **options, check=False)
                 failed, fault = bool(done.returncode), done.stderr.strip()
             if failed or not path.is_file():
-                reason = f" ({fault.splitlines()[-1][:200]})" if fault else ""
+                reason = f" ({short(fault.splitlines()[-1], 200)})" if fault else ""
                 raise CapbiasError(
                     f"The weights {path.name!r} are not on this machine and could not be downloaded{reason}.",
                     f"Where there is a network, run `yolo predict model={path.name}`, copy {path.name} here, and name "
@@ -217,9 +217,9 @@ def _loading(path: Path) -> Iterator[None]:
     except CapbiasError:
         raise
     except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
         raise CapbiasError(
-            f"{path.name} cannot be loaded as a YOLO detector ({first[:200]}).", "Check that the file was copied whole."
+            f"{path.name} cannot be loaded as a YOLO detector ({first_line(error)}).",
+            "Check that the file was copied whole.",
         ) from None
     finally:
         os.dup2(kept, 2)

@@ -34,7 +34,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Training
-from capbias_core.attackers.device import FP32, choose_device, matmul_precision
 from capbias_core.attackers.networks.scratch import LSTM_BI, ScratchAttacker, ScratchNetwork
 from capbias_core.attackers.networks.training import (
     PAD,
@@ -51,7 +50,8 @@ from capbias_core.attackers.networks.training import (
     training_vocabulary,
     with_ids,
 )
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, first_line
+from capbias_core.language.device import FP32, choose_device, matmul_precision
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -338,9 +338,8 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
     try:
         network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
     except Exception as error:  # whatever a wrong file makes PyTorch raise
-        first = str(error).strip().splitlines()[0][:150]
         raise CapbiasError(
-            f"{weights.name} does not hold the weights of torchvision's {name} ({first}).",
+            f"{weights.name} does not hold the weights of torchvision's {name} ({first_line(error)}).",
             "Save them with torch.save(model.state_dict(), FILE), or name the model that the weights are of.",
         ) from None
     last = next(child for child in ("fc", "classifier", "heads", "head") if hasattr(network, child))

@@ -16,12 +16,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
-from capbias_core.load.tables import coco_mask, outline_fault, run_length_mask
+from capbias_core.errors import CapbiasError, need
+from capbias_core.load.tables import outline_fault
 
 CORNERS = ["x1", "y1", "x2", "y2"]
 PERSON = "person"
@@ -146,10 +147,20 @@ def outline_mask(outline: str, height: int, width: int) -> np.ndarray:
 
 
 def _run_lengths(outline: list | dict, height: int, width: int) -> dict:
-    if isinstance(outline, dict):
-        return run_length_mask(outline)
+    """An outline in the form in which pycocotools reads it."""
+    if isinstance(outline, dict) and isinstance(outline["counts"], str):
+        return outline
     mask = coco_mask()
-    return mask.merge(mask.frPyObjects(outline, height, width))
+    made = mask.frPyObjects(outline, height, width)
+    return made if isinstance(outline, dict) else mask.merge(made)
+
+
+def coco_mask() -> Any:
+    """The module pycocotools.mask. Raises MissingExtra if it is not installed."""
+    need("Drawing outlines", "pycocotools")
+    from pycocotools import mask
+
+    return mask
 
 
 def box_mask(box, height: int, width: int) -> np.ndarray:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.load.questions import Ask
 from capbias_core.processes import current_folder, python
 
@@ -179,6 +179,6 @@ if __name__ == "__main__":
         answer = error
     except Exception as error:
         answer = CapbiasError(
-            f"It cannot be read ({type(error).__name__}: {str(error)[:200]}).", "The file may be damaged."
+            f"It cannot be read ({type(error).__name__}: {short(error, 200)}).", "The file may be damaged."
         )
     sys.stdout.buffer.write(json.dumps(answer, default=_plain).encode())

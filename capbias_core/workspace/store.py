@@ -28,7 +28,7 @@ from pyarrow import ArrowException
 from capbias_core.aggregate import Counts
 from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.databases import to_read, to_write
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, first_line, short
 from capbias_core.kinds import checked_name
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.typed import from_json
@@ -322,7 +322,7 @@ class Workspace:
         """A file stored under a content hash; all of them go with the last item of that content. Raises CapbiasError
         for anything but a hash, which could name a file anywhere."""
         if not HASH.fullmatch(digest):
-            raise CapbiasError(f"{digest[:100]!r} is not a content hash.", "The workspace or bundle was changed.")
+            raise CapbiasError(f"{short(digest, 100)!r} is not a content hash.", "The workspace or bundle was changed.")
         return self.folder / "data" / f"{digest}.{suffix}"
 
     def items(self, kind: str | None = None, collection: str | None = None, name: str | None = None) -> list[Item]:
@@ -344,7 +344,7 @@ class Workspace:
         try:
             yield
         except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
-            reason = str(error).split("\n")[0][:200].rstrip(".")
+            reason = first_line(error)
             raise WorkspaceError(
                 f"The catalogue {self.database} was changed by another program ({reason}).", "Put back a copy of it."
             ) from None

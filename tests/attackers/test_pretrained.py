@@ -14,10 +14,10 @@ import pytest
 
 from capbias_core.attackers import ATTACKERS, attacker_entry, encoder_files, load_attacker
 from capbias_core.attackers.base import Corpus, Setup, Training, probabilities
-from capbias_core.attackers.device import FP32, TF32, matmul_precision
 from capbias_core.attackers.neural import BERT_FT
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import FP32, TF32, matmul_precision
 from capbias_core.language.files import ModelFiles, cached_vectors
 from capbias_core.question import Question
 from capbias_core.runs.engine import needs_workers

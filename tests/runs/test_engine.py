@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 
 from capbias_core import worker
-from capbias_core.attackers.device import GPUS, visible_gpus
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import GPUS, visible_gpus
 from capbias_core.measures.base import Outcome
 from capbias_core.question import Question
 from capbias_core.runs import engine as engine_module

@@ -25,7 +25,6 @@ import torch
 from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus, Training
-from capbias_core.attackers.device import choose_device
 from capbias_core.attackers.networks.training import (
     DROP,
     FittedNetwork,
@@ -36,6 +35,7 @@ from capbias_core.attackers.networks.training import (
     logit_count,
     mlp,
 )
+from capbias_core.language.device import choose_device
 from capbias_core.language.encoder import OWN, TextEncoder, text_encoder
 from capbias_core.language.files import cached_vectors
 from capbias_core.prepare.split import FIT, child_seed

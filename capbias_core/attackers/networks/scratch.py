@@ -22,7 +22,6 @@ import torch
 from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus, Training
-from capbias_core.attackers.device import choose_device
 from capbias_core.attackers.networks.stacked import in_stacks
 from capbias_core.attackers.networks.training import (
     PAD,
@@ -39,6 +38,7 @@ from capbias_core.attackers.networks.training import (
     training_vocabulary,
     with_ids,
 )
+from capbias_core.language.device import choose_device
 from capbias_core.language.encoder import of_one_length
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import UNKNOWN_TOKEN, Attention, Progress

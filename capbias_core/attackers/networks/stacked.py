@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from capbias_core.attackers.device import halving, matmul_precision
 from capbias_core.attackers.networks.training import (
     DROP,
     ORDER,
@@ -38,11 +37,9 @@ from capbias_core.attackers.networks.training import (
     run_epochs,
 )
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import halving, matmul_precision
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Progress
-
-if TYPE_CHECKING:
-    from capbias_core.attackers.networks.scratch import RecurrentNetwork
 
 EXACT_LENGTHS = 16  # longer captions are padded to a multiple of STEP, so that few graphs are captured
 STEP = 8
@@ -79,9 +76,9 @@ class Stack:
     """N recurrent networks of one kind as one. state: their parameters by name, (N, ...) each; vocabularies of
     different sizes are padded to the largest."""
 
-    def __init__(self, networks: Sequence[RecurrentNetwork], device: torch.device):
+    def __init__(self, networks: Sequence[nn.Module], device: torch.device):
         self.networks, self.device = networks, device
-        self.one = networks[0]  # whose shape all have, but for the number of words
+        self.one: Any = networks[0]  # whose shape all have, but for the number of words
         states = [network.state_dict() for network in networks]
         self.words = max(len(state["words.weight"]) for state in states)
         self.state: dict[str, Tensor] = {}

@@ -33,8 +33,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Corpus, Training
-from capbias_core.attackers.device import AUTO, FP32, TF32, choose_device, matmul_precision
 from capbias_core.errors import Cancelled, need
+from capbias_core.language.device import AUTO, FP32, TF32, choose_device, matmul_precision
 from capbias_core.language.encoder import of_one_length
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -360,8 +360,8 @@ class NetworkAttacker:
     patience: int = 5  # epochs without a lower loss on the captions set aside until training stops; 0 sets none aside
     optimizer: str = "Adam"  # of torch.optim
     integration_steps: int = 20
-    device: str = AUTO  # see device.py
-    precision: str = TF32  # of products on CUDA, see device.py
+    device: str = AUTO  # see language/device.py
+    precision: str = TF32  # of products on CUDA, see language/device.py
 
     def untrained(
         self, corpus: Any, training: Training, kept: np.ndarray, n_values: int
