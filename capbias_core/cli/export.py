@@ -6,7 +6,7 @@ import time
 from typing import Annotated
 
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
-from capbias_core.bundle.write import write_bundle, write_report
+from capbias_core.bundle.write import no_result, write_bundle, write_report
 from capbias_core.cli.inputs import (
     ANSWER,
     INPUTS,
@@ -84,19 +84,17 @@ def export(
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     store = opened(workspace)
-    rows = measured_rows(store, known_collection(store, collection))
-    rows = rows[rows["metric"].isin(wanted)]
-    if rows.empty:
-        raise CapbiasError(
-            f"The collection {collection} has no such result.", "Score it first, or ask for other metrics."
-        )
-    run_ids = set(rows["run_id"])
+    known_collection(store, collection)
     if format == BUNDLE and path:
-        write(write_bundle(store, collection, run_ids, not without_data, wanted, note), path)
+        write(write_bundle(store, collection, not without_data, wanted, note), path)
         return DONE
     if format == REPORT:
-        write(write_report(store, collection, run_ids, wanted, note), path)
+        write(write_report(store, collection, wanted, note), path)
         return DONE
+    rows = measured_rows(store, collection)
+    rows = rows[rows["metric"].isin(wanted)]
+    if rows.empty:
+        raise no_result(collection)
     if format == "tex":
         choice = choose(store, rows, {"collection": collection})
         table = TABLE.rows(choice, TableOptions(metrics=tuple(metric or ())))

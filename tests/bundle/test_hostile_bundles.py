@@ -39,7 +39,7 @@ def good(tmp_path_factory) -> Files:
     keep(workspace, labels=images.assign(gender=labels), captions={"sat": images.assign(caption=captions)})
     specs = plan(workspace, Question("c", ("sat",), "labels", "gender", ("ratio", "error")))
     run_all(workspace, specs, "c")
-    archive = zipfile.ZipFile(io.BytesIO(write_bundle(workspace, "c", [spec.run_id for spec in specs])))
+    archive = zipfile.ZipFile(io.BytesIO(write_bundle(workspace, "c")))
     return {name: archive.read(name) for name in archive.namelist()}
 
 
