@@ -155,7 +155,7 @@ def tasks_of_images(
     """(n_images, L) which images have an object; captions to captions without objects; and in words what they are.
     objects: text such as `cat|dog` by image id, None if nobody annotated the images."""
     if objects is not None:
-        names, on_image = objects_of(human.images, objects)
+        names, on_image, _ = objects_of(human.images, objects)
         origin = "annotated on the images"
     else:
         names, origin = list(object_names()), "that the human captions of an image name"

@@ -20,10 +20,8 @@ def ratio(names: ArrayLike) -> float:
 
         ratio = captions that name only the second value / captions that name only the first
 
-    Range [0, inf); the neutral point of the captions alone is 1, but the labelled images need not be balanced (COCO
-    has 2.25 men for a woman), so compare it with the ratio of the labels.
-
-    names: (n, 2) booleans, which values each caption names. nan if no caption names only the first.
+    Range [0, inf); the neutral point is the ratio of the labels (COCO has 2.25 men for a woman). names: (n, 2)
+    booleans, which values each caption names. nan if no caption names only the first.
 
     >>> ratio([[False, True], [False, True], [True, False], [True, True]])
     2.0
@@ -47,9 +45,8 @@ def error(names: ArrayLike, labels: ArrayLike) -> float:
 
         error = captions whose only named value is a wrong one / all captions
 
-    Range [0, 1], shown x100. Lower is better. A caption that names no value, or several, is not an error.
-
-    names: (n, K) booleans, which values each caption names. labels: (n,) codes of values.
+    Range [0, 1], shown x100. Lower is better. A caption that names no value, or several, is not an error. names: (n, K)
+    booleans, which values each caption names. labels: (n,) codes of values.
 
     >>> error([[False, True], [True, False], [False, False], [True, True]], [0, 0, 0, 0])
     0.25
@@ -64,9 +61,7 @@ def naming_share(names: ArrayLike) -> float:
         share = captions that name a value of the attribute / captions
 
     AnonymousBench asks people whether a caption of a photograph without a recognisable gender lets them guess one. A
-    caption that only hints counts as naming none here. Range [0, 1], shown x100; neutral point 0: nothing on such a
-    photograph tells the value. Lower is better.
-
+    caption that only hints counts as naming none here. Range [0, 1], shown x100; neutral point 0. Lower is better.
     names: (n, K) booleans, which values each caption names.
 
     >>> naming_share([[True, False], [False, False], [True, True], [False, False]])
@@ -81,9 +76,8 @@ def naming_ratio(model: ArrayLike, human: ArrayLike) -> np.ndarray:
         naming_ratio_a = sum_i m_ia / sum_i h_ia
 
     m_ia, h_ia: the share of the model's and of the human captions of the image i that name the value a and no other.
-    Range [0, inf); the neutral point is 1. The paper calls it leakage, which elsewhere is an attacker's accuracy.
-
-    (...) counts of both sides to their quotient; nan or inf if no human caption names the value.
+    Range [0, inf); the neutral point is 1. The paper calls it leakage. (...) counts of both sides to their quotient;
+    nan or inf if no human caption names the value.
 
     >>> naming_ratio([792, 408], [930, 291]).round(2).tolist()
     [0.85, 1.4]

@@ -182,7 +182,7 @@ def test_the_needed_vectors_are_kept_and_go_with_their_runs(tools):
         workspace.delete(item)
     workspace.finish(workspace.get_run(spec.run_id), [], {})
     keep(workspace, captions={"later": [{"image_id": 1, "caption": "someone unrelated ocarina"}]})
-    (again,) = workspace.items("vectors", "c")
+    again = kept(workspace, path)
     assert again.hash == item.hash and set(workspace.frame(item.hash)["word"]) > {"unrelated", "ocarina", "spanner"}
     assert workspace.delete(again) == 1 and workspace.runs() == [] and path.exists()
 

@@ -165,7 +165,7 @@ def test_objects_of_the_image_and_their_confidence():
     assert {data.objects[o]: p for _, o, p in zip(*data.pairs, strict=True)}["dog"] == 0.19
     assert " 1 do not count" in data.note
     # Other metrics read names without the confidence.
-    names, _ = objects_of(
+    names, _, _ = objects_of(
         ["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": "dog:5e-05"})
     )
     assert names == ["cat", "dog"]
