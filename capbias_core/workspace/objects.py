@@ -26,7 +26,7 @@ from capbias_core.workspace.store import Item, Workspace
 
 COLUMN = "column objects of the labels"
 FOUND_BY = "found_by"  # the key in the details of detected objects: the name of the boxes
-WEIGHTS = "weights"  # the folder of a workspace with weights that were downloaded
+WEIGHTS = "weights"  # the folder of a workspace with weights that were uploaded
 BARE = "bare"  # the key in an item's details for images without a box
 CONFIDENCE = 0.2  # boxes that a detector is less sure of are left out, as objects of the Gender Score are
 VERSION = "square, floor 0.05"  # how photographs are read; changed when boxes would differ
@@ -78,10 +78,10 @@ def weights_option(
 ) -> ModelReference:
     """The reference of a run to a detector: the name of its weights and the digest of the file.
 
-    name: a file, a name that ultralytics knows, which is downloaded into `folder` (by default the workspace's
-    `weights`), or a reference, which is returned. Raises CapbiasError if none is named or available.
+    name: a file, a name in `folder` (by default the workspace's `weights`), or a reference, which is returned. Raises
+    CapbiasError if none is named or available.
     """
-    lacking = "No detector is named.", "Name a file of weights, or one that ultralytics knows.", "weights"
+    lacking = "No detector is named.", "Name a file of weights.", "weights"
     return reference(workspace, name, lambda name: find_weights(name, folder or workspace.folder / WEIGHTS), *lacking)
 
 
