@@ -32,7 +32,7 @@ from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split
-from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
+from capbias_core.vision.presets import PROMPTS, STATEMENT, prompted
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.models import captioner_option, encoder_option, named_file, register_model
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
@@ -289,14 +289,10 @@ class ImageCaptioner2Options(JudgeTraining):
         f"the model that judges: {SCRATCH} (Show, Attend and Tell, trained here), a captioner of transformers (preset, "
         f"folder or name), or {SELF} (the captioner that wrote each set)",
         flag="--judge",
-        suggested=(SCRATCH, SELF, *PRESETS),
         metavar="NAME_OR_FOLDER",
-        advanced=False,
     )
     own_judge: bool = option(False, "whether the judge is the captioner that wrote the set")
-    prompt: str = option(
-        STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS), advanced=False
-    )
+    prompt: str = option(STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS))
 
     def effective(self) -> ImageCaptioner2Options:
         """Without choices of a training if the judge is a captioner, which is not trained."""
@@ -374,7 +370,6 @@ class VLLICOptions(JudgeTraining):
         TEXT,
         f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder, as an attacker is",
         flag="--text-encoder",
-        suggested=tuple(FROM_SCRATCH),
         metavar="NAME",
     )
     text_attacker: str = option("", "the attacker that reads captions with the pretrained text encoder")
