@@ -20,7 +20,7 @@ from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.errors import CapbiasError
 from capbias_core.load.formats import _as_frame as as_frame
 from capbias_core.load.questions import Ask
-from capbias_core.prepare import tokenize
+from capbias_core.prepare.text import tokenize
 from capbias_core.question import Question
 from capbias_core.runs import inputs
 from capbias_core.types import RESULT_COLUMNS

@@ -28,8 +28,7 @@ from capbias_core.measures.training import (
     score,
     unread_notes,
 )
-from capbias_core.prepare import balanced_split
-from capbias_core.prepare.split import SPLIT, child_seed, random_order
+from capbias_core.prepare.split import SPLIT, balanced_split, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split
 from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
