@@ -10,7 +10,7 @@ from capbias_core.workspace.labels import labels_of
 from capbias_core.workspace.spec import RunSpec, attribute_from
 from capbias_core.workspace.store import Workspace
 
-VERSION = 3  # to be raised when a check changes
+VERSION = 4  # to be raised when a check changes
 
 
 def content_of(workspace: Workspace, spec: RunSpec) -> list[Finding]:

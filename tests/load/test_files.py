@@ -130,7 +130,7 @@ WHOLE_FILE = {
     "same columns": ("a.csv", b"image_id,caption,caption\n1,x,y\n",
         "two columns of the same name: image_id, caption, caption"),
     "header only": ("a.csv", b"image_id,caption\n", "a.csv has 0 rows and none that can be used"),
-    "no good row": ("a.csv", b"image_id,caption\n\n,x\n", "the first problem is at line 3: the image id is empty)"),
+    "no good row": ("a.csv", b"image_id,caption\n\n,x\n", "the first problem is at line 3: the image id is missing)"),
     "no good line": ("a.jsonl", b"{\n[]\n", "a.jsonl holds broken JSON (at line"),
     "no Excel": ("a.xlsx", b"PK\x03\x04xl/" + b"x" * 50, "an Excel file that cannot be read"),
     "cut Parquet": ("a.parquet", b"PAR1" + b"x" * 50, "a Parquet file that is broken"),
