@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
-from capbias_core.errors import CapbiasError, nearest, unknown_name
+from capbias_core.errors import CapbiasError, nearest, short, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.join import USUAL
 from capbias_core.load.questions import Ask, Given, Option
@@ -119,10 +119,10 @@ def caption_columns(sheet: Sheet) -> tuple[list[str], list[str], list[str]]:
         texts = bool(cells) and all(isinstance(cell, str | list) for cell in cells)
         # A caption may be a word; an answer of one word is no caption.
         of_model = _base(name) in (*MODEL, "caption", "captions") and last_part(name) != "answer"
-        short = of_model and len(cells) > len(frame) / 2
+        brief = of_model and len(cells) > len(frame) / 2
         if name in human:
             continue
-        if _base(name) in (*MODEL, *PLAIN) and texts and (words[name] > 0 or short):
+        if _base(name) in (*MODEL, *PLAIN) and texts and (words[name] > 0 or brief):
             named.append(name)
         elif last_part(name) not in NEVER and words[name] >= 2.5 and frame[name].map(str).nunique() > len(frame) / 5:
             other.append(name)
@@ -137,7 +137,7 @@ def label_columns(sheet: Sheet, wanted: Wanted) -> list[str]:
 
 def example(sheet: Sheet, column: str) -> str:
     """Two values of a column."""
-    return " / ".join(" ".join(str(item).split())[:45] for item in _items(sheet.frame[column])[:2])
+    return " / ".join(short(item, 45) for item in _items(sheet.frame[column])[:2])
 
 
 def roles_of(

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.captions import EACH, PARTS, captions_of
 from capbias_core.load.checks import agreement
@@ -31,7 +31,6 @@ from capbias_core.load.columns import (
     selected,
 )
 from capbias_core.load.formats import check_one_table, sheet_of_table, sheets_of
-from capbias_core.load.ids import short
 from capbias_core.load.join import Images, Join, base_images, id_alone, id_faults, images_by, joined
 from capbias_core.load.labels import (
     attribute_and_mapping,
@@ -135,6 +134,9 @@ def read(
     attribute that is only a column. needed: whether captions must be among the files.
     Raises Ask with one answer that was tried, or CapbiasError.
     """
+    names = {one.name for one in wanted}
+    for unknown in mapping_overrides(given.map if given else ()).keys() - names:
+        raise unknown_name("attribute of labels", unknown, names)
     reader = _Reader({}, tuple(wanted), held or Held(), tuple(values), needed)
     return read_or_ask(tuple(files), given or Given(), reader.run, describe)
 
@@ -513,7 +515,7 @@ class _Reader:
                     sheet.format,
                     table.rows,
                     kind != wanted[0],
-                    (("Crowds", f"{table.crowds:,}"), ("Others", f"{table.others:,}")),
+                    (("Others", f"{table.others:,}"),),
                     table.notes,
                     problems=table.problems,
                     problem_count=table.problem_count,

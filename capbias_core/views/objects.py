@@ -95,7 +95,7 @@ def counted_objects(workspace: Workspace, spec: RunSpec, human: Item | None) -> 
         own, people = (data_of(workspace, each) for each in (spec, of_people))
         both = images_in(own.frame) & images_in(people.frame)
         outcome, human_outcome = _cooccurrence(own.on(both), spec), _cooccurrence(people.on(both), of_people)
-        errors = paired_errors(outcome.by_direction[""], human_outcome.by_direction[""], len(own.attribute.values))
+        errors = paired_errors(outcome.counts, human_outcome.counts, len(own.attribute.values))
         return {"own": _shares(outcome), "human": _shares(human_outcome), "errors": errors.to_dict("list")}
 
     data = workspace.derived(f"objects beside people {spec.run_id} {human.hash}", compute, _BesidePeople)

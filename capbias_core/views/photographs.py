@@ -84,12 +84,14 @@ def hidden_of(
         shape = ("segment" if outlined else "box") if condition == "person" else condition
         marks = boxes if condition == "box" and boxes is not None and len(boxes) else rows
         try:
-            only = condition == "object"  # a photograph that stays as it is would be no variant of it
-            rule = masking.MaskRule(shape, fraction, departures={chosen: 1.0}, only_masked=only)
-            hidden[condition] = masking.hidden_pixels(marks, size, rule)
+            pixels = masking.hidden_pixels(marks, size, masking.MaskRule(shape, fraction, {chosen: 1.0}))
         except masking.NothingToMask:
-            nothing = f"{_not_found([chosen] if chosen else [])}, nothing masked"
-            reasons[condition] = nothing if condition == "object" else "nobody is marked on it"
+            reasons[condition] = "nobody is marked on it"
+            pixels = np.zeros(size, dtype=bool)
+        if condition == "object" and not pixels.any():  # as it is, the photograph would be no variant of itself
+            reasons[condition] = f"{_not_found([chosen] if chosen else [])}, nothing masked"
+        if condition not in reasons:
+            hidden[condition] = pixels
     return hidden, reasons
 
 

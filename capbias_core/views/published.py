@@ -32,7 +32,7 @@ from capbias_core.views.printed import (
 from capbias_core.views.results import attribute_of_run, object_rows
 from capbias_core.views.sentence import listed, say
 from capbias_core.views.view import Field, View, ViewOptions
-from capbias_core.workspace.conditions import CUT, ORIGINAL, condition_of
+from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.vectors import CONSTANT
 
 PAPERS = {
@@ -98,7 +98,7 @@ def _measured(choice: Choice, objects: bool) -> pd.DataFrame:
         parts.append(part.sort_values("place", kind="stable"))
     rows = pd.concat(parts, ignore_index=True) if parts else rows.assign(other="")
     items = choice.workspace.items("captions", choice.collection)
-    known = {item.name: condition_of(item) for item in items if CUT not in item.details}
+    known = {item.name: condition_of(item) for item in items}
     rows = rows[rows["captioner"].isin(known)]
     whose = [known[name] for name in rows["captioner"]]
     return rows.assign(whose=[name for name, _ in whose], masked=[condition for _, condition in whose])

@@ -17,7 +17,7 @@ import pandas as pd
 
 from capbias_core.aggregate import REFITS, Counts, Estimate, Metric, estimates_of
 from capbias_core.aggregate.resampling import OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError, short, unknown_name
 from capbias_core.kinds import LABELS, OBJECTS
 from capbias_core.load.tables import BETWEEN, objects_in
 from capbias_core.prepare.tasks import content_words
@@ -58,7 +58,7 @@ class Slice:
         if kind == WORDS:
             value = OR.join(filter(None, (" ".join(tokenize(word)) for word in value.split(OR))))
         if kind not in (OBJECT, WORDS, COLUMN, SEARCH) or not value or (kind == COLUMN and not all(_cell(value))):
-            raise CapbiasError(f"{rule[:100]!r} is not a slice.", f"Write {EXAMPLES}.", "slice")
+            raise CapbiasError(f"{short(rule, 100)!r} is not a slice.", f"Write {EXAMPLES}.", "slice")
         return cls(kind, value)
 
     @property
@@ -188,7 +188,7 @@ class SliceSources:
         tables += reversed(self.workspace.items(OBJECTS, self.collection))
         by_name: dict[str, Item] = {}
         for table in tables:
-            for name in self.workspace.columns(table.hash):
+            for name in self.workspace.frame(table.hash).columns:
                 if name != "image_id":
                     by_name.setdefault(name, table)
         return by_name

@@ -7,7 +7,7 @@ import json
 import streamlit as st
 
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.kinds import CAPTIONS, LABELS
 from capbias_core.measures import registry
 from capbias_core.measures.options import MOST_SEEDS
@@ -61,23 +61,20 @@ def table_tab(page: Page) -> None:
 
 def _whole(page: Page) -> None:
     """All results of the collection as a report to send and as a bundle to recompute, made when they are asked for."""
-    choice = page.choice
-    assert choice
     box = st.popover("Report and bundle", icon=":material/download:", key="whole_files", on_change="rerun")
     if not box.open:
         return
-    runs = [*choice.of_all["run_id"].unique()]
     name = page.collection.replace(" ", "_")
 
     def bundle() -> bytes:
         from capbias_core.bundle.write import write_bundle
 
-        return write_bundle(page.workspace, page.collection, runs)
+        return write_bundle(page.workspace, page.collection)
 
     def report() -> str:
         from capbias_core.bundle.write import write_report
 
-        return write_report(page.workspace, page.collection, runs)
+        return write_report(page.workspace, page.collection)
 
     row = box.container(horizontal=True)
     row.download_button("Report (HTML)", report, f"{name}.html", on_click="ignore", key="whole_report")
@@ -185,5 +182,5 @@ def _options(text: str) -> dict:
     except ValueError:
         options = None
     if not isinstance(options, dict):
-        raise CapbiasError(f"Further options are no JSON object: {text[:80]}", 'Write such as {"test_share": 0.2}.')
+        raise CapbiasError(f"Further options are no JSON object: {short(text)}", 'Write such as {"test_share": 0.2}.')
     return options
