@@ -235,7 +235,6 @@ def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
 
 # comparisons
 
-APART = say("comparison.apart")
 INCOMPARABLE = say("comparison.incomparable", shared=LEAST_SHARED, alike=ALIKE)
 
 
@@ -259,9 +258,8 @@ def significance_note(ranking: Ranking | None) -> str:
     more = ""
     if others:
         more += say("comparison.pairs_not_compared", pairs=counted(others, "pair"), incomparable=INCOMPARABLE)
-    if alone := [f"{name} ({ranking.images[name]:,})" for name in ranking.apart if not ranking.letters[name]]:
-        more += say("comparison.compared_with_none", captioners=", ".join(alone))
-    more += f" {APART}" if any(letters.isupper() for letters in ranking.letters.values()) else ""
+    if alone := [f"{name} ({ranking.images[name]:,})" for name, letters in ranking.letters.items() if not letters]:
+        more += say("comparison.not_with_most", captioners=", ".join(alone))
     more += f" {length}" if (length := lengths_note(ranking.words)) else ""
     return say("comparison.letters", finding=say(f"comparison.{finding}"), method=method, more=more)
 
