@@ -79,7 +79,7 @@ def _measured(choice: Choice, objects: bool) -> pd.DataFrame:
     parts = []
     for attribute, of_attribute in rows.groupby("attribute", sort=False):
         own = choice if attribute == choice.attribute else choice.of_attribute(str(attribute))
-        chosen = own.settings[own.setting] if own.attribute == attribute else None
+        chosen = own.measured_with if own.attribute == attribute else None
         settings = {key: choice.of_all.attrs["settings"][key] for key in set(of_attribute["setting"])}
 
         def alike(key: str, settings: dict = settings, chosen: Any = chosen) -> bool:
