@@ -47,6 +47,11 @@ class MeasuredWith:
         """Whether numbers of both may stand beside each other without a remark."""
         return Setting(self.key).fits(other.key)
 
+    def shares(self, other: MeasuredWith, *names: str) -> bool:
+        """Whether both read the same by these names, as far as both read such a thing."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
+        return all(one == two or not (one and two) for one, two in pairs)
+
 
 def measured_with(run: RunRow, names: Mapping[str, str]) -> MeasuredWith:
     """The setting of a run. names: of stored items by content hash."""
