@@ -228,6 +228,6 @@ def _map_pictures(page: Page, maps: views.KeptMaps, image: str, picture: np.ndar
         person = marked_pixels(marks[(marks["image_id"] == image) & (marks["object"] == PERSON)], *picture.shape[:2])
     for index in maps.of_image(image)[:MOST_MAPS]:
         row, heat = maps.table.iloc[index], maps.heat(index)
-        text = views.heat_text(row["word"], heat, row["attribution_score"], row["pointing_game"])
+        text = views.heat_text(row["word"], row["attribution_score"], row["pointing_game"])
         parts += [_picture(views.heat_over(picture, heat, maps.window(index), person), text), _small(text)]
     return parts

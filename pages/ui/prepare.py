@@ -163,7 +163,7 @@ def _preview(page: Page, people: str, conditions: list[str], departures: Mapping
                     note(f"{condition}: {reasons.get(condition, 'no mask')}.")
                     continue
                 picture = views.reduced(filled(pixels, hidden[condition]), 2 * CELL)
-                text = views.masked_text(condition, float(hidden[condition].mean()), thing, departures)
+                text = views.masked_text(condition, float(hidden[condition].mean()), thing)
                 st.image(picture, width="stretch", alt=f"{image}, {condition}. {text}")
                 note(f"{condition}. {text}")
 
