@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -12,6 +13,7 @@ import pandas as pd
 from capbias_core.aggregate.estimate import VERDICTS
 from capbias_core.errors import CapbiasError, need
 from capbias_core.measures.registry import METRICS
+from capbias_core.views.markup import html
 from capbias_core.views.palette import BLUE_MARK, COLOURS, GREY, ORANGE_MARK
 from capbias_core.views.sentence import better_text
 from capbias_core.views.view import Forest, Scatter, View
@@ -121,7 +123,7 @@ def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
 
 
 def forest_html(view: View, rows: pd.DataFrame, read: str = "", clickable: bool = False) -> str:
-    """The view's forest as HTML; its lines are buttons with `data-name` if they are clickable. Texts are escaped."""
+    """The view's forest as HTML; its lines are buttons with `data-name` if they are clickable."""
     chart, points = view.chart, drawn(view, rows)
     assert isinstance(chart, Forest)
     if points.empty:
@@ -138,57 +140,36 @@ def forest_html(view: View, rows: pd.DataFrame, read: str = "", clickable: bool 
     def at(value: float) -> str:
         return f"{(value - low) / (high - low):.2%}"
 
-    marks, places = list(dict.fromkeys(points["mark"])), ticks(low, high)
-    grid = "".join(f'<span class="grid" style="left:{at(tick)}"></span>' for tick in places)
-    if math.isfinite(reference):
-        grid += f'<span class="zero" style="left:{at(reference)}"></span>'
-    tag = "button" if clickable else "div"
-    lines = []
+    marks, lines = list(dict.fromkeys(points["mark"])), []
     for name, of_line in points.groupby(view.by, sort=False):
-        parts, texts = [], []
-        for row in of_line.to_dict("records"):
-            height, colour = f"{(marks.index(row['mark']) + 1) / (len(marks) + 1):.0%}", row["colour"]
-            if pd.notna(row["low"]):
-                width = f"{(row['high'] - row['low']) / (high - low):.2%}"
-                style = f"left:{at(row['low'])};width:{width};top:{height};background:{colour}"
-                parts.append(f'<span class="bar" style="{style}"></span>')
-            fill = "var(--background-color, Canvas)" if row["hollow"] else colour
-            style = f"left:{at(row['value'])};top:{height};border-color:{colour};background:{fill}"
-            parts.append(f'<span class="dot" style="{style}"></span>')
-            texts.append(escape(row["text"]))
-        row, label = of_line.iloc[0], escape(str(name))
-        tails = [escape(str(row.get(column) or "")) for column in ("verdict", "letters")]
-        spoken = escape(f"{name}: {'; '.join(of_line['text'])} {' '.join(tails)}".strip())
-        pressed = str(name == read).lower()
-        attributes = f' data-name="{label}" aria-label="{spoken}" aria-pressed="{pressed}"' if clickable else ""
-        lines.append(
-            f'<{tag} class="line{" read" if name == read else ""}"{attributes}>'
-            f'<span class="name" title="{label}">{label}</span>'
-            f'<span class="track">{grid}{"".join(parts)}</span>'
-            f'<span class="number">{"<br>".join(texts)}</span><span class="tail">{tails[0]}</span>'
-            f'<span class="tail">{tails[1]}</span></{tag}>'
-        )
-    axis = "".join(
-        f'<span class="tick" style="left:{at(tick)}">{f"{tick:g}".replace("-", "−")}</span>' for tick in places
-    )
-    foot = f'<div class="line foot" aria-hidden="true"><span></span><span class="track">{axis}</span></div>'
-    kind = "cb-forest double" if chart.series else "cb-forest"
-    return (
-        f'<div class="{kind}" role="group" aria-label="{escape(view.question)}">{_legend(chart, points)}'
-        f'<div class="lines">{"".join(lines)}{foot}</div>'
-        f'<div class="title">{escape(axis_title(chart, points))}</div></div>'
+        tails = [str(of_line.iloc[0].get(column) or "") for column in ("verdict", "letters")]
+        spoken = f"{name}: {'; '.join(of_line['text'])} {' '.join(tails)}".strip()
+        line = {"name": str(name), "read": name == read, "tails": tails, "spoken": spoken}
+        lines.append(line | {"marks": [_mark(row, marks, at, high - low) for row in of_line.to_dict("records")]})
+    both = f"linear-gradient(90deg, {ORANGE_MARK} 50%, {BLUE_MARK} 50%)"  # the first of a diverging chart has two sides
+    colours = points[points["mark"] != ""].drop_duplicates("mark").set_index("mark")["colour"].to_dict()
+    legend = {mark: both if chart.diverging and colour != GREY else colour for mark, colour in colours.items()}
+    return html(
+        "forest",
+        question=view.question,
+        double=bool(chart.series),
+        legend=legend,
+        ticks={tick: at(tick) for tick in ticks(low, high)},
+        zero=at(reference) if math.isfinite(reference) else "",
+        lines=lines,
+        tag="button" if clickable else "div",
+        title=axis_title(chart, points),
     )
 
 
-def _legend(chart: Forest, points: pd.DataFrame) -> str:
-    """What the colours of marks mean; the first of a diverging chart has those of both sides."""
-    if not chart.series:
-        return ""
-    both = f"linear-gradient(90deg, {ORANGE_MARK} 50%, {BLUE_MARK} 50%)"
-    first = points[points["mark"] != ""].drop_duplicates("mark")[["mark", "colour"]].itertuples(index=False)
-    colours = {escape(str(mark)): both if chart.diverging and colour != GREY else colour for mark, colour in first}
-    names = "".join(f'<span><i style="background:{colour}"></i>{mark}</span>' for mark, colour in colours.items())
-    return f'<div class="legend">{names}</div>'
+def _mark(row: dict, marks: Sequence[str], at: Callable[[float], str], width: float) -> dict[str, Any]:
+    """A point with its interval, in places of a line. at: of a value. width: of the whole line."""
+    mark = {"at": at(row["value"]), "top": f"{(marks.index(row['mark']) + 1) / (len(marks) + 1):.0%}"}
+    mark |= {"text": row["text"], "colour": row["colour"]}
+    mark["fill"] = "var(--background-color, Canvas)" if row["hollow"] else row["colour"]
+    if pd.notna(row["low"]):
+        mark |= {"low": at(row["low"]), "width": f"{(row['high'] - row['low']) / width:.2%}"}
+    return mark
 
 
 def forest_height(view: View, rows: pd.DataFrame) -> int:
