@@ -69,7 +69,7 @@ lint: $(VENV)/installed-dev
 	@$(BIN)/ruff format -q --check .
 
 types: $(VENV)/installed-dev
-	@$(BIN)/basedpyright --threads 2
+	@$(BIN)/basedpyright
 
 wheel: $(VENV)/tools
 	@rm -rf dist

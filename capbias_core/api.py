@@ -24,9 +24,9 @@ from capbias_core.measures.word_comparison import ENDS
 from capbias_core.question import DEFAULT_METRICS, Question, Source
 from capbias_core.runs.engine import Watching, run_all, unwatched
 from capbias_core.runs.inputs import Tell, read, resolve
-from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, forget_without, load_asked, plan, runs_for, useful
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, load_asked, plan, runs_for, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
-from capbias_core.runs.run import Stopped, add_later_metrics, compute_in_hand
+from capbias_core.runs.run import Stopped, compute_in_hand
 from capbias_core.typed import typed
 from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
 from capbias_core.views.answer import answer
@@ -51,7 +51,6 @@ COMPARED = (
     "certain",
     "significant",
 )  # columns of words
-OF_WORDS = (PER_CAPTION, WORDS_COMPARED)
 
 # Computes runs that are planned in a workspace: the specs, the collection; returns them as they ended.
 Compute = Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
@@ -101,7 +100,7 @@ class Report:
     value, by metric. refused: what was asked for and cannot be had, such as an attacker, and why. failed: what went
     wrong with single runs. notes: what the numbers depend on. ranking: the captioners in pairs by `ranked_by`, a metric
     and its direction, of the runs `ranked_runs`; None for a single captioner. `sentence`, the answer in words, is made
-    when it is first asked for, as by `print(report)`; `about` is the captioner that it speaks of.
+    when it is first asked for, as by `print(report)`.
 
     `report["LIC"]` is one number, with its `value`, `interval`, `n`, `method` and more (`Value`). With several
     captioners name one too: `report["LIC", "sat"]` or `report["sat"]["LIC"]`. Further parts of the key choose among
@@ -116,34 +115,27 @@ class Report:
     ranking: Ranking | None = None
     ranked_by: tuple[str, str] = ("", "")
     ranked_runs: tuple[str, ...] = ()
-    compute_words: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
-    compute_captions: Callable[[], pd.DataFrame] = field(default=pd.DataFrame, repr=False)
     asked: tuple[str, ...] = ()
+    inputs: Inputs | None = field(default=None, repr=False)
     source: RunsInHand | None = field(default=None, repr=False)
-    every: pd.DataFrame | None = field(default=None, repr=False)  # also the rows that nobody asked for; None of a part
+    every: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)  # also the rows that nobody asked for
 
     @cached_property
     def choice(self) -> Choice | None:
         """What answers first, as on the pages: by it views show these rows. None without any number."""
         if self.source is None or self.table.empty:
             return None
-        data = self.source.data
-        names = {human.key: human.name for human in filter(None, [data.references])}
-        table = self.table if self.every is None else self.every
-        rows = rows_of_runs(table, self.source.runs, names, self.models, self.source)
+        human = self.source.data.references
+        names = {human.key: human.name} if human else {}
+        rows = rows_of_runs(self.every, self.source.runs, names, self.models, self.source)
         if self.ranking and self.ranked_by[0] not in ANSWERING:
-            rows["letters"] = lettered(table, self.letters, self.ranked_runs, *self.ranked_by)["letters"]
+            rows["letters"] = lettered(self.every, self.letters, self.ranked_runs, *self.ranked_by)["letters"]
         return choose(self.source, rows, {})
 
     @cached_property
     def sentence(self) -> str:
         """The answer in words."""
         return answer(self.choice).text if self.choice else ""
-
-    @property
-    def about(self) -> str:
-        """The captioner that the sentence speaks of."""
-        return self.choice.captioner if self.choice else ""
 
     def text(self, width: int | None = None) -> str:
         """The answer, and a table for each attacker, in lines of so many characters (default: as long as they are)."""
@@ -170,14 +162,18 @@ class Report:
         `low` to `high`; and whether the captioner's interval excludes 0 (`certain`), and that of the difference
         (`significant`): yes, no, or not tested. Intervals are over seeds and images,
         and hold for all tested words together in 95% of cases (Bonferroni)."""
-        return self.compute_words()
+        assert self.inputs
+        return words_of(self.inputs)
 
     @cached_property
     def captions(self) -> pd.DataFrame:
         """Each caption with the guess of an attacker that did not train on its image, the guess's `probability`, that
         of the label (`p_label`), and `words`: pairs of a word, as the attacker reads it, and what it adds to the logit;
         of two values positive toward the second, of more toward the guess. Computed when it is first asked for."""
-        return self.compute_captions()
+        assert self.inputs
+        runs = explained(self.inputs, (PER_CAPTION,))[PER_CAPTION]
+        captions = self.inputs.data.captions
+        return report_captions((caption_scores(run), captions[model].frame) for model, run in runs.items())
 
     @property
     def models(self) -> list[str]:
@@ -207,7 +203,7 @@ class Report:
         for part in parts:
             rows = self._having(rows, part)
         if rows["metric"].nunique() > 1 or not any(is_metric(part) or part in set(rows["metric"]) for part in parts):
-            return replace(self, table=rows, every=None, ranking=None)
+            return replace(self, table=rows, every=rows, ranking=None)
         for column in ("coverage", "group", "object"):  # of several rows, that of all images, groups and objects
             if len(rows) > 1 and (rows[column] == "").any():
                 rows = rows[rows[column] == ""]
@@ -340,44 +336,21 @@ def score(
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
-    given = {name: value for name, value in locals().items() if name != "choices"} | choices
+    given = {name: value for name, value in locals().items() if name != "choices"}
     typed("workers", workers, bool, "", "workers")
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
     if workers and not workspace:
         raise CapbiasError("Worker processes read a workspace.", "Name its folder with workspace=.", "workers")
-    places = {"photographs": photographs, "people": people}
-    question = Question.of(
-        stored=names,
-        captions=captions,
-        labels=labels,
-        attribute=attribute,
-        references=references,
-        objects=objects,
-        collection=collection or DEFAULT_COLLECTION,
-        metrics=metrics,
-        attacker=attacker,
-        seeds=seeds,
-        protocol=protocol,
-        options=choices | {name: value for name, value in places.items() if value is not None},
-        words=words,
-        per_object=per_object,
-        rank_by=(rank_by, "") if isinstance(rank_by, str) else rank_by,
-        alignment=alignment,
-        vectors=vectors,
-        delta=delta,
-        attribute_column=attribute_column,
-        values=values,
-        mapping=mapping,
-        several=several,
-        image_id_column=image_id_column,
-        caption_column=caption_column,
-        reference_column=reference_column,
-        captioner_column=captioner_column,
-        rows=rows,
-        sets=sets,
-    )
+    asked = {name: value for name, value in given.items() if name not in ("workspace", "workers")}
+    places = {name: asked.pop(name) for name in ("photographs", "people")}  # of options
+    asked |= {
+        "collection": collection or DEFAULT_COLLECTION,
+        "rank_by": (rank_by, "") if isinstance(rank_by, str) else rank_by,
+        "options": choices | {name: value for name, value in places.items() if value is not None},
+    }
+    question = Question.of(stored=names, **asked)
     lines: list[str] = []
     try:
         if workspace:
@@ -387,15 +360,20 @@ def score(
         else:
             inputs = in_hand(*read(question, lines.append))
     except Ask as ask:
-        ask.call = python_call(score, given, ask.answer)
+        ask.call = python_call(score, given | choices, ask.answer)
         raise
     report = measured(inputs)
     if report.table.empty:
-        raise nothing_measured(report)
-    words_later = partial(words_of, inputs)
-    report = replace(report, notes=(*lines, *report.notes), compute_words=words_later)
-    report = replace(report, compute_captions=partial(captions_of, inputs))
-    return replace(report, compute_words=partial(pd.DataFrame, words_later())) if words else report
+        failed = " ".join(report.failed)
+        others = {name: reason for name, reason in report.left_out.items() if reason not in failed}
+        raise CapbiasError(
+            failed or "No metric that was asked for can be measured from these inputs.",
+            " ".join(f"{line.rstrip('.')}." for line in left_out_lines(others)),
+        )
+    report = replace(report, notes=(*lines, *report.notes))
+    if words:
+        _ = report.words
+    return report
 
 
 def compare(
@@ -431,15 +409,8 @@ def compare(
     metric, direction = report.ranked_by
     rows = report.table[report.table["run_id"].isin(report.ranked_runs)]  # the attacker whose pairs are tested
     rows = _ranked_rows(rows, metric, direction)
-    table = pd.DataFrame(
-        {
-            "captioner": rows["model"],
-            "value": rows["value"],
-            "low": rows["ci_low"],
-            "high": rows["ci_high"],
-            "letters": [report.letters[model] for model in rows["model"]],
-        }
-    )
+    table = rows.rename(columns={"model": "captioner", "ci_low": "low", "ci_high": "high"})
+    table = table[["captioner", "value", "low", "high"]].assign(letters=rows["model"].map(report.letters))
     table = table.sort_values("value", kind="stable", ignore_index=True)
     return Comparison(f"{metric} {direction}".strip(), table, report.pairs, report)
 
@@ -455,15 +426,15 @@ class Inputs:
     question: Question  # by names
     # A question to its runs; the dictionary gets why attackers cannot be planned.
     plan: Callable[[Question, dict[str, CapbiasError] | None], list[RunSpec]]
-    # Planned runs, of metrics by name: the runs as they ended, and their rows.
-    compute: Callable[[Sequence[RunSpec], Sequence[str]], tuple[list[RunRow], pd.DataFrame]]
+    # Planned runs: the runs as they ended, and their rows.
+    compute: Callable[[Sequence[RunSpec]], tuple[list[RunRow], pd.DataFrame]]
 
 
 def in_hand(data: Data, question: Question, watching: Watching = unwatched, stopped: Stopped = None) -> Inputs:
     """Data in hand, measured in this process. watching: runs to a block in which somebody watches them. stopped: as of
     `compute_in_hand`."""
 
-    def compute(specs: Sequence[RunSpec], _metrics: Sequence[str]) -> tuple[list[RunRow], pd.DataFrame]:
+    def compute(specs: Sequence[RunSpec]) -> tuple[list[RunRow], pd.DataFrame]:
         with watching(specs) as watch:
             runs = compute_in_hand(data, specs, watch, stopped)
         results = [(run.run_id, row) for run in runs if run.status == FINISHED for row in run.evidence.results]
@@ -476,11 +447,8 @@ def in_hand(data: Data, question: Question, watching: Watching = unwatched, stop
 def stored(workspace: Workspace, question: Question, run: Compute) -> Inputs:
     """Items of a workspace. run: computes what it does not have."""
 
-    def compute(specs: Sequence[RunSpec], metrics: Sequence[str]) -> tuple[list[RunRow], pd.DataFrame]:
-        run_ids = [spec.run_id for spec in specs]
-        add_later_metrics(workspace, workspace.runs_of(run_ids).values())
-        forget_without(workspace, specs, metrics)
-        return run(workspace, specs, question.collection), workspace.results(run_ids)
+    def compute(specs: Sequence[RunSpec]) -> tuple[list[RunRow], pd.DataFrame]:
+        return run(workspace, specs, question.collection), workspace.results([spec.run_id for spec in specs])
 
     return Inputs(load_asked(workspace, question), question, partial(plan, workspace), compute)
 
@@ -495,7 +463,7 @@ def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
     left_out = {name: lack.text for lack, names in reasons.items() for name in names}
     for line in (*refused, *left_out_of_request(reasons)):
         tell(f"warning: {line}")
-    rows, frame = inputs.compute(specs, request.metrics)
+    rows, frame = inputs.compute(specs)
     finished = [row for row in rows if row.status == FINISHED]
     by_object = [object_rows(row) for row in finished] if question.per_object else []
     whole = pd.concat([frame, *(table for table in by_object if len(table))], ignore_index=True)
@@ -506,7 +474,7 @@ def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
         if name not in left_out and name not in set(table["metric"]):
             of_measure = [row for row in rows if row.spec.measure == measure_of(name).name]
             why = [row.message if row.status != FINISHED else row.lacking.get(name, "") for row in of_measure]
-            lost[name] = " ".join(dict.fromkeys(filter(None, why))) or _uncounted(name, of_measure)
+            lost[name] = " ".join(dict.fromkeys(filter(None, why))) or "its runs gave no value"
     failed = failures(rows)
     asked_for = {name.casefold() for name in question.metrics}
     told = {  # LIC at equal length, which lic stands for too, needs no warning where lengths are equal
@@ -527,17 +495,19 @@ def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
         failed=tuple(failed),
         notes=(*protocol_notes(table, question.options.get("protocol", "")), *named_notes(notes)),
         asked=() if question.metrics == DEFAULT_METRICS else question.metrics,
+        inputs=inputs,
         source=source,
         every=ordered(whole, request.captions, [*request.metrics, *METRICS], encoders),
     )
-    if table.empty:
-        return report
-    metrics = list(dict.fromkeys(table["metric"]))
-    name, direction = (
-        metric_named(question.rank_by[0]).name if question.rank_by[0] else leading(metrics),
-        question.rank_by[1],
-    )
-    compared = _ranked_rows(table, name, direction, first)
+    return report if table.empty else _ranked(report, question.rank_by, first)
+
+
+def _ranked(report: Report, rank_by: tuple[str, ...], encoder: str) -> Report:
+    """A report with its captioners in pairs, if it has several. encoder: the one that answers first."""
+    source, metrics, (asked, direction) = report.source, list(dict.fromkeys(report.table["metric"])), rank_by
+    assert source
+    name = metric_named(asked).name if asked else leading(metrics)
+    compared = _ranked_rows(report.table, name, direction, encoder)
     if direction and compared.empty and name in metrics:
         return replace(report, refused=(*report.refused, f"Not ranked: {name} has no direction {direction} here."))
     if len(compared) < 2:
@@ -547,14 +517,6 @@ def measured(inputs: Inputs, tell: Tell = lambda line: None) -> Report:
     if len(pairs.letters) < 2:
         return report
     return replace(report, ranking=pairs, ranked_by=(name, direction), ranked_runs=run_ids)
-
-
-def _uncounted(name: str, rows: Sequence[RunRow]) -> str:
-    """Why finished runs have no value of a metric: columns that it reads and they did not count."""
-    known = [counts for row in rows if row.status == FINISHED for counts in row.counts().values()]
-    columns = {column for counts in known for column in counts.columns}
-    lacking = [repr(column) for column in metric_named(name).reads if column not in columns]
-    return f"its runs did not count {', '.join(lacking)}" if columns and lacking else "its runs gave no value"
 
 
 def failures(rows: Sequence[RunRow]) -> list[str]:
@@ -589,22 +551,16 @@ def explained(inputs: Inputs, measures: Sequence[str]) -> dict[str, dict[str, Ru
     question = inputs.question
     planned = inputs.plan(replace(question.to_plan(words=True), attacker=question.attacker[:1]), None)
     specs = [spec for spec in planned if spec.measure in measures and spec.model in question.captions]
-    rows, _ = inputs.compute(specs, ())
+    rows, _ = inputs.compute(specs)
     if failed := failures(rows):
         raise CapbiasError(" ".join(failed))
     return {name: {run.spec.model: run for run in rows if run.spec.measure == name} for name in measures}
 
 
-def captions_of(inputs: Inputs) -> pd.DataFrame:
-    """A row for each caption of the captioners, as of `Report.captions`."""
-    runs = explained(inputs, (PER_CAPTION,))[PER_CAPTION]
-    return report_captions((caption_scores(run), inputs.data.captions[model].frame) for model, run in runs.items())
-
-
 def words_of(inputs: Inputs) -> pd.DataFrame:
     """What each word of the captions adds, by an attacker that did not train on their images; with human captions also
     beside what it adds there."""
-    by_measure = explained(inputs, OF_WORDS)
+    by_measure = explained(inputs, (PER_CAPTION, WORDS_COMPARED))
     tables = []
     for model, run in by_measure[PER_CAPTION].items():
         values = attribute_of_run(run).values
@@ -623,13 +579,3 @@ def words_of(inputs: Inputs) -> pd.DataFrame:
         )
         tables.append(words.iloc[np.lexsort((-words["mean"], words["count"] < FEW))])
     return pd.concat(tables, ignore_index=True)
-
-
-def nothing_measured(report: Report) -> CapbiasError:
-    """The error for a report without any number."""
-    failed = " ".join(report.failed)
-    others = {name: reason for name, reason in report.left_out.items() if reason not in failed}
-    return CapbiasError(
-        " ".join(report.failed) or "No metric that was asked for can be measured from these inputs.",
-        " ".join(f"{line.rstrip('.')}." for line in left_out_lines(others)),
-    )

@@ -76,6 +76,27 @@ def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
     return [by_lower[each] for each in close if each == name.lower() or name.lower() not in close]
 
 
+def short(text: object, most: int = 40) -> str:
+    """A text on one line of a message, cut after so many characters. Half surrogate pairs, which no terminal can print,
+    become `?`.
+
+    >>> short("a dog  on a couch", 7)
+    'a dog o…'
+    """
+    line = " ".join(str(text).split()).encode("utf-8", "replace").decode("utf-8")
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def first_line(error: BaseException) -> str:
+    """What a library says of an error, for a sentence: its first line, without a full stop; its type if it is silent.
+
+    >>> first_line(ValueError("no header.")), first_line(EOFError())
+    ('no header', 'EOFError')
+    """
+    lines = str(error).strip().splitlines()
+    return short(lines[0], 200).rstrip(".") if lines else type(error).__name__
+
+
 def taken_twice(kind: str, name: str, where: Iterable[str]) -> CapbiasError:
     """The error for two parts of capbias with one name. where: the modules that have it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 
 CAPTIONS, REFERENCES, LABELS, OBJECTS = "captions", "references", "labels", "objects"
 SEGMENTS, BOXES, VECTORS, PHOTOGRAPHS = "segments", "boxes", "vectors", "photographs"
@@ -55,6 +55,7 @@ def checked_name(name: str) -> str:
     cleaned = " ".join(name.split())
     if not cleaned or len(cleaned) > LONGEST_NAME or not cleaned.isprintable() or FORBIDDEN & set(cleaned):
         raise CapbiasError(
-            f"A name must be 1 to {LONGEST_NAME} letters, digits, spaces or . _ - + ( ) , : =, not {name[:100]!r}."
+            f"A name must be 1 to {LONGEST_NAME} letters, digits, spaces or . _ - + ( ) , : =, not "
+            f"{short(name, 100)!r}."
         )
     return cleaned

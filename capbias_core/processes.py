@@ -4,24 +4,20 @@ even if their process was killed; and a limit on threads."""
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
-import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 from capbias_core.errors import CapbiasError
 from capbias_core.resources import PACKAGE
 
 PROC = Path("/proc")
 STOPPED, TERMINATED = 130, 143  # exit codes after Ctrl-C and SIGTERM
-T = TypeVar("T")
 
 
 class Terminated(KeyboardInterrupt):
@@ -41,19 +37,6 @@ def python(*arguments: str, **environment: str) -> tuple[list[str], dict[str, st
         paths.insert(0, str(PACKAGE.parent))
     fixed = {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
     return [sys.executable, *arguments], {**os.environ, **fixed, **environment}
-
-
-def compute_apart(call: Callable[[], T], **environment: str) -> T:
-    """What a call of a module's function returns, from a process that may import torch. Raises CapbiasError as the call
-    does, and if the process ends early. environment: further variables."""
-    command, variables = python("-m", "capbias_core.processes", **environment)
-    done = subprocess.run(command, env=variables, input=pickle.dumps(call), stdout=subprocess.PIPE)
-    if done.returncode:
-        raise CapbiasError("The process that computed this ended early.", "Try again.")
-    result, error = pickle.loads(done.stdout)
-    if error:
-        raise error
-    return result
 
 
 def current_folder() -> str:
@@ -105,14 +88,3 @@ def _libraries():
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()  # takes 50 ms
-
-
-if __name__ == "__main__":  # as `compute_apart` starts it
-    output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
-    try:
-        answer = pickle.load(sys.stdin.buffer)(), None
-    except CapbiasError as error:
-        answer = None, error
-    with output:
-        pickle.dump(answer, output)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.attributes import get_attribute, known_attributes
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import CapbiasError, short, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES, checked_name
 from capbias_core.load.formats import check_one_table
 from capbias_core.load.places import checked_path
@@ -34,7 +34,7 @@ DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 CONTEXTUAL = "contextual"
 # Arguments that say what columns and rows of files are; a stored item is as it was read.
 COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute_column", "rows")
-OF_FILES = (*COLUMNS, "sets", "several", "values", "mapping")
+OF_FILES = (*COLUMNS, "sets", "several", "values", "mapping", "map", "weights")
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,8 @@ def several_names(given: str | os.PathLike | Iterable) -> tuple:
 
 def given_of(given: dict[str, Any]) -> Given:
     """What arguments say of columns and rows of files; taken out of the arguments. rows: a mapping, or texts such as
-    `language=en`. Raises CapbiasError for a text without =."""
+    `language=en`. mapping: label -> value, or map: texts such as `gender:f=Female`. Raises CapbiasError for a text
+    without =."""
     rows = given.pop("rows", None)
     if isinstance(rows, Mapping):
         rows = [f"{column}={cell_text(value)}" for column, value in rows.items()]
@@ -197,11 +198,11 @@ def given_of(given: dict[str, Any]) -> Given:
         raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
     mapping, name = given.pop("mapping", None) or {}, str(given.get("attribute", ""))
     if not isinstance(mapping, Mapping):
-        raise CapbiasError(f"mapping must be label -> value, not {str(mapping)[:100]}.", "", "mapping")
+        raise CapbiasError(f"mapping must be label -> value, not {short(mapping, 100)}.", "", "mapping")
     name = get_attribute(name).name if mapping and name.endswith(".toml") else name
-    pairs = tuple(f"{name}:{cell_text(label)}={value or ''}" for label, value in mapping.items())
+    pairs = (f"{name}:{cell_text(label)}={value or ''}" for label, value in mapping.items())
     words = {each: typed(each, given.pop(each, ""), str, "", each) for each in ("sets", "several")}
-    return Given(**columns, map=pairs, **words)
+    return Given(**columns, map=(*(given.pop("map", None) or ()), *pairs), **words)
 
 
 def files_of(files: Iterable[str | os.PathLike], given: Mapping[str, Any]) -> list[File]:
@@ -243,24 +244,6 @@ def source_files(sources: Any, kind: str) -> list[File]:
     return [File(sources, (kind,), {CAPTIONS: UNNAMED, LABELS: "labels"}.get(kind, kind))]
 
 
-ENDINGS = (
-    ".json",
-    ".jsonl",
-    ".ndjson",
-    ".csv",
-    ".tsv",
-    ".txt",
-    ".parquet",
-    ".arrow",
-    ".xlsx",
-    ".pkl",
-    ".zip",
-    ".gz",
-    ".tar",
-    ".token",
-)
-
-
 def caption_files(given: Any) -> list[File]:
     """Caption sets as files: a path is named after its file, a table or list `captions`, a dict names its sets, unless
     its keys are images: {image: caption}, {image: [captions]} or {image: [{"caption": caption}]}.
@@ -284,7 +267,7 @@ def caption_files(given: Any) -> list[File]:
 def _is_set(value: Any) -> bool:
     """Whether a value of a dict of captions is a whole set, not captions of an image. No text is tried as a path."""
     if isinstance(value, str):
-        return value.lower().endswith(ENDINGS) and "\n" not in value
+        return Path(value).suffix[1:].isalnum()
     if isinstance(value, Mapping):
         return len(value) > 1 and not any(
             str(key).lower() in ("caption", "captions", "text", "image_id") for key in value

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 
 LONGEST_SHOWN = 100
 LARGEST = 2**53  # beyond, JSON and floats lose digits
@@ -139,4 +139,4 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # a number too long to be written
         return "a number of thousands of digits"
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+    return short(text, LONGEST_SHOWN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -29,38 +29,6 @@ CONDITIONS = ("original", "part", "segment", "box", "person", "object", "both")
 SEGMENT_COLUMNS = ("image_id", "object", "crowd", "height", "width", "x1", "y1", "x2", "y2", "outline")
 
 CAPTION_COLUMNS = ("image_id", "caption_index", "caption")
-
-PUBLISHED_COLUMNS = (
-    "paper",
-    "table",
-    "attribute",
-    "model",
-    "metric",
-    "encoder",
-    "direction",
-    "condition",
-    "value",
-    "spread",
-    "spread_kind",
-    "scale",
-)
-# Facts about a measured row: which labelled images (coverage), how human words were aligned, its object and group of
-# images, the photographs and the prompt that a judge got, and the device on which networks trained.
-ORIGIN_COLUMNS = ("coverage", "alignment", "object", "group", "photographs", "prompt", "device")
-SUPPORT_COLUMNS = (
-    "run_id",
-    "seeds",
-    "training",
-    "n",
-    "ci_low",
-    "ci_high",
-    "interval",
-    "verdict",
-    "method",
-    "setting",
-    "setting_name",
-)
-RESULT_COLUMNS = (*PUBLISHED_COLUMNS, *ORIGIN_COLUMNS, *SUPPORT_COLUMNS)
 
 
 def counted(number: int, noun: str) -> str:
@@ -188,22 +156,14 @@ class Problem:
 class Table:
     """What was read from a file, before it is stored."""
 
-    # One of: captions (CAPTION_COLUMNS, as written); raw labels (image_id and text columns, '' if empty); objects
-    # (image_id and objects such as `cat|dog`, one row per image); boxes (BOX_COLUMNS); outlines (SEGMENT_COLUMNS).
+    # Objects (image_id and objects such as `cat|dog`, one row per image), boxes (BOX_COLUMNS) or outlines
+    # (SEGMENT_COLUMNS).
     frame: pd.DataFrame
     rows: int  # rows or annotations in the file
-    empty: int = 0  # missing captions, left out
-    duplicates: int = 0  # rows that repeat the labels of an image, left out
     others: int = 0  # outlines of images that were not asked for, left out
-    crowds: int = 0  # annotations of a crowd of objects
     problems: tuple[Problem, ...] = ()  # the first rows with faults, left out
     problem_count: int = 0
     notes: tuple[str, ...] = ()  # sentences on what was read from which column, if the names do not say it
-    prompts: tuple[str, ...] = ()  # of captions that answer several prompts, the prompt of each
-    sets: tuple[str, ...] = ()  # of captions by several captioners, the captioner of each
-    account: tuple[tuple[str, str], ...] = ()  # how each column and row was used, see load/account.py
-    cleaned: Mapping[str, int] = field(default_factory=dict)  # captions with text that is no caption, by rule
-    warnings: tuple[str, ...] = ()  # the same as sentences, see load/clean.py
 
 
 @dataclass(frozen=True)
@@ -240,27 +200,32 @@ class Attention:
     weights: np.ndarray  # (layers, heads, W, W) from 0 to 1, from word (row) to word (column); rows sum to 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
-    """One number and its origin: a row of the table of results. Columns as in `assets/published`."""
+    """One number and its origin: a row of the table of results, its fields are the columns."""
 
+    # as in `assets/published`
+    paper: str = "measured"
+    table: str = ""
     attribute: str
     model: str
     metric: str
-    value: float  # as shown, scale applied
     encoder: str = ""
     direction: str = ""
     condition: str = ""
-    coverage: str = ""
-    alignment: str = ""
-    object: str = ""
-    group: str = ""
-    photographs: str = ""
-    prompt: str = ""
-    device: str = ""
+    value: float  # as shown, scale applied
     spread: float | None = None  # standard deviation over attacker seeds (ddof 1)
     spread_kind: str = ""
     scale: float = 1.0
+    # what was measured
+    coverage: str = ""  # which labelled images
+    alignment: str = ""  # of human words
+    object: str = ""
+    group: str = ""  # of images
+    photographs: str = ""  # that a judge got, and its prompt
+    prompt: str = ""
+    device: str = ""  # on which networks trained
+    # how far it carries
     run_id: str = ""
     seeds: int = 0
     training: int = 0  # images that each attacker was trained on, 0 for metrics without
@@ -272,11 +237,14 @@ class Result:
     interval: str = ""
     verdict: str = ""  # of LIC: amplifies, inconclusive or reduces
     method: str = ""
-    paper: str = "measured"
-    table: str = ""
     setting: str = ""  # numbers with the same were measured alike: workspace/spec.py, `Setting`
     setting_name: str = ""
 
     def row(self) -> dict[str, Any]:
         """The columns of the results table, in their order."""
-        return {column: getattr(self, column) for column in RESULT_COLUMNS}
+        return dict(vars(self))
+
+
+RESULT_COLUMNS = tuple(column.name for column in fields(Result))
+_measured = RESULT_COLUMNS.index("coverage"), RESULT_COLUMNS.index("run_id")
+PUBLISHED_COLUMNS, ORIGIN_COLUMNS = RESULT_COLUMNS[: _measured[0]], RESULT_COLUMNS[slice(*_measured)]

@@ -3,9 +3,7 @@ folders of workspaces."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import stat
 import uuid
 from collections.abc import Iterator
@@ -13,11 +11,10 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 
 PRIVATE, USUAL = 0o600, 0o666
 HEX = "[0-9a-f]"  # in the patterns of names that this program made, and may remove
-MARK = "user.capbias"  # extended attribute of a file that a command wrote: the digest of its content
 CATALOGUE = "capbias.sqlite"
 FOLDERS = ("attributes", "data", "embeddings", "models", "pictures", "unfinished", "uploads", "weights")
 SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
@@ -52,8 +49,7 @@ def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
     except PermissionError:
         raise CapbiasError(f"{given} is in a folder that may not be read.", "Check its permissions.") from None
     except (OSError, ValueError, RuntimeError) as error:
-        shown = "".join(letter if letter.isprintable() else "?" for letter in os.fspath(given))
-        shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
+        shown = short("".join(letter if letter.isprintable() else "?" for letter in os.fspath(given)), 80)
         reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         raise CapbiasError(f"{shown!r} is no path that this system takes ({reason}).", "Check its spelling.") from None
     return path
@@ -124,41 +120,3 @@ def write_whole(path: Path, data: bytes, mode: int = PRIVATE) -> None:
     """Write a file at once, as `whole_file` does. Raises OSError."""
     with whole_file(path, mode) as temporary:
         temporary.write_bytes(data)
-
-
-def is_tracked(path: Path) -> bool:
-    """Whether git has a file of a checkout of this project, by git's index; also where that cannot be told."""
-    path = path.resolve()
-    for folder in path.parents:
-        git = folder / ".git"
-        if not git.exists() or not (folder / "capbias_core").is_dir():
-            continue
-        try:
-            git = folder / git.read_text().partition(": ")[2].strip() if git.is_file() else git  # of a worktree
-            index = (git / "index").read_bytes()
-        except FileNotFoundError:
-            return False
-        name = path.relative_to(folder).as_posix().encode()
-        # An entry ends with its name. Before it are 16 bits with the length of the name, in version 3 perhaps 16 more.
-        lengths = (
-            int.from_bytes(index[hit.start() - back : hit.start() - back + 2], "big") & 0xFFF
-            for hit in re.finditer(re.escape(name + b"\0"), index)
-            for back in (2, 4)
-        )
-        return index[4:8] > b"\0\0\0\3" or min(len(name), 0xFFF) in lengths
-    return False
-
-
-def write_output_file(path: Path, data: bytes) -> None:
-    """Write a file that a person asked for, and mark it as written here. Raises OSError."""
-    write_whole(path, data, USUAL)
-    with suppress(OSError, AttributeError):  # some file systems have no extended attributes
-        os.setxattr(path, MARK, hashlib.sha256(data).digest())
-
-
-def written_here(path: Path) -> bool:
-    """Whether a command wrote this file, and nothing has changed it since."""
-    try:
-        return os.getxattr(path, MARK) == hashlib.sha256(path.read_bytes()).digest()
-    except (OSError, AttributeError):
-        return False

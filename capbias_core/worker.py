@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.measures.registry import MEASURES
 from capbias_core.processes import STOPPED, TERMINATED, Terminated, terminate
 from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
@@ -49,10 +48,9 @@ def execute(folder: str, run_id: str, stopping: threading.Event | None = None, h
     try:
         with _beating(workspace):
             outcome = run_one(workspace, run.spec, _reporter(workspace, run, stopping or threading.Event()))
-        metrics = [metric.name for metric in MEASURES[run.spec.measure].metrics]
         for line in outcome.log:
             workspace.log(run_id, line)
-        workspace.finish(run_id, outcome.results, outcome.kept, outcome.notes, metrics, outcome.lacking, run.token)
+        workspace.finish(run, outcome.results, outcome.kept, outcome.notes, outcome.lacking)
     except Cancelled:
         with suppress(WorkspaceError):
             workspace.log(run_id, "stopped")
@@ -116,7 +114,7 @@ def _reporter(workspace: Workspace, run: RunRow, stopping: threading.Event) -> P
         if stopping.is_set():
             raise Cancelled
         with suppress(WorkspaceError):  # a full disk may have room again when the run is done
-            if not workspace.progress(run.run_id, share, message, run.token):
+            if not workspace.progress(run, share, message):
                 raise Cancelled
             line = message.rsplit(", loss", 1)[0]
             if line != last_line:

@@ -437,7 +437,7 @@ seed (`scripts/demo.py`), with captioners whose bias amplification is known beca
 - `images/`: pictures of {pictures} of the images. The figure in them is drawn the same way whatever the label.
 - `instances.json`: the outlines of that figure and of its thing, in the format of COCO instances.
 - `boxes.csv`: what a detector (YOLOv8n, int8) found on the pictures, as
-  `capbias images detect assets/demo/images --weights yolov8n_int8.tflite` writes it; the condition `box` hides its box
+  `capbias images detect --collection demo --weights yolov8n_int8.tflite` finds it; the condition `box` hides its box
   of the person.
 - `scored.zip`: runs that take minutes: LIC by two other encoders, DBAC, DBA, BA, DBAC of two captioners by another
   encoder, all but LIC of masked photographs, and two captioners' captions scored by a network.

@@ -62,7 +62,7 @@ def write(workspace: Workspace, path: Path = SCORED) -> None:
             results = rows.where(rows.notna(), None).to_dict("records")
             reasons = set(left_out_lines(run.lacking))  # which are among the notes
             notes = [note for note in run.notes if note not in reasons]
-            kept = {"spec": asdict(run.spec), "notes": notes, "metrics": run.metrics, "lacking": run.lacking}
+            kept = {"spec": asdict(run.spec), "notes": notes, "lacking": run.lacking}
             kept = json.dumps(kept | {"results": results})
             for name, data in [
                 (".json", kept),

@@ -1,14 +1,18 @@
 """What tests share: the real captions beside the project, skipped with a reason where they are absent; a browser."""
 
+import io
 import os
+import pickle
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from capbias_core.load import places
 from capbias_core.types import counted
+from capbias_core.workspace import limited
 from tests.browser import browser, chromium
 from tests.small_models import minilm, tiny  # noqa: F401
 
@@ -69,7 +73,25 @@ def terminal(monkeypatch):
     monkeypatch.setattr(places, "_serving", False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def read_here(monkeypatch):
+    """What is read with limits is read in this process, and answered as a child does, which takes a second to start."""
+    monkeypatch.setattr(limited, "_waiting", [])
+    monkeypatch.setattr(limited, "_started", lambda: (Here(answer := io.BytesIO()), answer))
+
+
+class Here(SimpleNamespace):
+    """Stands in for a child process."""
+
+    def __init__(self, answer: io.BytesIO):
+        super().__init__(answer=answer, kill=lambda: None)
+
+    def communicate(self, asked: bytes, _seconds: float) -> None:
+        *_limits, work = pickle.loads(asked)
+        self.answer.write(limited._answered(work))
+
+
+@pytest.fixture(scope="session")
 def chrome():
     """A browser, or a skip."""
     if not chromium():

@@ -21,7 +21,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 HELD = (
     "capbias_core/attributes/gender.toml",
     "capbias_core/_assets/objects.toml",
-    "capbias_core/_assets/valence.tsv",
     "capbias_core/_assets/icon.svg",
     "capbias_core/_assets/published/results.csv",
     "capbias_core/_assets/demo/attributes.csv",

@@ -6,14 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from capbias_core import processes
-from capbias_core.attributes import get_attribute
-from capbias_core.errors import CapbiasError
 from tests.browser import ROOT, free_port, wait_until_healthy
 from tests.random_captions import write_files
 
@@ -100,14 +97,6 @@ def test_relative_folders_are_left_out_of_the_path_of_children(monkeypatch):
     command, environment = processes.python("-m", "x", CAPBIAS_HOME="w")
     assert command == [sys.executable, "-m", "x"] and environment["CAPBIAS_HOME"] == "w"
     assert environment["PYTHONPATH"] == os.pathsep.join([str(ROOT), "/opt/lib"])
-
-
-def test_a_call_in_another_process_returns_raises_or_ends_early():
-    assert processes.compute_apart(partial(os.getenv, "CAPBIAS_TEST"), CAPBIAS_TEST="1") == "1"
-    assert processes.compute_apart(partial(print, "no answer")) is None
-    for call, message in ((partial(get_attribute, "nothing"), "nothing"), (partial(int, "x"), "ended early")):
-        with pytest.raises(CapbiasError, match=message):
-            processes.compute_apart(call)
 
 
 def test_the_temporary_folder_of_a_killed_process_is_removed_by_the_next_one(tmp_path, monkeypatch):

@@ -211,7 +211,7 @@ def estimates_of(
 
 def of_groups(metric: Metric, counts: Counts, values: Sequence[str]) -> Estimate:
     """A metric as it is read on the images of one group, or of each. counts: with its columns alone."""
-    ((_, estimate),) = _by_direction(replace(metric, of=metric.within or metric.of), counts, values, "")
+    ((_, estimate),) = _by_direction(metric, counts, values, "")
     return estimate
 
 

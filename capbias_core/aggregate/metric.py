@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
+from pydantic.dataclasses import dataclass
 
 from capbias_core.aggregate.counts import Counts
 from capbias_core.errors import taken_twice
 from capbias_core.metrics.share import share
 
 Presence = Literal["", "optional", "required"]  # of an input: not read, read if it is there, or must be there
-WORDS = Literal["", "any", "every"]  # captions need no word for a value, must be able to name one, or each
-BETTER = ("lower", "higher", "neutral", "none")  # which values are good; neutral: those near the neutral value
 WITHOUT_LIMIT = (0, math.inf)  # the range of a metric
 LOTUS = "Hirota et al., ACL 2025 (LOTUS)"
 
@@ -31,7 +28,7 @@ class Needs:
     photographs: bool = False
     people: bool = False  # where people are on the photographs
     vectors: bool = False  # word vectors for alignment
-    words: WORDS = ""
+    words: Literal["", "any", "every"] = ""  # captions must be able to name a value, or each
     values: int = 0  # how many values the attribute must have, 0 for any number
     model: str = ""  # name of an option that must name a model
 
@@ -56,7 +53,6 @@ DIFFERENCE = (100, zero, "lower", (-100, 100))
 MISTAKES = (100, zero, "lower", (0, 100))
 QUOTIENT = (1, lambda k: 1.0, "neutral", WITHOUT_LIMIT)  # of what would be equal without bias
 WEIGHT = (1, no_neutral, "lower", WITHOUT_LIMIT)
-RICHNESS = (1, no_neutral, "higher", WITHOUT_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ class Metric:
     title: str
     scale: float  # shown value = scale * what the formula gives
     neutral: Callable[[int], float]  # shown value that means no bias, given K values; `no_neutral` if none does
-    better: str  # one of BETTER
+    better: Literal["lower", "higher", "neutral", "none"]  # neutral: values near the neutral value are good
     range: tuple[float, float]  # of the shown value
     source: str
     explanation: str
@@ -78,7 +74,6 @@ class Metric:
     needs: Needs = NOTHING_MORE  # what it reads besides its measure
     reads: tuple[str, ...] = ()  # columns; () for a number that is no function of sums over images
     of: Any = share  # these columns summed, (...) or (..., W) each, to (...) unscaled values
-    within: Callable[..., np.ndarray] | None = None  # the same for the images of one group, if it is another formula
     by_value: bool = False  # `of` gives (..., K), one for each value, or K + 1 with the neutral word last
     # Counts, K and the direction to further arguments of `of`, which are the same in all draws of a bootstrap.
     fix: Callable[[Counts, int, str], dict[str, Any]] | None = None

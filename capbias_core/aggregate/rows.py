@@ -96,7 +96,9 @@ def object_rows(metrics: Iterable[Metric], counts: Counts, run: RunFacts, column
                     about["ci_low"], about["ci_high"] = map(float, limits) if known else (None, None)
                     if n:
                         shown = float(value[number, which])
-                        made.append(Result(run.attribute, metric=name, direction=direction, value=shown, **about))
+                        made.append(
+                            Result(attribute=run.attribute, metric=name, direction=direction, value=shown, **about)
+                        )
     return made
 
 

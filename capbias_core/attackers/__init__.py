@@ -12,9 +12,9 @@ from dataclasses import replace
 from importlib import import_module
 
 from capbias_core.attackers.base import Attacker, AttackerEntry, Setup
-from capbias_core.attackers.device import TF32
 from capbias_core.attackers.neural import frozen_entry
 from capbias_core.errors import CapbiasError, nearest, need, taken_twice
+from capbias_core.language.device import TF32
 from capbias_core.language.files import ModelFiles, find_model
 
 # Name -> entry, in the order in which they are shown; the first is the default.
@@ -79,8 +79,8 @@ def load_attacker(
 ) -> Attacker:
     """The attacker; a network imports torch.
 
-    device, precision: where and how exactly networks train, see device.py. model: files of the pretrained encoder, if
-    they are known. cache: a folder for embeddings.
+    device, precision: where and how exactly networks train, see language/device.py. model: files of the pretrained
+    encoder, if they are known. cache: a folder for embeddings.
     """
     entry = attacker_entry(name)
     need(f"The attacker {entry.name}", *entry.packages)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from capbias_core.attackers.device import TF32
+from capbias_core.language.device import TF32
 from capbias_core.language.files import ModelFiles
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
@@ -24,10 +24,10 @@ class Seconds(NamedTuple):
 class Setup(NamedTuple):
     """What an attacker is made with."""
 
-    device: str = "auto"  # where it trains, see device.py
+    device: str = "auto"  # where it trains, see language/device.py
     model: ModelFiles | None = None  # of a pretrained encoder
     cache: str | None = None  # a folder for embeddings
-    precision: str = TF32  # of products on CUDA, see device.py
+    precision: str = TF32  # of products on CUDA, see language/device.py
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,6 @@ class Training(NamedTuple):
     rows: np.ndarray  # (n,) its captions in the corpus
     labels: np.ndarray  # (n,) integers in [0, n_values), or (n, L) booleans: which of L task words are there
     seed: int
-    reads: np.ndarray = np.arange(0)  # the captions that it reads afterwards, if they are known: faster on CUDA
 
 
 class Attacker(Protocol):

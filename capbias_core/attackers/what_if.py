@@ -11,7 +11,7 @@ import numpy as np
 
 from capbias_core.attackers.base import probabilities
 from capbias_core.attackers.ngram import LinearModel, NgramCorpus
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Attribute
 
@@ -80,7 +80,7 @@ def parse_edit(edit: str) -> tuple[str, list[str]]:
     replacements = [" ".join(part.split()) for text in after for part in text.split("|")]
     if len(word.split()) != 1 or not replacements or not all(replacements):
         raise CapbiasError(
-            f"{edit[:200]!r} is not an edit of the form: word -> replacement | replacement.",
+            f"{short(edit, 200)!r} is not an edit of the form: word -> replacement | replacement.",
             "The part before the arrow is one word. For example: umbrella -> bat | phone",
         )
     if len(replacements) > MOST_REPLACEMENTS:

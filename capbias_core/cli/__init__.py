@@ -13,11 +13,9 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
+from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnusedCliTokensError
 
 from capbias_core import __version__
@@ -96,11 +94,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code or DONE
     except CycloptsError as error:
-        words = [] if "--collection" in given else takewhile(lambda word: not word.startswith("-"), given[1:])
-        gone = [word for word in words if Path(word).suffix and not os.path.exists(word)]
-        if gone and isinstance(error, MissingArgumentError):
-            say(f"error: {gone[0]} does not exist. Check its name and folder.")
-            return BAD_INPUT
         text = " ".join(str(error).split())
         if isinstance(error, UnusedCliTokensError):
             text = f"Unexpected: {' '.join(error.unused_tokens or ())}."
@@ -128,11 +121,12 @@ OF_IMPORT = {"attribute_column": "--attribute NAME=COLUMN", "values": "--map ATT
 
 def _error_text(error: CapbiasError, command: str = "") -> str:
     """An error with the flags of a command that its hint is about: `There are no labels. Name a table. (--labels)`."""
-    others = {"mapping": "--map"} | (OF_IMPORT if command == "import" else {})
+    others = dict(OF_IMPORT) if command == "import" else {}
     if command == "score":
         from capbias_core.cli.inputs import known_options
 
-        others |= {name: f"--option {name}" for name in known_options()}
+        others = {name: f"--option {name}" for name in known_options()}
+    others |= {"mapping": "--map", "map": "--map"}
     flags = [others.get(name.partition("=")[0], flag_name(name)) for name in error.arguments]
     if any("=" in name for name in error.arguments):  # one line each, to paste
         return "\n  ".join([str(error), *flags])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -26,17 +27,15 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.run import outcome, run_all
 from capbias_core.cli.terminal import DONE, say, show
-from capbias_core.data import images_in
-from capbias_core.errors import CapbiasError, flag_name, unknown_name
+from capbias_core.data import Data, images_in
+from capbias_core.errors import CapbiasError, flag_name
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.measures.options import Attacked
-from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, plan
+from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, load_asked, plan
 from capbias_core.views import explain as explained
 from capbias_core.views import scored as scored_views
 from capbias_core.views import words as word_views
-from capbias_core.workspace.labels import labels_for
-from capbias_core.workspace.spec import RunSpec, attribute_from
-from capbias_core.workspace.store import RunRow, Workspace
+from capbias_core.workspace.store import RunRow
 
 FORMATS = ("table", "json")
 
@@ -74,7 +73,7 @@ class Explained:
     head: Annotated[Positive | None, flag("head of --attention, from 1 (default: as in the paper)", "N", WHAT)] = None
     top: Annotated[Positive, flag("words per value (default: 20)", "N", ANSWER)] = 20
     min_count: Annotated[Positive, flag("minimum captions with the word (default: 20)", "N", ANSWER)] = 20
-    format: Annotated[str, flag("json has all digits (default: table)", "|".join(FORMATS), ANSWER)] = "table"
+    format: Annotated[str, flag("json has all digits (default: table)", None, ANSWER, FORMATS)] = "table"
 
 
 @app.default
@@ -101,8 +100,9 @@ def explain(
         )
     planned = plan(workspace, resolved)
     spec = next(spec for spec in planned if spec.measure == PER_CAPTION)
-    image = None if question.image is None else _image(question.image, workspace, spec)
-    _check_words(dict.fromkeys(word for word, _ in edits), workspace, spec)
+    data = load_asked(workspace, resolved)
+    image = None if question.image is None else _image(question.image, data)
+    _check_words(dict.fromkeys(word for word, _ in edits), data)
     if question.attention and image:
         spec = scored_views.plan_encoder_view(workspace, spec, attacker, [image], chosen)
     of_set = question.image is question.text is None and not edits
@@ -110,15 +110,13 @@ def explain(
     runs = run_all(workspace, [spec, *compared], resolved.collection)
     code = outcome(runs)
     if code == DONE:
-        result, text = _answer(question, image, edits, workspace, *runs)
+        result, text = _answer(question, image, edits, data, *runs)
         show(json.dumps(result, indent=2) if question.format == "json" else text.rstrip("\n"))
     return code
 
 
 def _check(question: Explained, attacker: str) -> None:
     """Raises CapbiasError for a wrong question, before an attacker is trained for it."""
-    if question.format not in FORMATS:
-        raise unknown_name("--format", question.format, FORMATS)
     asked = [flag_name(name) for name in ("image", "text", "words") if getattr(question, name) is not None]
     if len(asked) > 1:
         raise CapbiasError(f"{' and '.join(asked)} exclude each other.", "Leave one out.")
@@ -139,39 +137,35 @@ def _check(question: Explained, attacker: str) -> None:
         )
 
 
-def _image(text: str, workspace: Workspace, spec: RunSpec) -> str:
+def _image(text: str, data: Data) -> str:
     """The image ID. Raises CapbiasError for an image without a caption or a label."""
-    try:
-        image = normalise_image_id(text)
-    except ValueError as error:
-        raise CapbiasError(f"--image {text!r} is no image ID: {error}.", "An image ID looks like 785.") from None
-    table, attribute = workspace.frame(spec.labels["table"]), attribute_from(spec.attribute)
-    labels = labels_for(table, attribute, spec.labels["column"], spec.labels["mapping"])
-    captioned = image in images_in(workspace.frame(spec.captions))
-    if not captioned or image not in labels.values.index:
-        lacks = f"no label of {labels.attribute.name} to compare" if captioned else f"no caption in {spec.model}"
-        raise CapbiasError(f"The image {image!r} has {lacks}.", "Check the ID, or score the caption with --text.")
-    return image
+    with suppress(ValueError):
+        if (image := normalise_image_id(text)) in images_in(data.frame):
+            return image
+    raise CapbiasError(
+        f"{data.captioner} has no caption of the image {text!r} with a label of {data.attribute.name}.",
+        "Check the ID, or score the caption with --text.",
+    )
 
 
-def _check_words(words: Collection[str], workspace: Workspace, spec: RunSpec) -> None:
+def _check_words(words: Collection[str], data: Data) -> None:
     """Warn about words of edits in no caption; raises if no word is in any, before an attacker is trained for it."""
-    captions = workspace.frame(spec.captions)["caption"].unique()
+    captions = data.frame["caption"].unique()
     missing = [word for word in words if all(apply_edit(caption, word, "") is None for caption in captions)]
     if missing and len(missing) == len(words):
         raise CapbiasError(
-            f"No caption of {spec.model} has {' or '.join(missing)}.",
+            f"No caption of {data.captioner} has {' or '.join(missing)}.",
             "Check the spelling, or leave out --words to list the words of the set.",
         )
     if missing:
-        say(f"warning: no caption of {spec.model} has {', '.join(missing)}")
+        say(f"warning: no caption of {data.captioner} has {', '.join(missing)}")
 
 
 def _answer(
     question: Explained,
     image: str | None,
     edits: list[tuple[str, str]],
-    workspace: Workspace,
+    data: Data,
     run: RunRow,
     compared: RunRow | None = None,
 ) -> tuple[dict, str]:
@@ -182,7 +176,7 @@ def _answer(
     if question.text is not None:
         scored = explained.scored_text(scores, scored_views.stored_attackers(run), question.text)
         return head | scored, explained.caption_text(scored)
-    written = scored_views.written_captions(scores.table, workspace.frame(run.spec.captions))
+    written = scored_views.written_captions(scores.table, data.captions[data.captioner].frame)
     if image is not None:
         captions = explained.scored_image(scores, written, image)
         texts = [explained.caption_text(caption) for caption in captions]

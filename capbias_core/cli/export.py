@@ -84,19 +84,19 @@ def export(
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     store = opened(workspace)
-    asked = store.asked_for(known_collection(store, collection))
-    if format == BUNDLE and path:
-        write(write_bundle(store, collection, asked, not without_data, wanted, note), path)
-        return DONE
-    if format == REPORT:
-        write(write_report(store, collection, asked, wanted, note), path)
-        return DONE
-    rows = measured_rows(store, collection)
-    rows = rows[rows["run_id"].isin(asked) & rows["metric"].isin(wanted)]
+    rows = measured_rows(store, known_collection(store, collection))
+    rows = rows[rows["metric"].isin(wanted)]
     if rows.empty:
         raise CapbiasError(
             f"The collection {collection} has no such result.", "Score it first, or ask for other metrics."
         )
+    run_ids = set(rows["run_id"])
+    if format == BUNDLE and path:
+        write(write_bundle(store, collection, run_ids, not without_data, wanted, note), path)
+        return DONE
+    if format == REPORT:
+        write(write_report(store, collection, run_ids, wanted, note), path)
+        return DONE
     if format == "tex":
         choice = choose(store, rows, {"collection": collection})
         table = TABLE.rows(choice, TableOptions(metrics=tuple(metric or ())))

@@ -22,13 +22,12 @@ from capbias_core.cli.inputs import (
     own_folder,
 )
 from capbias_core.cli.terminal import DONE, say, show, show_table
-from capbias_core.errors import CapbiasError, flag_name, unknown_name
+from capbias_core.errors import CapbiasError, flag_name
 from capbias_core.kinds import CAPTIONS, KINDS, LABELS, SEGMENTS, SOURCES, VECTORS, checked_name, suggested_name
 from capbias_core.kinds import PHOTOGRAPHS as IMAGES
-from capbias_core.load.labels import mapping_overrides
 from capbias_core.load.photographs import find_pictures, picture_files
-from capbias_core.load.read import File, Given, read
-from capbias_core.question import files_of
+from capbias_core.load.read import File, read
+from capbias_core.question import files_of, given_of
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, every_attribute, held_by, replaced_items, store
@@ -67,7 +66,7 @@ SourceFlag = Annotated[list[str] | None, flag("files that hold these, also one t
 class ImportFlags(ColumnFlags):
     """What the user says about files."""
 
-    kind: Annotated[str, flag("kind of all files (default: detected)", "|".join(KINDS), INPUTS)] = ""
+    kind: Annotated[str, flag("kind of all files (default: detected)", None, INPUTS, KINDS)] = ""
     captions: SourceFlag = None
     references: SourceFlag = None
     labels: SourceFlag = None
@@ -87,7 +86,7 @@ class ImportFlags(ColumnFlags):
         ),
     ] = None
     trained_on_references: Annotated[
-        str | None, flag("whether the captioner was trained on the references", "|".join(TRAINED), HOW)
+        str | None, flag("whether the captioner was trained on the references", None, HOW, TRAINED)
     ] = None
     captioner: Annotated[str, flag("who wrote the captions (default: as the name suggests)", "NAME", HOW)] = ""
     condition: Annotated[
@@ -97,6 +96,7 @@ class ImportFlags(ColumnFlags):
             "as person in sat_masked_person)",
             "CONDITION",
             HOW,
+            CONDITIONS,
         ),
     ] = ""
 
@@ -109,9 +109,6 @@ def import_files(
     flags: Annotated[ImportFlags, Flags] = ImportFlags(),
 ) -> int:
     """Read files, report on each, and store them in the workspace."""
-    for name, known in (("kind", tuple(KINDS)), ("trained_on_references", tuple(TRAINED)), ("condition", CONDITIONS)):
-        if (value := getattr(flags, name)) and value not in known:
-            raise unknown_name(flag_name(name), value, known)
     given = {name: getattr(flags, name) for name in SOURCES}
     if not files and not any(given.values()):
         raise CapbiasError("Name a file to read.")
@@ -142,21 +139,8 @@ def _import(workspace: Workspace, flags: ImportFlags, named: Sequence[File], col
     kinds = (flags.kind,) if flags.kind else ()
     name, trained = checked_name(flags.name) if flags.name else "", TRAINED.get(flags.trained_on_references or "")
     files = [File(each.source, kinds or each.kinds, name, trained, flags.captioner, flags.condition) for each in named]
-    given = Given(
-        image_id_column=tuple(flags.image_id_column or ()),
-        caption_column=tuple(flags.caption_column or ()),
-        reference_column=tuple(flags.reference_column or ()),
-        captioner_column=tuple(flags.captioner_column or ()),
-        attribute=tuple(flags.attribute or ()),
-        rows=tuple(flags.rows or ()),
-        map=tuple(flags.map or ()),
-        sets=flags.sets,
-        several=flags.several,
-    )
-    mapping_overrides(given.map)
+    given = replace(given_of({**vars(flags), "attribute": ""}), attribute=tuple(flags.attribute or ()))
     wanted = every_attribute(own_folder(flags.workspace), flags.attribute or ())
-    if unknown := {pair.partition(":")[0] for pair in given.map} - {one.name for one in wanted}:
-        raise unknown_name("attribute in --map", next(iter(unknown)), [one.name for one in wanted])
     held = held_by(workspace, collection)
     parts = [
         part

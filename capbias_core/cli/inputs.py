@@ -11,11 +11,11 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from capbias_core.attributes import attribute_folder, get_attribute, known_attributes
+from capbias_core.attributes import attribute_folder, known_attributes
 from capbias_core.cli.terminal import checked_output, say, ticking
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.captions import SETS
-from capbias_core.load.labels import RULES, mapping_overrides
+from capbias_core.load.labels import RULES
 from capbias_core.measures.base import Measure
 from capbias_core.measures.options import Attacked, Checked, Option, Options, hints_of
 from capbias_core.measures.registry import MEASURES
@@ -43,8 +43,19 @@ def command(name: str, example: str, parent: App | None = None) -> App:
     return app
 
 
-def flag(help: str, metavar: str | None = None, group: Group | None = None, **more: Any) -> Parameter:
-    """A flag; its name is that of the parameter unless `name` is given."""
+def flag(
+    help: str, metavar: str | None = None, group: Group | None = None, choices: Iterable[str] = (), **more: Any
+) -> Parameter:
+    """A flag; its name is that of the parameter unless `name` is given. choices: the only values, if any."""
+    known = tuple(choices)
+
+    def check(_kind: Any, given: str | list[str] | None) -> None:
+        wrong = [each for each in ([given] if isinstance(given, str) else given or ()) if each and each not in known]
+        if wrong:
+            raise ValueError(f"Known: {', '.join(known)}.")
+
+    if known:
+        metavar, more["validator"] = metavar or "|".join(known), check
     return Parameter(help=help, metavar=metavar, group=group, **more)
 
 
@@ -64,7 +75,7 @@ class Output:
     """Where an answer goes."""
 
     output: Annotated[str | None, flag("a file to write, as its ending says", "FILE", ANSWER)] = None
-    force: Annotated[bool, flag("replace an --output file that capbias did not write", group=ANSWER)] = False
+    force: Annotated[bool, flag("replace the --output file if it exists", group=ANSWER)] = False
 
     def place(self, formats: Mapping[str, str], format: str = "") -> tuple[Path | None, str]:
         """The file, None for stdout, and the format, '' if nobody said it; before anything is computed. formats: their
@@ -246,56 +257,23 @@ class InputFlags(FileFlags):
     def question(self, files: Sequence[str] = (), **more: Any) -> Question:
         """What is asked with these flags. files: their kinds are detected. more: arguments of `Question.of`. Raises
         CapbiasError if flags of files and of a collection are mixed, or neither is given."""
-        self._check_form(bool(files), more)
-        asked = {name: value for name, value in vars(self).items() if name not in ("map", "workspace", "collection")}
-        labels = mapping_overrides(self.map or ())
-        of_toml = self.attribute.endswith(".toml")
-        name = get_attribute(self.attribute).name if labels and of_toml else self.attribute
-        if labels.keys() - {name}:
-            raise unknown_name("attribute in --map", next(iter(labels.keys() - {name})), (name,))
-        if self.collection:  # names, of which there is one
-            asked |= {
-                name: one_name(name, given)
-                for name, given in ((each, (asked | more).get(each)) for each in ("labels", "references"))
-                if given
-            }
-            more = {name: value for name, value in more.items() if name not in asked}
-        return Question.of(
-            stored=bool(self.collection),
-            collection=self.collection or FILES,
-            files=files,
-            mapping=labels.get(name),
-            **asked | more,
-        )
-
-    def _check_form(self, files: bool, more: dict[str, Any]) -> None:
         if self.collection and files:
             raise CapbiasError(
                 "Files cannot be combined with --collection.", "Import the files first, or leave one out."
             )
-        if (
-            not self.collection
-            and self.workspace
-            and self.attribute not in known_attributes(own_folder(self.workspace)).keys() - known_attributes()
-        ):
+        own = self.workspace and known_attributes(own_folder(self.workspace)).keys() - known_attributes()
+        if not self.collection and self.workspace and self.attribute not in own:
             raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")
         derived = derivable(self.attribute, own_folder(self.workspace, of_files=True)) and more.get("references")
         if not (self.collection or files or self.labels or derived or self.captions):
             raise CapbiasError("There is nothing to read.", "Name files, or a collection with --collection.")
-        photographs = more.get("options", {}).get("photographs")
-        if more.get("weights") and (self.collection or more.get("objects") or not photographs):
-            raise CapbiasError(
-                "--weights needs --photographs and files, and --objects replaces it.",
-                "Leave one out, or run images detect --collection first.",
-            )
-
-
-def one_name(flag: str, given: str | Sequence[str]) -> str:
-    """The only name that a flag was given. Raises CapbiasError for several."""
-    names = [given] if isinstance(given, str) else list(given)
-    if len(names) > 1:
-        raise CapbiasError(f"{flag_name(flag)} takes one name of a collection, not {len(names)}.", "Name one.")
-    return "".join(names)
+        asked = vars(self) | more
+        asked = {name: value for name, value in asked.items() if name not in ("workspace", "collection")}
+        for name in ("labels", "references") if self.collection else ():  # the name of one
+            if len(names := asked.get(name) or ()) > 1:
+                raise CapbiasError(f"{flag_name(name)} takes one name of a collection, not {len(names)}.", "Name one.")
+            asked[name] = "".join(names)
+        return Question.of(stored=bool(self.collection), collection=self.collection or FILES, files=files, **asked)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,7 +85,7 @@ class Shown:
         done, left = self.expected.left(rows)
         over = sum(row.status not in ACTIVE for row in rows)
         running = next((f": {row.spec.model}, {row.message}" for row in rows if row.status == "running"), "")
-        text = f"Running: {over} of {len(rows)} done{left_text(self.expected, left)}{running}"
+        text = f"Running: {over} of {len(rows)} done{left_text(left)}{running}"
         return done, text
 
 

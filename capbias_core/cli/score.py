@@ -40,7 +40,7 @@ from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS, METRICS
 from capbias_core.question import DEFAULT_METRICS, Question
-from capbias_core.runs.engine import expected_in_hand
+from capbias_core.runs.engine import expected
 from capbias_core.runs.inputs import read
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS
@@ -180,7 +180,7 @@ def _inputs(
         return stored(*inputs(flags, question, tell), partial(run_all, stopped=stopped))
     with ticking() as tick:
         data, resolved = read(question, tell, tick, own_folder(flags.workspace, of_files=True))
-    return in_hand(data, resolved, lambda specs: watched(specs, expected_in_hand(data, specs)), stopped)
+    return in_hand(data, resolved, lambda specs: watched(specs, expected(data, specs)), stopped)
 
 
 def _show(report: Report) -> None:
@@ -196,7 +196,9 @@ def _next_command(
     flags: InputFlags, files: Sequence[str], resolved: Question, given: Sequence[str] | None, report: Report
 ) -> str:
     """The command that shows the words of the captioner in the answer; '' if it would not find the files."""
-    captions, labels, references = report.about, list(flags.labels or ()), list(given or ())
+    if not report.choice:
+        return ""
+    captions, labels, references = report.choice.captioner, list(flags.labels or ()), list(given or ())
     if not flags.collection:
         by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
         captions = by_name.get(captions, "")

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capbias_core.errors import CapbiasError
-from capbias_core.resources import ASSETS, PACKAGE
-from capbias_core.whole_files import CATALOGUE, is_tracked, typed_path, workspace_parts, write_output_file, written_here
+from capbias_core.whole_files import USUAL, typed_path, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 200  # characters of a line where nobody says how wide the reader's are
 DONE, RUN_FAILED, BAD_INPUT, UNEXPECTED = 0, 1, 2, 70
-SHIPPED = (PACKAGE, ASSETS)  # folders of files that come with capbias, which no command replaces
 WORDS: ContextVar[Sequence[str]] = ContextVar("WORDS", default=())  # of the present command line
 
 
@@ -46,12 +44,11 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def checked_output(name: str | None, force: bool, endings: Iterable[str], reads: Sequence[Path] = ()) -> Path | None:
+def checked_output(name: str | None, force: bool, endings: Iterable[str]) -> Path | None:
     """Where to write, before anything is computed.
 
-    endings: of the formats that may be written. reads: inputs that the command line does not name. Raises CapbiasError
-    where it cannot be, for another ending, for a file that the command reads, and without force for a file that no
-    command wrote.
+    endings: of the formats that may be written. Raises CapbiasError where it cannot be, for another ending, for a file
+    that the command line names a second time, and without force for a file that exists.
     """
     if not name:
         return None
@@ -66,26 +63,12 @@ def checked_output(name: str | None, force: bool, endings: Iterable[str], reads:
             "Change its ending, or the format.",
         )
     if path.is_file():  # a device or pipe is written as it is
-        _check_replaced(path, force, reads)
+        words = (os.path.expanduser(part) for word in WORDS.get() for part in (word, word.partition("=")[2]))
+        if sum(os.path.exists(word) and path.samefile(word) for word in words) > 1:  # one of them is --output itself
+            raise CapbiasError(f"{path} is an input of this command.", "Choose another name.")
+        if not force:
+            raise CapbiasError(f"{path} exists.", "Choose another name, or add --force to replace it.")
     return path
-
-
-def _check_replaced(path: Path, force: bool, reads: Sequence[Path]) -> None:
-    from capbias_core.workspace.store import default_folder
-
-    words = (os.path.expanduser(part) for word in WORDS.get() for part in (word, word.partition("=")[2]))
-    named = [Path(word) for word in words if os.path.exists(word)]
-    same = [file for file in named if file.samefile(path)]  # one of them is --output itself
-    read = [*SHIPPED, *(folder for folder in named if folder.is_dir() and not (folder / CATALOGUE).exists())]
-    for workspace in {*named, default_folder()} - {*read}:
-        read += workspace_parts(workspace)
-    within, ours = any(path.resolve().is_relative_to(part.resolve()) for part in read), written_here(path)
-    if len(same) > 1 or path.resolve() in reads or (within and not ours) or is_tracked(path):
-        raise CapbiasError(f"{path} is an input of this command or part of capbias.", "Choose another name.")
-    if not (ours or force):
-        raise CapbiasError(
-            f"{path} exists, and capbias did not write what it holds now.", "Choose another name, or add --force."
-        )
 
 
 def text_width() -> int:
@@ -112,7 +95,7 @@ def write(data: str | bytes, path: Path | None) -> None:
         if target.exists() and not target.is_file():
             target.write_bytes(data)
             return
-        write_output_file(target, data)
+        write_whole(target, data, USUAL)
     except OSError as error:
         raise CapbiasError(f"--output {path} cannot be written ({error.strerror}).", "Choose another file.") from None
     say(f"written: {target}")

@@ -1,1 +1,1 @@
-"""Pretrained language models in folders of this machine. `encoder` and `models` import torch."""
+"""Pretrained language models in folders of this machine. `encoder`, `models` and what `device` gives import torch."""

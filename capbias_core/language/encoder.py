@@ -7,7 +7,7 @@ only one, as written if it has neither). No token is added: a frozen encoder nev
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from capbias_core.errors import need
+from capbias_core.language.device import AUTO, choose_device
 from capbias_core.language.files import cut_note, loading
-from capbias_core.types import UNKNOWN_TOKEN, Attention
+from capbias_core.types import UNKNOWN_TOKEN, Attention, ShareDone
 
 BATCH = 64
 # Pooling of tokens into one vector: as the model's folder says (else the mean), or the first token's state.
@@ -96,17 +96,17 @@ class TextEncoder:
         return self.model({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["sentence_embedding"]
 
     @torch.no_grad()
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """(n, d) float32 vectors. Texts of one length go together, so that nothing is padded."""
-        vectors = np.zeros((len(texts), self.width), dtype=np.float32)
+    def embed(self, texts: Sequence[str], tick: ShareDone = lambda share: None) -> np.ndarray:
+        """(n, d) float32 vectors. Texts of one length go together, so that nothing is padded. tick: called with the
+        share done."""
+        vectors, done = np.zeros((len(texts), self.width), dtype=np.float32), 0
         ids = self.ids(texts)
         for members in of_one_length(list(map(len, ids)), BATCH):
-            vectors[members] = self.pooled(self.tensor(ids, members)).float().cpu().numpy()
+            tokens = torch.from_numpy(np.stack([ids[member] for member in members])).to(self.device)  # (B, T)
+            vectors[members] = self.pooled(tokens).float().cpu().numpy()
+            done += len(members)
+            tick(done / len(texts))
         return vectors
-
-    def tensor(self, ids: list[np.ndarray], members: np.ndarray) -> Tensor:
-        """(B, T) ids of these texts, all of one length, on the device."""
-        return torch.from_numpy(np.stack([ids[member] for member in members])).to(self.device)
 
     @torch.no_grad()
     def attention(self, text: str) -> Attention:
@@ -130,10 +130,12 @@ class TextEncoder:
         return Attention(tuple(names), (to / to.sum(axis=0)).T @ weights @ to)
 
 
-@lru_cache(maxsize=1)
-def text_encoder(path: str, pooling: str, device: str) -> TextEncoder:
+def text_encoder(path: str, pooling: str = OWN, device: str = AUTO) -> TextEncoder:
     """The encoder of a folder, loaded once; only the last one stays in memory."""
-    return TextEncoder(path, pooling, device)
+    return _loaded(path, pooling, choose_device(device).type)
+
+
+_loaded = lru_cache(maxsize=1)(TextEncoder)
 
 
 def of_one_length(lengths: Sequence[int] | np.ndarray, most: int) -> Iterator[np.ndarray]:
@@ -142,39 +144,3 @@ def of_one_length(lengths: Sequence[int] | np.ndarray, most: int) -> Iterator[np
     for length in np.unique(lengths):
         members = np.flatnonzero(lengths == length)
         yield from np.split(members, np.arange(most, len(members), most))
-
-
-def word_attributions(
-    encoder: TextEncoder, head: Callable[[Tensor], Tensor], logits: int, texts: Sequence[str], steps: int
-) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """Integrated gradients of a head's logits over the input embeddings, summed over the tokens of each word.
-
-    head: (B, d) vectors to (B, C) logits. steps: points of the integral (Gauss-Legendre). The baseline is the text with
-    each word masked, so a mask adds nothing. Returns for each text (W, C) of its words; the (n, C) logits of the
-    baselines; and the (n, C) logits of the texts.
-    """
-    need("Attributing words", "captum")
-    from captum.attr import LayerIntegratedGradients
-
-    def forward(ids: Tensor) -> Tensor:
-        return head(encoder.pooled(ids))
-
-    gradients = LayerIntegratedGradients(forward, encoder.transformer.get_input_embeddings())
-    ids, words = encoder.ids(texts), [encoder.words_of(text) for text in texts]
-    masked = [np.where(of_word >= 0, encoder.blank, tokens) for tokens, of_word in zip(ids, words, strict=True)]
-    of_words, ends = [np.zeros((0, logits))] * len(texts), np.zeros((2, len(texts), logits))
-    for members in of_one_length(list(map(len, ids)), BATCH):
-        given, baseline = (encoder.tensor(side, members) for side in (ids, masked))
-        with torch.no_grad():
-            ends[:, members] = [forward(side).double().cpu().numpy() for side in (baseline, given)]
-        shares = []
-        for logit in range(logits):
-            values = gradients.attribute(
-                given, baselines=baseline, target=logit, n_steps=steps, internal_batch_size=max(4 * BATCH, len(given))
-            )
-            shares.append(values.detach().sum(dim=-1).double().cpu().numpy())
-        for member, values in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C) of the tokens of one text
-            of_words[member] = np.zeros((len(str(texts[member]).split()), logits))
-            of_word = words[member] >= 0  # special tokens belong to the baseline
-            np.add.at(of_words[member], words[member][of_word], values[of_word])
-    return of_words, ends[0], ends[1]

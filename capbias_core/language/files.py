@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from capbias_core.databases import byte_cache
-from capbias_core.errors import CapbiasError, need
+from capbias_core.errors import CapbiasError, first_line, need
 from capbias_core.load.files import readable
 from capbias_core.load.places import nameable, offered
 from capbias_core.typed import shown
@@ -155,9 +155,8 @@ def loading(what: str, path: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise CapbiasError(
-            f"{Path(path).name!r} cannot be loaded as {what} ({first}).",
+            f"{Path(path).name!r} cannot be loaded as {what} ({first_line(error)}).",
             "Check that it is of this kind and was copied whole: config.json, weights and tokenizer, as "
             "save_pretrained writes them.",
         ) from None

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import AUTO, choose_device
 from capbias_core.language.files import cut_note, loading
 from capbias_core.types import ShareDone
 
 BATCH = 64
 LONGEST = 512  # tokens; the rest of a longer text is not read
-TEXTS_A_TICK = 512
 
 
 def _load(what: str, path: str, kind: str):
@@ -24,7 +24,7 @@ def _load(what: str, path: str, kind: str):
     with loading(what, path):
         tokenizer = transformers.AutoTokenizer.from_pretrained(path, **local)
         model = getattr(transformers, kind).from_pretrained(path, **local)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = choose_device(AUTO)
     return tokenizer, model.to(device).eval(), device
 
 
@@ -113,31 +113,3 @@ class MaskedModel:
         logits = self.model(**{name: value.to(self.device) for name, value in read.items()}).logits.float()  # (B, T, V)
         masks = ids == self.tokenizer.mask_token_id
         return [logits[row, masks[row]].log_softmax(dim=-1).cpu() for row in range(len(texts))]
-
-
-class SentenceEncoder:
-    """Texts to vectors whose cosine is their similarity in meaning, by a model of sentence-transformers, or any of
-    transformers (the mean of its tokens)."""
-
-    def __init__(self, path: str):
-        with loading("a sentence encoder", path):
-            from sentence_transformers import SentenceTransformer
-
-            self.model = SentenceTransformer(path, local_files_only=True, trust_remote_code=False)
-
-    def cut(self, texts: Sequence[str]) -> list[str]:
-        """A note if texts are longer than what is read of them."""
-        tokenizer = self.model.tokenizer
-        longest = (self.model.max_seq_length or tokenizer.model_max_length) - tokenizer.num_special_tokens_to_add()
-        return cut_note(tokenizer, texts, longest, "the sentence encoder")
-
-    def encode(self, texts: Sequence[str], tick: ShareDone = lambda share: None) -> np.ndarray:
-        """(n, d) vectors of length 1, each distinct text read once. tick: called with the share done."""
-        distinct = sorted(set(texts), key=len)
-        parts = []
-        for start in range(0, len(distinct), TEXTS_A_TICK):
-            part = distinct[start : start + TEXTS_A_TICK]
-            parts.append(self.model.encode(part, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False))
-            tick(min(1.0, (start + TEXTS_A_TICK) / len(distinct)))
-        row = {text: number for number, text in enumerate(distinct)}
-        return np.concatenate(parts)[[row[text] for text in texts]]

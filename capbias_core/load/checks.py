@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from capbias_core.attributes import shipped_files
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.load.sheet import SHORT, literal
 from capbias_core.prepare import refusals
 from capbias_core.prepare.text import tokenize
@@ -169,8 +169,7 @@ class Finding:
 
 
 def quoted(text: str) -> str:
-    text = " ".join(text.split())
-    return f"“{text}”" if len(text) <= 60 else f"“{text[:60]}…”"
+    return f"“{short(text, 60)}”"
 
 
 def refuse(results: Sequence[Finding], title: str, shuffled: bool = False) -> None:

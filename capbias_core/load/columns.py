@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
-from capbias_core.errors import CapbiasError, nearest, unknown_name
+from capbias_core.errors import CapbiasError, nearest, short, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.join import USUAL
 from capbias_core.load.questions import Ask, Given, Option
@@ -160,8 +160,7 @@ def label_columns(sheet: Sheet, wanted: Wanted) -> list[str]:
 def example(sheet: Sheet, column: str) -> str:
     """Two values of a column."""
     shown = [
-        " ".join(str(cell[0] if isinstance(cell, list) and cell else cell).split())[:45]
-        for cell in present(sheet.frame[column])[:2]
+        short(cell[0] if isinstance(cell, list) and cell else cell, 45) for cell in present(sheet.frame[column])[:2]
     ]
     return " / ".join(shown)
 

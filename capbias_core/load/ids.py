@@ -91,17 +91,6 @@ def stem(image: str) -> str:
     return match[1] if match else _from_text(name)
 
 
-def printable(text: str) -> str:
-    """Text from a file, fit for a message: half surrogate pairs, which no terminal can print, become `?`."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def short(text: str) -> str:
-    """Text from a file on one line of a message, cut after 40 characters."""
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= 40 else f"{line[:40]}…"
-
-
 def described(value: object) -> str:
     """A raw value in a researcher's words, short: `null`, `true`, `a number (3)`, `a list`."""
     if value is None:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, need
+from capbias_core.errors import CapbiasError, need, short
 from capbias_core.load.files import readable
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.load.places import nameable
 from capbias_core.whole_files import check_file, typed_path
 
 PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
-ORIENTATION = 0x0112  # the field of EXIF; TURNS: its values -> what turns the picture upright
-TURNS = {
-    2: "FLIP_LEFT_RIGHT",
-    3: "ROTATE_180",
-    4: "FLIP_TOP_BOTTOM",
-    5: "TRANSPOSE",
-    6: "ROTATE_270",
-    7: "TRANSVERSE",
-    8: "ROTATE_90",
-}
 # What Pillow may take a file for; others, such as PostScript, it hands to further programs.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
 MOST_PIXELS = 64_000_000  # 192 MB as RGB; the header gives away a bomb before anything is decoded
@@ -49,7 +38,7 @@ def find_pictures(folder: Path) -> pd.DataFrame:
     files = [path.name for path in picture_files(folder)]
     if not files:
         raise CapbiasError(
-            f"The folder {str(folder)[:200]!r} holds no photograph.",
+            f"The folder {short(folder, 200)!r} holds no photograph.",
             "Check the path. A file is named by its image ID, such as 000000000785.jpg.",
         )
     frame = pd.DataFrame({"image_id": list(map(normalise_image_id, files)), "file": files})
@@ -63,41 +52,29 @@ def read_photograph(path: Path, longest: int = 0) -> np.ndarray:
     Raises CapbiasError for a file that is not a picture, is cut short, or has more than 64 million pixels.
     """
     need("Reading a photograph", "PIL")
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     path = Path(path)
-
-    def too_large(size: str) -> CapbiasError:
-        return CapbiasError(
-            f"{path.name} has {size} pixels; at most {MOST_PIXELS // 1_000_000} million pixels are read.",
-            "Save it smaller; detectors and captioners reduce it to a few hundred pixels a side anyway.",
-        )
-
-    with readable(path), path.open("rb") as handle, warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
+    with readable(path), path.open("rb") as handle:
         try:
             with Image.open(handle, formats=FORMATS) as opened:
                 if opened.width * opened.height > MOST_PIXELS:
-                    raise too_large(f"{opened.width:,} x {opened.height:,}")
+                    raise ValueError(f"it has more than {MOST_PIXELS // 1_000_000} million pixels")
                 if longest:
                     opened.draft("RGB", (longest, longest))
-                try:
-                    turn = TURNS.get(opened.getexif().get(ORIENTATION, 0))
-                except Exception:  # EXIF may hold anything
-                    turn = None
-                image = opened if turn is None else opened.transpose(Image.Transpose[turn])
+                image = opened
+                with suppress(Exception):  # EXIF may hold anything
+                    image = ImageOps.exif_transpose(opened)
                 if image.mode.startswith("I"):  # 16 bits a pixel, which Pillow would cut off at 255
                     image = Image.fromarray((np.asarray(image).clip(0, 65535) // 257).astype(np.uint8))
                 return np.array(image.convert("RGB"))
-        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-            raise too_large("more than 89 million") from None
         except (CapbiasError, MemoryError):
             raise
         except Exception as error:  # whatever a broken file makes a decoder raise
             fault = "no known format" if isinstance(error, UnidentifiedImageError) else error
             raise CapbiasError(
                 f"{path.name} cannot be read as a picture ({fault}).",
-                "Use a whole JPEG, PNG, WebP, BMP, TIFF or GIF file, or leave it out.",
+                "Use a whole JPEG, PNG, WebP, BMP, TIFF or GIF file of at most 64 million pixels, or leave it out.",
             ) from None
 
 

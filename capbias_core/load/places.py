@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.whole_files import typed_path
 
 ROOTS = "CAPBIAS_DATA_ROOTS"
@@ -48,7 +48,7 @@ def named(text: str | Path) -> Path:
     if nameable(path):
         return path
     raise CapbiasError(
-        f"The path {str(text)[:200]!r} may not be read by visitors of this server.",
+        f"The path {short(text, 200)!r} may not be read by visitors of this server.",
         f"Upload the file, or ask the server's administrator to list its folder in {ROOTS}.",
     )
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.load.formats import sheets_of
-from capbias_core.load.ids import short
 from capbias_core.resources import PUBLISHED_FILE, PUBLISHED_MEASURED, PUBLISHED_NOTES
 from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
@@ -111,7 +110,7 @@ def _numbers(cells: pd.Series, lines: list[int], path: Path, column: str) -> pd.
         except ValueError:
             expected = "a whole number" if whole else "a number above 0" if column == "scale" else "a number"
             raise CapbiasError(
-                f"{path.name}, line {line}: {short(str(cell))!r} in the column {column} is not {expected}.",
+                f"{path.name}, line {line}: {short(cell)!r} in the column {column} is not {expected}.",
                 "Correct that cell.",
             ) from None
     return pd.Series(numbers, index=cells.index, dtype=float)

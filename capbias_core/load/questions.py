@@ -13,7 +13,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from capbias_core.errors import CapbiasError, flag_name
+from capbias_core.errors import CapbiasError, flag_name, short
 from capbias_core.kinds import SOURCES
 
 MOST_OPTIONS, MOST_LINES, MOST_QUESTIONS = 4, 20, 6
@@ -133,7 +133,7 @@ class Ask(CapbiasError):
     what follows from it."""
 
     def __init__(self, question: str, *options: Option, examples: Sequence[str] = ()):
-        shown = tuple(line[:110] for line in examples[:2])
+        shown = tuple(short(line, 110) for line in examples[:2])
         self.questions: tuple[OpenQuestion, ...] = (OpenQuestion(question, options[:MOST_OPTIONS], shown),)
         self.answer: dict[str, tuple[str, ...]] = {}
         self.effect = self.call = ""  # the whole call of Python

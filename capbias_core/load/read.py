@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.attributes.labels import MOST_LABELS
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.captions import EACH, PARTS, CaptionSet, captions_of
 from capbias_core.load.checks import names_only, shifted_from
@@ -31,7 +31,6 @@ from capbias_core.load.columns import (
     selected,
 )
 from capbias_core.load.formats import check_one_table, sheet_of_table, sheets_of
-from capbias_core.load.ids import short
 from capbias_core.load.join import Images, base_images, id_alone, id_faults, images_by, joined
 from capbias_core.load.labels import (
     LabelTable,
@@ -146,6 +145,9 @@ def read(
     attribute that is only a column. needed: whether captions must be among the files.
     Raises Ask with one answer that was tried, or CapbiasError.
     """
+    names = {one.name for one in wanted}
+    for unknown in mapping_overrides(given.map if given else ()).keys() - names:
+        raise unknown_name("attribute of labels", unknown, names)
     known: dict[int, list[Sheet]] = {}
     reader = _Reader(known, tuple(wanted), held or Held(), tuple(values), needed)
     return read_or_ask(Request(tuple(files), given or Given(), reader.run), describe)
@@ -804,7 +806,7 @@ def _objects(piece: _Piece, given: Given, held: Held) -> list[Part]:
                 (),
                 table.problems,
                 table.problem_count,
-                (("Crowds", f"{table.crowds:,}"), ("Others", f"{table.others:,}")),
+                (("Others", f"{table.others:,}"),),
             )
         )
     return result

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
+import tokenize
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,8 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
-from capbias_core.load.ids import UNSTORABLE, described, short
+from capbias_core.errors import CapbiasError, short
+from capbias_core.load.ids import UNSTORABLE, described
 from capbias_core.types import Problem
 
 KEPT_PROBLEMS = 20
@@ -22,8 +24,8 @@ KEPT_PROBLEMS = 20
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
 WHOLE_NUMBER = re.compile(r"^([+-]?\d+)\.0+$")
 SHORT = 5_000  # characters of a caption that may be a literal of Python
+BESIDE = re.compile(r"['\"]\s+['\"]")  # texts in a list as numpy prints it, which Python would join to one
 FENCE = re.compile(r"\s*```\w*\s*(.*?)\s*```\s*", re.DOTALL)
-FIELD = re.compile(r"^\W*([A-Za-z][\w ]{1,30}?)\W*:\W*(\S.*)$", re.MULTILINE)
 
 
 class RowErrors:
@@ -108,7 +110,7 @@ def check_rows(title: str, total: int) -> None:
 
 def listed(names: Iterable[object], most: int = 12) -> str:
     """Names for a message, cut if they are many or long."""
-    names = [short(str(name)) for name in names]
+    names = [short(name) for name in names]
     shown = ", ".join(names[:most]) or "(none)"
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 
@@ -117,29 +119,29 @@ def literal(text: str, most: int = MOST_CHARACTERS) -> Any:
     """What a text says in JSON or as a literal of Python; None if it is neither. most: characters that are read as
     Python, which takes longer.
 
-    >>> literal('{"a": 1}'), literal("['a']"), literal("a dog")
-    ({'a': 1}, ['a'], None)
+    >>> literal('{"a": 1}'), literal("['a', 'b']"), literal("['a' 'b']"), literal("a dog")
+    ({'a': 1}, ['a', 'b'], ['a', 'b'], None)
     """
     with suppress(ValueError, RecursionError):
         return json.loads(text)
+    if len(text) > most:
+        return None
     with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return ast.literal_eval(text) if len(text) <= most else None
+        value = ast.literal_eval(text)
+        if isinstance(value, list) and BESIDE.search(text) and all(isinstance(item, str) for item in value):
+            tokens = tokenize.generate_tokens(io.StringIO(text.strip()).readline)
+            value = [ast.literal_eval(token.string) for token in tokens if token.type == tokenize.STRING]
+        return value
     return None
 
 
 def fields_in(text: Any) -> Any:
-    """The object or list that a text holds: JSON, Python, in a code fence or not, or lines `Name: text`; else None."""
+    """The object or list that a text holds: JSON or Python, in a code fence or not; else None."""
     if not isinstance(text, str):
         return text if isinstance(text, dict | list) else None
     inner = fenced[1] if (fenced := FENCE.fullmatch(text)) else text.strip()
-    if inner[:1] in ("{", "["):
-        value = literal(inner)
-        if value is None and inner[0] == "[" and inner[-1] == "]":  # a list as numpy prints it
-            parts = re.findall(r"'((?:[^'\\]|\\.|(?<=\w)'(?=\w))*)'(?=\s|\]|,)|\"([^\"]*)\"", inner)
-            value = [first or second for first, second in parts] or None
-        return value if isinstance(value, dict | list) else None
-    lines = dict(FIELD.findall(inner)) if "\n" in inner else {}
-    return lines if len(lines) > 1 else None
+    value = literal(inner) if inner[:1] in ("{", "[") else None
+    return value if isinstance(value, dict | list) else None
 
 
 def is_missing(cell: object) -> bool:

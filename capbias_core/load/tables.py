@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, need
-from capbias_core.load.ids import described, normalise_image_id, short
+from capbias_core.errors import CapbiasError, short
+from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.join import USUAL as IMAGE_IDS
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
@@ -48,14 +48,13 @@ CORNERS = 3
 
 def _columns_of(sheet: Sheet, image_id: str, needed: Mapping[str, str], hint: str) -> list[str]:
     """The column of image IDs, then one per needed role (role -> usual names): the given one, else the usual one."""
-    names = sheet.columns
-    chosen = [image_id or usual_column(names, IMAGE_IDS), *(usual_column(names, usual) for usual in needed.values())]
-    known = [name for name in chosen if name]
-    if len(set(known)) < 1 + len(needed):
-        raise CapbiasError(
-            f"{sheet.title} has the columns {listed(names)}; needed are image_id, {', '.join(needed)}.", hint
-        )
-    return known
+    usual = {"image_id": IMAGE_IDS, **needed}
+    found = [
+        image_id if image_id and role == "image_id" else usual_column(sheet.columns, usual[role]) for role in usual
+    ]
+    if len(set(found) - {None}) < len(usual):
+        raise CapbiasError(f"{sheet.title} has the columns {listed(sheet.columns)}; needed are {listed(usual)}.", hint)
+    return [name for name in found if name]
 
 
 def _read_rows(sheet: Sheet, rows: Iterable[tuple], read: Callable[..., Any]) -> tuple[list, RowErrors]:
@@ -71,14 +70,14 @@ def _read_rows(sheet: Sheet, rows: Iterable[tuple], read: Callable[..., Any]) ->
 
 
 def _table(
-    sheet: Sheet, rows: Sequence, columns: Sequence[str], faults: RowErrors, left_out: str = "", **more: Any
+    sheet: Sheet, rows: Sequence, columns: Sequence[str], faults: RowErrors, note: str = "", others: int = 0
 ) -> Table:
-    """Rows as a table. left_out: why there may be none. more: further fields. Raises CapbiasError without rows."""
+    """Rows as a table. others: rows of images that are not asked for. Raises CapbiasError without rows."""
     if not rows:
-        raise sheet.unusable(faults, left_out)
+        raise sheet.unusable(faults, f"{others:,} are of images that the collection does not have" if others else "")
+    notes = (*sheet.notes, *filter(None, [note]))
     frame = pd.DataFrame(rows, columns=list(columns))
-    notes = (*sheet.notes, *more.pop("notes", ()))
-    return Table(frame, sheet.rows, problems=tuple(faults.first), problem_count=faults.count, notes=notes, **more)
+    return Table(frame, sheet.rows, others, tuple(faults.first), faults.count, notes)
 
 
 # objects
@@ -94,17 +93,18 @@ def objects(sheet: Sheet, image_id: str = "") -> Table:
     if is_boxes(sheet) and not of_coco:
         table = boxes(sheet, relative=True)
         return replace(table, frame=object_texts(table.frame, list(dict.fromkeys(table.frame["image_id"]))))
-    names = ("image_id", "category_id", "category", "iscrowd")
+    columns = ["image_id", "category_id", "category"]
     if not of_coco:
-        names = _columns_of(sheet, image_id, {"objects": OBJECT_COLUMNS}, "Objects are written as cat|dog.")
+        columns = _columns_of(sheet, image_id, {"objects": OBJECT_COLUMNS}, "Objects are written as cat|dog.")
 
-    def read(image: object, raw: object, name: str | None = None, crowd: object = None) -> tuple[str, set[str], bool]:
-        shown = {_category(raw, name)} if of_coco else _names(raw)
-        return normalise_image_id(image), shown - {""}, of_coco and bool(crowd)
+    def read(image: object, raw: Any, name: str | None = None) -> tuple[str, set[str]]:
+        text = BETWEEN.join(map(str, raw)) if isinstance(raw, list) else str(raw or "")
+        shown = {_category(raw, name)} if of_coco else set(map(kept_name, text.split(BETWEEN)))
+        return normalise_image_id(image), shown - {""}
 
     images: dict[str, set[str]] = {image: set() for image in sheet.sizes} if of_coco else {}
-    rows, faults = _read_rows(sheet, sheet.values(*names), read)
-    for image, shown, _ in rows:
+    rows, faults = _read_rows(sheet, sheet.values(*columns), read)
+    for image, shown in rows:
         images.setdefault(image, set()).update(shown)
     if images and not any(images.values()):
         raise CapbiasError(
@@ -112,16 +112,7 @@ def objects(sheet: Sheet, image_id: str = "") -> Table:
             "Check the file, and its column of objects.",
         )
     texts = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]
-    return _table(sheet, texts, ("image_id", "objects"), faults, crowds=sum(crowd for *_, crowd in rows))
-
-
-def _names(raw: object) -> set[str]:
-    """The objects in a cell: a list, or text with BETWEEN between them."""
-    if raw is None or raw != raw:
-        return set()
-    return set(
-        map(kept_name, "|".join(map(str, raw)).split(BETWEEN) if isinstance(raw, list) else str(raw).split(BETWEEN))
-    )
+    return _table(sheet, texts, ("image_id", "objects"), faults)
 
 
 def _category(category: object, name: str | None) -> str:
@@ -129,7 +120,7 @@ def _category(category: object, name: str | None) -> str:
     if name:
         return kept_name(name)
     shown = category if isinstance(category, int | str) else described(category)
-    raise ValueError(f"the category {short(str(shown))} is not among the categories of the file")
+    raise ValueError(f"the category {short(shown)} is not among the categories of the file")
 
 
 def objects_in(cells: pd.Series) -> pd.DataFrame:
@@ -171,53 +162,43 @@ def boxes(sheet: Sheet, sizes: Mapping[str, tuple[int, int]] = {}, relative: boo
     sizes: (height, width) of images, for boxes given as shares of the image. relative: leave shares as they are. The
     image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
     """
-    needed = {} if is_boxes(sheet) else {role: BOX_NAMES[role] for role in ("class", "confidence", *SIDES)}
-    image_column, *_ = _columns_of(sheet, "", needed, "`capbias images detect` writes such a table.")
-    columns = {role: usual_column(sheet.columns, names) for role, names in BOX_NAMES.items()}
-    classes = [name for name in sheet.columns if usual_column((name,), BOX_NAMES["class"])]
-    # Some tables have the number of a class beside its name.
-    named = (name for name in classes if not all(str(value).strip().isdigit() for value in sheet.frame[name]))
-    columns["class"] = next(named, columns["class"])
-    order = ("class", "confidence", "bbox") if columns["bbox"] else ("class", "confidence", *SIDES)
-    rows = [
-        (name, 1 if sure is None or sure == "" else sure, *(_corners(rest[0]) if columns["bbox"] else rest))
-        for name, sure, *rest in sheet.values(*(columns[role] or "" for role in order))
-    ]
+    needed = {role: BOX_NAMES[role] for role in ("class", *SIDES)}
+    hint = "`capbias images detect` writes such a table."
+    image_column, *_ = _columns_of(sheet, "", {} if is_boxes(sheet) else needed, hint)
+    columns = {role: usual_column(sheet.columns, names) or "" for role, names in BOX_NAMES.items()}
+    order = ("bbox",) if columns["bbox"] else SIDES
+    corners = [_corners(*row) if columns["bbox"] else row for row in sheet.values(*(columns[role] for role in order))]
     shares = False  # of the image, if no corner is far above 1, as rounding may bring one
     with suppress(TypeError, ValueError, OverflowError):
-        shares = bool(rows) and max(float(value) for row in rows for value in row[2:]) <= 1.5
+        shares = bool(corners) and max(float(value) for row in corners for value in row) <= 1.5
     cut = 0
 
-    def read(image: object, name: object, *raw: object) -> tuple:
+    def read(image: object, name: object, sure: object, raw: Sequence) -> tuple:
         nonlocal cut
         image = normalise_image_id(PurePath(image).name if isinstance(image, str) else image)
         height, width = (1, 1) if shares and relative else sizes.get(image) or sheet.sizes.get(image) or (0, 0)
         text = "" if name is None else str(name).strip()
         name = PEOPLE.get(text) or kept_name(text)
-        if not name:
-            raise ValueError("the class is empty")
-        confidence, *corners = _floats(raw)
+        if not name or name.isdigit():
+            raise ValueError("the class has no name")
+        confidence, *given = _floats([1 if sure is None or sure == "" else sure, *raw])
         if not 0 < confidence <= 1:
             raise ValueError(f"a confidence of {confidence:g}, not above 0 and at most 1")
         if shares and not height:
             raise ValueError("the box is given as shares of the image, whose size is not known")
         if shares:
-            corners = [value * side for value, side in zip(corners, (width, height) * 2, strict=True)]
-        inside = _on_image(corners, height, width)
-        cut += inside != tuple(corners)
+            given = [value * side for value, side in zip(given, (width, height) * 2, strict=True)]
+        inside = _on_image(given, height, width)
+        cut += inside != tuple(given)
         return image, name, confidence, *inside
 
-    images = zip(sheet.frame[image_column], rows, strict=True)
-    kept, faults = _read_rows(sheet, ((image, *row) for image, row in images), read)
-    notes = (f"boxes cut at the edge of their image: {cut:,}",) if cut else ()
-    return _table(sheet, kept, BOX_COLUMNS, faults, notes=notes)
+    named = sheet.values(image_column, columns["class"], columns["confidence"])
+    kept, faults = _read_rows(sheet, ((*row, box) for row, box in zip(named, corners, strict=True)), read)
+    return _table(sheet, kept, BOX_COLUMNS, faults, f"boxes cut at the edge of their image: {cut:,}" if cut else "")
 
 
 def _corners(box: object) -> tuple:
-    """x1, y1, x2, y2 of COCO's [x, y, width, height], also as text; anything else with None."""
-    if isinstance(box, str) and box.startswith("[") and len(box) < 200:
-        with suppress(ValueError):
-            box = json.loads(box)
+    """x1, y1, x2, y2 of COCO's [x, y, width, height]; anything else with None."""
     if isinstance(box, list) and len(box) == 4 and all(type(value) in (int, float) for value in box):
         return box[0], box[1], box[0] + box[2], box[1] + box[3]
     return box, None, None, None
@@ -227,7 +208,7 @@ def _floats(raw: Sequence) -> list[float]:
     try:
         return [float(value) for value in raw]
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{', '.join(short(str(value)) for value in raw)}: not numbers") from None
+        raise ValueError(f"{', '.join(short(value) for value in raw)}: not numbers") from None
 
 
 def _on_image(corners: Sequence[float], height: int, width: int) -> tuple[float, ...]:
@@ -279,65 +260,18 @@ def segments(sheet: Sheet, wanted: Collection[str] | None = None) -> Table:
             others += 1
             return None
         height, width = sheet.sizes.get(image, (0, 0))
-        outline, text = read_outline(given, height, width)
+        outline = literal(given) if isinstance(given, str) else given
         if fault := outline_fault(outline, height, width):
             raise ValueError(fault)
         if not height and isinstance(outline, dict):
             height, width = outline["size"]
-        try:
-            around = _on_image(_corners(box), height, width)
-        except (TypeError, ValueError):  # no box is given, or one beside the image
-            around = extent(outline)
+        around = _on_image(_floats(_corners(box)), height, width)
+        text = given if isinstance(given, str) else json.dumps(outline)
         return image, _category(category, name), bool(crowd), height, width, *around, text
 
     names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
     rows, faults = _read_rows(sheet, sheet.values(*names), read)
-    left_out = f"{others:,} are of images that the collection does not have" if others else ""
-    return _table(sheet, rows, SEGMENT_COLUMNS, faults, left_out, others=others)
-
-
-# outlines as COCO writes them: polygons, and masks as run lengths
-
-
-def read_outline(given: object, height: int = 0, width: int = 0) -> tuple[Any, str]:
-    """An outline and its JSON text, from COCO's `segmentation` as files have it: also as text, and a mask in a list.
-    height, width: of its image, for a mask without a size. Raises ValueError with the fault."""
-    if given is None:
-        raise ValueError("there is no outline (segmentation)")
-    outline: Any = _from_text(given) if isinstance(given, str) else given
-    plain: Any = outline
-    if isinstance(plain, list) and plain and all(type(value) in (int, float) for value in plain):
-        plain = [plain]
-    if isinstance(plain, list) and plain and all(isinstance(part, dict) for part in plain):
-        masks = [_plain_mask(part, height, width) for part in plain]
-        plain = masks[0]
-        if len(masks) > 1:  # one mask for the parts of an object
-            if fault := next(filter(None, (outline_fault(mask, 0, 0) for mask in masks)), ""):
-                raise ValueError(fault)
-            if any(mask["size"] != plain["size"] for mask in masks):
-                raise ValueError("run lengths of several sizes in one outline")
-            merged = coco_mask().merge([run_length_mask(mask) for mask in masks])
-            plain = {"size": plain["size"], "counts": merged["counts"].decode()}
-    elif isinstance(plain, dict):
-        plain = _plain_mask(plain, height, width)
-    return plain, given if isinstance(given, str) and plain is outline else json.dumps(plain)
-
-
-def _from_text(text: str) -> Any:
-    if (value := literal(text)) is None:
-        raise ValueError("the outline is neither polygons nor run lengths")
-    return value
-
-
-def _plain_mask(mask: dict, height: int, width: int) -> dict:
-    """A mask with its size; compressed run lengths become text if they are bytes, or bytes as Python prints them."""
-    counts = mask.get("counts")
-    if isinstance(counts, str) and counts.startswith(("b'", 'b"')):
-        counts = _from_text(counts)
-    if isinstance(counts, bytes):
-        counts = counts.decode("ascii", "replace")
-    plain = mask if counts is mask.get("counts") else {**mask, "counts": counts}
-    return {"size": [height, width], **plain} if height and "size" not in mask else plain
+    return _table(sheet, rows, SEGMENT_COLUMNS, faults, others=others)
 
 
 def outline_fault(outline: object, height: int, width: int) -> str:
@@ -347,20 +281,19 @@ def outline_fault(outline: object, height: int, width: int) -> str:
     ('', 'a point of the outline is not on the image of 10 x 10 pixels')
     """
     if isinstance(outline, dict):
-        size = outline.get("size")
+        size, runs = outline.get("size"), run_lengths(outline.get("counts"))
         if not isinstance(size, list) or len(size) != 2 or not all(type(side) is int and side > 0 for side in size):
             return "run lengths without their size [height, width]"
         if height and tuple(size) != (height, width):
             return f"an outline of {size[1]} x {size[0]} pixels on an image of {width} x {height}"
         if size[0] * size[1] > MOST_PIXELS:
             return f"an outline of {size[1]} x {size[0]} pixels, more than {MOST_PIXELS // 1_000_000} million"
-        runs = run_lengths(outline.get("counts"))
         if runs is None:
             return "run lengths that are neither whole numbers nor COCO's compressed text"
         pixels = size[0] * size[1]
         return "" if sum(runs) == pixels else f"run lengths for {sum(runs):,} pixels where the outline has {pixels:,}"
-    if not isinstance(outline, list):
-        return f"the outline is {described(outline)}, neither polygons nor run lengths"
+    if not isinstance(outline, list) or not outline:
+        return f"the outline is {described(outline) if outline else 'missing'}, neither polygons nor run lengths"
     sides, reach = (width, height) if height else (MOST_PIXELS, MOST_PIXELS), OVER_THE_EDGE * max(width, height)
     for polygon in outline:
         if not isinstance(polygon, list) or len(polygon) < 2 * CORNERS or len(polygon) % 2:
@@ -371,7 +304,7 @@ def outline_fault(outline: object, height: int, width: int) -> str:
             if min(values) < -reach or max(values) > side + reach or not math.isfinite(sum(values)):
                 size = f"{width} x {height}" if height else "at most 64 million"
                 return f"a point of the outline is not on the image of {size} pixels"
-    return "" if outline else "the outline is empty"
+    return ""
 
 
 def run_lengths(counts: object) -> list[int] | None:
@@ -398,25 +331,3 @@ def run_lengths(counts: object) -> list[int] | None:
     if shift or not isinstance(counts, list | str) or not all(type(run) is int and run >= 0 for run in runs):
         return None
     return runs
-
-
-def extent(outline: list | dict) -> tuple[float, float, float, float]:
-    """The box around an outline: x1, y1, x2, y2."""
-    if isinstance(outline, dict):
-        x, y, width, height = (float(value) for value in coco_mask().toBbox(run_length_mask(outline)))
-        return x, y, x + width, y + height
-    xs, ys = ([value for polygon in outline for value in polygon[axis::2]] for axis in (0, 1))
-    return min(xs), min(ys), max(xs), max(ys)
-
-
-def run_length_mask(outline: dict) -> dict:
-    """A mask as run lengths in the form in which pycocotools reads it."""
-    return coco_mask().frPyObjects({**outline, "counts": run_lengths(outline["counts"])}, *outline["size"])
-
-
-def coco_mask() -> Any:
-    """The module pycocotools.mask. Raises MissingExtra if it is not installed."""
-    need("Reading outlines as run lengths", "pycocotools")
-    from pycocotools import mask
-
-    return mask

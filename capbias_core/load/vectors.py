@@ -6,28 +6,25 @@ A file of several gigabytes streams through; only the rows of the requested word
 from __future__ import annotations
 
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 
-from capbias_core.errors import CapbiasError
-from capbias_core.load.files import SMALL, readable
-from capbias_core.load.ids import short
+from capbias_core.errors import CapbiasError, short
+from capbias_core.load.files import GZIP, readable
 from capbias_core.types import Vectors
 
-GZIP = b"\x1f\x8b"
 CHUNK = 1 << 20
 HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*")
 NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 MOST_NUMBERS = 20_000
-MOST_TIMES = 20  # numbers shrink to a third, not to a thousandth
-MOST_EMPTY = 1_000  # lines
+# A gzip archive of vectors unpacks to three times its size, not to a thousand times. A small one may shrink more.
+MOST_TIMES, SMALL = 20, 100_000_000
 DAMAGED = "Check how the file was written, or download it again."
 
 
@@ -44,16 +41,13 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
     with _opened(path) as handle:
         first, head = handle.readline(CHUNK), handle.read(CHUNK)
     header, binary = HEADER.fullmatch(first), NOT_TEXT.search(head) is not None
-    if header and 0 < int(header[2]) <= MOST_NUMBERS:
-        size, expected = int(header[2]), int(header[1])
-    else:
-        numbers, expected = first.split()[1:], None
-        size = len(numbers)
-        if header or binary or not 0 < size <= MOST_NUMBERS or not all(map(_is_number, numbers)):
-            raise CapbiasError(
-                f"{path.name} is not a vector file.",
-                "Use word vectors as GloVe, word2vec or fastText write them, plain or .gz; of fastText the .vec.",
-            )
+    expected, size = (int(header[1]), int(header[2])) if header else (None, len(first.split()) - 1)
+    numbers = header or (not binary and all(map(_is_number, first.split()[1:])))
+    if not numbers or not 0 < size <= MOST_NUMBERS:
+        raise CapbiasError(
+            f"{path.name} is not a vector file.",
+            "Use word vectors as GloVe, word2vec or fastText write them, plain or .gz; of fastText the .vec.",
+        )
     if dimension not in (None, size):
         raise CapbiasError(
             f"The vectors of {path.name} have {size} numbers, those in the collection {dimension}.",
@@ -62,8 +56,12 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
     asked = {word.encode() for word in wanted}
     rows: dict[bytes, np.ndarray] = {}
     with _opened(path) as handle:
-        all_rows = _binary_rows if binary else _text_rows
-        for number, word, raw in all_rows(handle, path.name, size, expected):
+        most = max(SMALL, MOST_TIMES * path.stat().st_size)
+        if binary:
+            all_rows = _binary_rows(handle, path.name, size, expected or 0, most)
+        else:
+            all_rows = _text_rows(handle, path.name, size, expected, most)
+        for number, word, raw in all_rows:
             if word not in asked or word in rows:
                 continue
             texts = [] if binary else raw.split()[-size:]
@@ -83,45 +81,27 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[IO[bytes]]:
     """The file's bytes, unpacked if it is a gzip archive. A fault of the file becomes a CapbiasError."""
     try:
         with readable(path), path.open("rb") as raw:
             packed = raw.read(2) == GZIP
             raw.seek(0)
-            yield io.BufferedReader(_Unpacked(raw, path), CHUNK) if packed else raw
+            yield gzip.GzipFile(fileobj=raw) if packed else raw
     except (EOFError, zlib.error):
         raise CapbiasError(f"{path.name} is a gzip archive that is cut off or damaged.", "Download it again.") from None
 
 
-class _Unpacked(io.RawIOBase):
-    """What a gzip archive unpacks to. Reading raises CapbiasError if it is more than vectors shrink."""
-
-    def __init__(self, packed: BinaryIO, path: Path):
-        self.source, self.name = gzip.GzipFile(fileobj=packed), path.name
-        self.left = max(SMALL, MOST_TIMES * path.stat().st_size)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        data = self.source.read(len(buffer))
-        self.left -= len(data)
-        if self.left < 0:
-            raise CapbiasError(f"{self.name} unpacks to more than {MOST_TIMES} times its size.", "Unpack it first.")
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _text_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> Iterator[tuple[int, bytes, bytes]]:
+def _text_rows(
+    handle: IO[bytes], file: str, size: int, expected: int | None, most: int
+) -> Iterator[tuple[int, bytes, bytes]]:
     """(line, word, its row as written) of all rows. A word with spaces in it, which no caption has, is skipped."""
-    rows, line, empty = 0, 0, 0
+    rows, line = 0, 0
     while text := handle.readline(CHUNK):
         line += 1
+        if (most := most - len(text)) < 0:
+            raise _too_large(file)
         text = text.rstrip()
-        empty += not text
-        if empty > MOST_EMPTY:
-            raise CapbiasError(f"{file} has more than {MOST_EMPTY:,} empty lines.", DAMAGED)
         if (line == 1 and expected is not None) or not text:
             continue
         rows += 1
@@ -139,18 +119,26 @@ def _text_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> 
         raise _cut_off(file, rows, expected)
 
 
-def _binary_rows(handle: BinaryIO, file: str, size: int, expected: int | None) -> Iterator[tuple[int, bytes, bytes]]:
+def _binary_rows(
+    handle: IO[bytes], file: str, size: int, expected: int, most: int
+) -> Iterator[tuple[int, bytes, bytes]]:
     """(row, word, its numbers as little-endian 32-bit floats) of all rows."""
     handle.readline()
     pending, start, size = b"", 0, 4 * size
-    for row in range(1, (expected or 0) + 1):
+    for row in range(1, expected + 1):
         while (end := pending.find(b" ", start)) < 0 or len(pending) < end + 1 + size:
             chunk = handle.read(CHUNK)
             if not chunk or (end < 0 and len(pending) - start > CHUNK):
                 raise _cut_off(file, row - 1, expected)
+            if (most := most - len(chunk)) < 0:
+                raise _too_large(file)
             pending, start = pending[start:] + chunk, 0
         yield row, pending[start:end].lstrip(b"\n"), pending[end + 1 : end + 1 + size]
         start = end + 1 + size
+
+
+def _too_large(file: str) -> CapbiasError:
+    return CapbiasError(f"{file} unpacks to more than {MOST_TIMES} times its size.", "Unpack it first.")
 
 
 def _cut_off(file: str, rows: int, expected: int | None) -> CapbiasError:

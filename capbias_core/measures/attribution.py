@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, no_neutral
+from capbias_core.aggregate.counts import to_npz
 from capbias_core.attributes import get_attribute
 from capbias_core.data import Data, images_in, of_images
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
-from capbias_core.measures.base import Group, Measure, Outcome, npz
+from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import OnDevice, PeopleMarked, Photographed, option
 from capbias_core.metrics.attribution import attribution_even, attribution_pixels, attribution_score, pointing_game
 from capbias_core.prepare.split import random_order
@@ -203,7 +204,7 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
         if len(rows)
     }
     values = np.concatenate([heat.ravel() for heat in maps]).astype(np.float16)
-    arrays = {"table": frame_bytes(table), "maps": npz(values=values)}  # values one after the other
+    arrays = {"table": frame_bytes(table), "maps": to_npz(None, values=values)}  # values one after the other
     return Outcome(counts, columns, notes, arrays=arrays)
 
 

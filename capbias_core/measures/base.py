@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic.dataclasses import dataclass as checked
 
 from capbias_core.aggregate import NOTHING_MORE, Columns, Counts, Metric, Needs, RunFacts, object_rows, result_rows
 from capbias_core.attackers import attacker_entry
@@ -24,11 +24,10 @@ from capbias_core.workspace.store import COUNTS, frame_bytes
 from capbias_core.workspace.vectors import alignment_name
 
 UNNAMED = Setting()
-# Arrays of a run: what its rows say of its evidence, and rows of each object.
-ABOUT, BY_OBJECT = "columns", "objects"
+BY_OBJECT = "objects"  # the array of a run with rows of each object
 
 
-@dataclass(frozen=True)
+@checked(frozen=True)
 class Group:
     """What a user asks for by one name: some metrics that are read together. default: asked for if nothing is."""
 
@@ -43,13 +42,13 @@ def group_of(name: str, title: str, metrics: Iterable[Metric], default: bool = F
     return Group(name, title, tuple(metric.name for metric in metrics), default)
 
 
-@dataclass(frozen=True)
+@checked(frozen=True)
 class Measure:
     """What is computed together from the same inputs: all that is known about it, in the module that defines it."""
 
     name: str  # by which its runs are stored
     title: str  # what its runs give, in a few words
-    count: Callable[..., Outcome]  # data of one captioner, options and progress to evidence, whose rows `run` makes
+    count: Callable[..., Any]  # data of one captioner, options and progress to an Outcome, whose rows `run` makes
     seconds: float = 1.0  # roughly, on two free cores, for 15,000 captions or images and a seed, without the attacker
     explains: bool = False  # whether the attacker explains each caption
     balanced: bool = False  # whether it reads equally many images of each value
@@ -75,22 +74,23 @@ class Measure:
         if outcome.results:
             named = {"setting": setting.key, "setting_name": setting.name}
             return replace(outcome, results=[replace(row, **named) for row in outcome.results])
-        about, facts = outcome.columns_of_rows, self.facts(data, options, setting)
-        rows, of_objects = [], []
-        for direction, counts in outcome.by_direction.items():
-            rows += result_rows(self.metrics, counts, facts, about[direction], direction)
-            of_objects += object_rows(self.metrics, counts, facts, about[direction])
-        kept = {ABOUT: json.dumps(about).encode()} if about else {}
-        if of_objects:
-            kept[BY_OBJECT] = frame_bytes(pd.DataFrame([row.row() for row in of_objects]))
-        notes = [*outcome.remarks(rows), *outcome.notes]
-        return replace(outcome, results=rows, notes=notes, arrays={**outcome.arrays, **kept})
+        facts, rows, of_objects = self.facts(data, options, setting), [], []
+        for direction, counts in outcome.counts_by_direction().items():
+            columns = outcome.columns_of(direction)
+            rows += result_rows(self.metrics, counts, facts, columns, direction)
+            of_objects += object_rows(self.metrics, counts, facts, columns)
+        kept = {BY_OBJECT: frame_bytes(pd.DataFrame([row.row() for row in of_objects]))} if of_objects else {}
+        return replace(outcome, results=rows, arrays={**outcome.arrays, **kept})
 
     def facts(self, data: Data, options: Any, setting: Setting = UNNAMED) -> RunFacts:
-        """What all rows of a run share."""
-        attacker = getattr(options, "attacker", "")
-        of_data = data.attribute, data.captioner, attacker, data.coverage, data.references
-        return run_facts(self.name, options, *of_data, setting)
+        """What all rows of a run share. Their method ends with the protocol that the measure follows and each deviation
+        from it."""
+        columns = {"model": data.captioner, "encoder": getattr(options, "attacker", ""), "coverage": data.coverage}
+        columns |= {"setting": setting.key, "setting_name": setting.name}
+        aligned = isinstance(options, Aligned) and data.references
+        alignment = alignment_name(options.alignment) if aligned else ""
+        protocol = partial(protocol_text, self.name, options)
+        return RunFacts(data.attribute.name, data.attribute.values, columns, alignment, protocol)
 
     @property
     def attacked(self) -> bool:
@@ -118,29 +118,6 @@ class Measure:
     def both_sides(self) -> bool:
         """Whether it scores the model's captions and, if there are any, the human ones of the same images."""
         return self.needs.references == "optional"
-
-
-def run_facts(
-    measure: str,
-    options: Any,
-    attribute: Attribute,
-    model: str,
-    attacker: str,
-    coverage: str,
-    references: object,
-    setting: Setting = UNNAMED,
-) -> RunFacts:
-    """What all rows of a run share. Their method ends with the protocol that the measure follows and each deviation
-    from it. references: None or '' without any."""
-    columns = {"model": model, "encoder": attacker, "coverage": coverage}
-    columns |= {"setting": setting.key, "setting_name": setting.name}
-    return RunFacts(
-        attribute.name,
-        attribute.values,
-        columns,
-        alignment_name(options.alignment) if isinstance(options, Aligned) and references else "",
-        partial(protocol_text, measure, options),
-    )
 
 
 def sizes(counts: Counts, attribute: Attribute) -> str:
@@ -172,40 +149,27 @@ class Outcome:
     own_columns: Columns = field(default_factory=dict)  # columns of the rows of some metric or direction, by its name
     arrays: Mapping[str, bytes] = field(default_factory=dict)  # further files of the run, by name
     results: list[Result] = field(default_factory=list)  # its rows, if they are no function of the counts alone
-    remarks: Callable[[Sequence[Result]], Iterable[str]] = lambda rows: ()  # notes that need values; they come first
     item: MadeItem | None = None  # what it makes instead of numbers
     log: Sequence[str] = ()  # lines for the log of the run
 
-    @property
-    def by_direction(self) -> Mapping[str, Counts]:
-        return {"": self.counts} if isinstance(self.counts, Counts) else self.counts
-
     def counts_by_direction(self) -> dict[str, Counts]:
         """As of `RunRow.evidence`."""
-        return dict(self.by_direction)
+        return {"": self.counts} if isinstance(self.counts, Counts) else dict(self.counts)
 
     def array(self, name: str) -> bytes | None:
         """As of `RunRow.evidence`."""
         return self.arrays.get(name)
 
-    @property
-    def columns_of_rows(self) -> dict[str, Columns]:
-        """By direction the columns of its rows, '' for metrics that have none of their own."""
-        about = {}
-        for direction in self.by_direction:
-            common = {**self.columns, **self.own_columns.get(direction, {})}
-            directed = {
-                name: {**common, **columns}
-                for name, columns in self.own_columns.items()
-                if name not in self.by_direction
-            }
-            about[direction] = {"": common, **directed} if common else directed
-        return about
+    def columns_of(self, direction: str) -> Columns:
+        """The columns of the rows of a direction by metric, '' for metrics that have none of their own."""
+        common = {**self.columns, **self.own_columns.get(direction, {})}
+        own = {name: {**common, **columns} for name, columns in self.own_columns.items()}
+        return {"": common, **own} if common else own
 
     @property
     def kept(self) -> dict[str, bytes]:
         """All arrays as the workspace keeps them."""
-        evidence = {f"{COUNTS} {name}".strip(): counts.save() for name, counts in self.by_direction.items()}
+        evidence = {f"{COUNTS} {name}".strip(): each.save() for name, each in self.counts_by_direction().items()}
         return {**evidence, **self.arrays}
 
 
@@ -231,13 +195,6 @@ def run_available(
         arguments = dict.fromkeys(name for error in errors.values() for name in error.arguments)
         raise NotMeasurable(message, " ".join(dict.fromkeys(error.hint for error in errors.values())), *arguments)
     return results, notes, reasons
-
-
-def npz(**arrays) -> bytes:
-    """Arrays as the bytes of a compressed npz file."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    return buffer.getvalue()
 
 
 def npy(values: np.ndarray) -> bytes:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array, hstack, triu
+from scipy.sparse import csr_array, hstack
 
-from capbias_core.aggregate import DIFFERENCE, MISTAKES, NOTHING_MORE, Counts, Metric, Needs, by_name, zero
+from capbias_core.aggregate import DIFFERENCE, MISTAKES, NOTHING_MORE, Counts, Metric, Needs, by_name
 from capbias_core.attributes import need_words
 from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
@@ -18,7 +18,6 @@ from capbias_core.measures.caption_side import (
     LEAST,
     OF_CAPTIONS,
     CaptionSide,
-    annotated,
     both_sides,
     comparing,
     cooccurrence,
@@ -34,7 +33,6 @@ from capbias_core.metrics.cooccurrence import (
     preferred,
     signed_change,
     value_to_object,
-    variance_of_change,
     word_to_value,
 )
 from capbias_core.metrics.share import share
@@ -118,31 +116,16 @@ METRICS = by_name(
 )
 
 
-MULTI = (
-    Metric(
-        "Multi",
-        "Multi, change of combinations of objects",
-        *MISTAKES,
-        "Zhao et al., ICML 2023 (Multi->), Eq. 3-4",
-        "Mean size of the change from the human captions, over values and objects or pairs of objects. It does not "
-        "tell more bias from less, and chance alone keeps it above 0. A combination counts from "
-        f"{FEWEST} human captions on, also where there are few: images that come twice change which count.",
-        digits=2,
-        **comparing("human", "model", mean_change, directed=True),
-    ),
-    Metric(
-        "Multi_variance",
-        "Multi_variance, whether few pairs carry the change",
-        10_000,
-        zero,
-        "lower",
-        (0, 10_000),
-        "Zhao et al., ICML 2023 (Multi->)",
-        "Variance of the changes, each with its sign: high where few values and objects carry them.",
-        digits=2,
-        no_interval="a bootstrap adds noise to a variance",
-        **comparing("human", "model", variance_of_change, directed=True),
-    ),
+MULTI = Metric(
+    "Multi",
+    "Multi, change of combinations of objects",
+    *MISTAKES,
+    "Zhao et al., ICML 2023 (Multi->), Eq. 3-4",
+    "Mean size of the change from the human captions, over values and objects or pairs of objects. It does not tell "
+    f"more bias from less, and chance alone keeps it above 0. A combination counts from {FEWEST} human captions on, "
+    "also where there are few: images that come twice change which count.",
+    digits=2,
+    **comparing("human", "model", mean_change, directed=True),
 )
 
 
@@ -150,8 +133,8 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """Counts of both sides on the images that both have."""
     sides = both_sides(data)[::-1]
     counts, notes, lacking = counts_of_sides(sides, data.objects)
-    of_words, of_objects = least_captions(sides[0]), least_object_captions(sides[0])
-    objects = [f"objects in {of_objects} human captions or more (paper: no minimum)"]
+    of_words = least_captions(sides[0])
+    objects = [f"objects in {sides[0].k * of_words} human captions or more (paper: no minimum)"]
     words = [f"words with each value in {of_words} human captions or more (paper: {LEAST})"]
     least = {"BA": words if of_words != LEAST else [], "DBA_G": objects, "DBA_O": objects}
     own_columns = {}
@@ -166,7 +149,7 @@ def counts_of_sides(
     sides: Sequence[CaptionSide], objects: pd.Series | None
 ) -> tuple[Counts, list[str], dict[str, str]]:
     """What each metric that the inputs allow reads, notes, and why others have no value. sides: the human captions and
-    the model's. objects: text such as `cat|dog` by image id, or None."""
+    the model's. objects: as in `objects_of`."""
     side, ways = sides[0], {}
     if side.attribute.names_values:
         ways["BA"] = lambda: _ba(sides)
@@ -203,18 +186,16 @@ def cross_fitted(
 
     BA and DBA add up changes of pairs (a value and a word), each with the sign of the pair on the human side. A sign
     from the same captions as the change follows the noise of that change, which lowers the value. So the images are
-    halved at random, several times, by `random_order`, and the changes of each half count with the signs of the other
-    (cross-fitting).
+    halved at random, several times, and the changes of each half count with the signs of the other (cross-fitting):
 
         value = mean over pairs of sum over images i of s_i * m_i / sum of M - the same of the humans
 
     m_i, M: the captions of an image with the pair, and those with what it is given; s_i: the pair's sign in the halves
-    without image i, on average. If all halves agree on the signs, this is the value with the signs of all images. If
-    not, some pairs count with the wrong sign. The most that this can move the value widens the interval: the sum over
-    pairs of how far its sign can move, times its change, times the share of the halves that disagree.
+    without image i, on average. Where halves disagree on a sign, the most that this can move the value widens the
+    interval: the sum over pairs of how far its sign can move, times its change, times the share that disagrees.
 
-    human, model: (n_images, 1 + K + L + K * L), as a `Table` has them. sign: human counts to (K, L) signs. given_value:
-    whether a change is of p(word | value) (W = K), else of p(value | word) (W = L).
+    human, model: as a `Table` has them. sign: human counts to (K, L) signs. given_value: whether a change is of
+    p(word | value) (W = K), else of p(value | word) (W = L).
     """
     n_images, n_tasks = human.shape[0], (human.shape[1] - 1 - k) // (1 + k)
     conditions = slice(1, 1 + k) if given_value else slice(1 + k, 1 + k + n_tasks)
@@ -261,10 +242,8 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
             f"No word of the human captions occurs with each value of {attribute.name} {least} times or more.",
             "Load more human captions.",
         )
-    tables = cooccurrence(
-        sides, lambda side: (side.values, side.encoded.with_any([[word] for word in words]), side.only_one)
-    )
-    return tables, (
+    tasks = [side.encoded.with_any([[word] for word in words]) for side in sides]
+    return cooccurrence(sides, tasks, np.ones(len(human.images), dtype=bool)), (
         f"{len(words)} nouns, verbs, adjectives and adverbs among the 1,000 commonest words, that occur with each "
         f"value in {least} human captions or more ({LEAST} where there are {OF_CAPTIONS:,}).{of_no_value(*sides)}"
     )
@@ -272,11 +251,9 @@ def _ba(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
 
 def _dba_g(sides: Sequence[CaptionSide], objects: pd.Series) -> tuple[list[csr_array], str]:
     human, images = sides[0], sides[0].images
-    _, on_image = objects_of(images, objects)
-    known = annotated(images, objects)
+    _, on_image, known = objects_of(images, objects)
     kept, least = _common(human, on_image[human.image[human.only_one & known[human.image]]])
-    on_image = on_image[:, kept]
-    tables = cooccurrence(sides, lambda side: (side.values, on_image[side.image], side.only_one & known[side.image]))
+    tables = cooccurrence(sides, [on_image[:, kept][side.image] for side in sides], known)
     part = "" if known.all() else f" Objects are known of {known.sum():,} of the {len(images):,} images."
     which = f"{len(kept)} objects of images with {least} human captions or more"
     return tables, f"{which}.{of_no_value(*sides)}{part}"
@@ -287,23 +264,15 @@ def _dba_o(sides: Sequence[CaptionSide]) -> tuple[list[csr_array], str]:
     if not human.objects.sum():
         raise NotMeasurable(f"The human captions name no object such as {', '.join(list(object_names())[:3])}.")
     kept, least = _common(human, human.objects)
-    tables = cooccurrence(sides, lambda side: (side.labelled, side.objects[:, kept], slice(None)))
+    tables = cooccurrence(sides, [side.objects[:, kept] for side in sides])
     return tables, f"{len(kept)} objects that {least} human captions or more name."
 
 
-def least_object_captions(human: CaptionSide) -> int:
-    """In how many human captions an object must be to count."""
-    return human.k * least_captions(human)
-
-
 def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
-    """The columns of objects that are in enough human captions, and how many are enough.
-
-    objects: (n, L) booleans of the human captions that count. Enough are as many as BA needs of all values together.
-    The change of a rare object is large by chance and weighs as much as any other. Raises NotMeasurable where no object
-    is common enough.
-    """
-    least = least_object_captions(human)
+    """The columns of objects that are in enough human captions, and how many are enough: as many as BA needs of all
+    values together, since the change of a rare object is large by chance and weighs as much as any other. objects: (n,
+    L) booleans of the human captions that count. Raises NotMeasurable where no object is common enough."""
+    least = human.k * least_captions(human)
     kept = np.flatnonzero(np.asarray(objects.sum(axis=0)).ravel() >= least)
     if not len(kept):
         raise NotMeasurable(f"No object is in {least} human captions or more.", "Load more human captions.")
@@ -313,24 +282,19 @@ def _common(human: CaptionSide, objects: csr_array) -> tuple[np.ndarray, int]:
 def count_multi(data: Data, options: Any, progress: Progress) -> Outcome:
     """Objects and pairs of objects beside values, in each direction that the inputs allow."""
     sides = both_sides(data)[::-1]
+    least = max(FEWEST, least_captions(sides[0]))
 
     def named() -> tuple[list[csr_array], str]:
         """Labelled values, and objects that captions name."""
-        combined, note = combinations([side.objects for side in sides], sides[0])
-        return cooccurrence(sides, lambda side: (side.labelled, combined[sides.index(side)], slice(None))), note
+        combined, note = combinations([side.objects for side in sides], least)
+        return cooccurrence(sides, combined), note
 
     def annotated_on_images() -> tuple[list[csr_array], str]:
         """Objects on images, and values that captions name."""
         need_words(data.attribute)
-        if (objects := data.objects) is None:
-            raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
-        _, on_image = objects_of(sides[0].images, objects)
-        combined, note = combinations([on_image[side.image] for side in sides], sides[0])
-        known = annotated(sides[0].images, objects)
-        tables = cooccurrence(
-            sides, lambda side: (side.values, combined[sides.index(side)], side.only_one & known[side.image])
-        )
-        return tables, note + of_no_value(*sides)
+        _, on_image, known = objects_of(sides[0].images, data.objects)
+        combined, note = combinations([on_image[side.image] for side in sides], least)
+        return cooccurrence(sides, combined, known), note + of_no_value(*sides)
 
     tables, notes, reasons = run_available({A_TO_T: named, T_TO_A: annotated_on_images}, "Multi ")
     counts = {
@@ -342,13 +306,12 @@ def count_multi(data: Data, options: Any, progress: Progress) -> Outcome:
     return Outcome(counts, {"method": method}, [*notes, *left_out_lines(reasons)], own_columns=sizes)
 
 
-def combinations(sides: Sequence[csr_array], human: CaptionSide | int) -> tuple[list[csr_array], str]:
+def combinations(sides: Sequence[csr_array], least: int) -> tuple[list[csr_array], str]:
     """(n, M) 0 or 1 of each side for the objects and pairs of objects in enough human captions, and a note. sides: (n,
-    L) 0 or 1 of each, people first. human: what decides how many captions are enough, or that number."""
-    least = human if isinstance(human, int) else max(FEWEST, least_captions(human))
+    L) 0 or 1 of each, people first."""
     counts = (sides[0].T @ sides[0]).toarray()
     single = np.flatnonzero(counts.diagonal() >= least)
-    first, second = np.nonzero(triu(counts, k=1).toarray() >= least)
+    first, second = np.nonzero(np.triu(counts, k=1) >= least)
     if not len(single):
         raise NotMeasurable(
             f"No object occurs in {least} human captions or more.",
@@ -379,8 +342,8 @@ MEASURES = (
         name="multi",
         title="Multi",
         position=6,
-        metrics=MULTI,
-        groups=(Group("multi", "Multi", ("Multi", "Multi_variance")),),
+        metrics=(MULTI,),
+        groups=(Group("multi", "Multi", ("Multi",)),),
         needs=Needs(references="required", objects="optional"),
         version=4,
         count=count_multi,

@@ -1,9 +1,5 @@
-"""Scores and words of each caption: out-of-fold bias scores of a set, or of a few captions, and what each word adds.
-
-`encoder_view` reads the captions of a few images by one attacker that trained on all others, so that an encoder shows a
-caption after one training. Of a Transformer it keeps the attention of every layer and head too. It also reads edits of
-a caption, so that a network has a what-if without stored weights.
-"""
+"""Scores and words of each caption: out-of-fold bias scores of a set; or of the captions of some images, by an attacker
+that trained on all others, with the attention of a Transformer."""
 
 from __future__ import annotations
 
@@ -17,10 +13,10 @@ import pandas as pd
 from capbias_core.aggregate.counts import from_npz, to_npz
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import probabilities
-from capbias_core.attackers.device import trained_on
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Measure, Outcome, npy, npz
+from capbias_core.language.device import trained_on
+from capbias_core.measures.base import Measure, Outcome, npy
 from capbias_core.measures.options import Attacked, option
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Case, attacker_of, caption_lists
 from capbias_core.prepare.split import FIT, balanced_folds, child_seed, split_around
@@ -34,8 +30,6 @@ class EncoderViewOptions(Attacked):
     """Choices of a view. images: ids of the images whose captions are read."""
 
     images: tuple[str, ...] = option((), "the images whose captions are read")
-    edits: tuple[str, ...] = option((), "captions that are read as if they were the first image's")
-    edited: int = option(0, "the index of the caption that was edited; captions of other indices are not read")
 
 
 def caption_scores(data: Data, options: Any, progress: Progress) -> Outcome:
@@ -56,7 +50,8 @@ def caption_scores(data: Data, options: Any, progress: Progress) -> Outcome:
             scored.append((table.assign(caption_index=index, fold=fold), words))
             models.append(fitted)
         if attacker_entry(options.attacker).rescores:  # the linear attackers, to score an edited caption at once
-            arrays[f"attackers{index}"] = npz(
+            arrays[f"attackers{index}"] = to_npz(
+                None,
                 terms=np.frombuffer("\n".join(corpus.ngrams.terms).encode(), dtype=np.uint8),
                 weights=np.stack([fitted.weights for fitted in models]),
                 intercepts=np.stack([fitted.intercept for fitted in models]),
@@ -68,10 +63,7 @@ def caption_scores(data: Data, options: Any, progress: Progress) -> Outcome:
 
 
 def encoder_view(data: Data, options: Any, progress: Progress) -> Outcome:
-    """Scores, words and attention of the captions of some images, by one attacker for each caption index.
-
-    Edits stand last, with the caption indices -1, -2, ... in their order.
-    """
+    """Scores, words and attention of the captions of some images, by one attacker for each caption index."""
     images, chosen = sorted(images_in(data.frame)), set(options.images)
     indices = np.array([number for number, image in enumerate(images) if image in chosen], dtype=int)
     if not len(indices):
@@ -80,28 +72,15 @@ def encoder_view(data: Data, options: Any, progress: Progress) -> Outcome:
         )
     y, k = data.codes(images), len(data.attribute.values)
     trainer, lists = _trainer(data, options, progress, images, y, k, 1)
-    split, edits = (
-        split_around(y, k, options.seed_numbers[0], indices),
-        data.masked(Tokens.of(options.edits), options.merge_masks),
-    )
-    scored, attention, edited = [], [], []
+    split, scored, attention = split_around(y, k, options.seed_numbers[0], indices), [], []
     for index, captions in enumerate(lists):
-        if len(edits) and index != options.edited:
-            continue
-        texts = Tokens.join([captions.masked, edits]) if len(edits) else captions.masked
-        corpus, test = trainer.attacker.corpus(texts), captions.with_caption(split.test)
-        case = Case(captions, split, child_seed(split.seed, FIT, index))
-        (fitted,) = trainer.fit(corpus, [case])
+        corpus, test = trainer.attacker.corpus(captions.masked), captions.with_caption(split.test)
+        (fitted,) = trainer.fit(corpus, [Case(captions, split, child_seed(split.seed, FIT, index))])
         table, words = scored_rows(fitted, corpus, captions, test, y)
         scored.append((table.assign(caption_index=index, fold=0), words))
-        if len(edits):
-            rows = np.arange(len(captions.masked), len(texts))
-            table, words = _read(fitted, corpus, rows, edits)
-            whose = {"image": indices[0], "label": y[indices[0]], "kept_at": -1}
-            edited.append((table.assign(**whose, caption_index=-1 - np.arange(len(edits)), fold=0), words))
         if hasattr(fitted, "attention"):
             attention += fitted.attention(corpus, captions.rows(test))
-    arrays = scores_arrays([*scored, *edited], images)[2]
+    arrays = scores_arrays(scored, images)[2]
     arrays |= {"attention": attention_bytes(attention)} if attention else {}
     where = trained_on(trainer.attacker, options.deterministic)
     training = len(trainer.balance(split.train))
@@ -119,41 +98,35 @@ def _trainer(
     return trainer, lists
 
 
-def scores_arrays(
-    scored: Sequence[tuple[pd.DataFrame, list[np.ndarray]]], images: list[str]
-) -> tuple[pd.DataFrame, list[np.ndarray], dict[str, bytes]]:
-    """The captions scored by `scored_rows` as one table, what their words add, and both as the arrays that
-    `read.caption_scores` reads. images: ids."""
-    table = pd.concat([rows for rows, _ in scored], ignore_index=True)
-    words = [each for _, added in scored for each in added]
-    image_id = np.array(images, dtype=object)[table["image"].to_numpy()]
-    values = np.concatenate([*words, np.zeros((0, table.filter(like="logit").shape[1]))])
-    kept = table.drop(columns="image").assign(image_id=image_id)
-    return table, words, {"scores": frame_bytes(kept), "words": npy(values)}
-
-
 def scored_rows(
     fitted, corpus, captions: CaptionList, test: np.ndarray, y: np.ndarray
 ) -> tuple[pd.DataFrame, list[np.ndarray]]:
     """Scores of the captions of images held out: where they stand, logits, their baseline and the gap that attribution
     leaves; and what each of their words adds. test: indices of the images; y: the values of all of them."""
     rows = captions.rows(test)
-    table, words = _read(fitted, corpus, rows, [captions.masked[row] for row in rows])
-    return table.assign(image=test, label=y[test], kept_at=captions.kept_at[rows]), words
-
-
-def _read(fitted, corpus, rows: np.ndarray, texts: Sequence[str]) -> tuple[pd.DataFrame, list[np.ndarray]]:
-    """What an attacker reads in some rows of a corpus, as of `scored_rows`. texts: those rows."""
-    logits = fitted.logits(corpus, rows)
-    contributions = fitted.contributions(corpus, rows)
+    logits, contributions = fitted.logits(corpus, rows), fitted.contributions(corpus, rows)
     table = pd.DataFrame({"delta": contributions.delta})
     for column in range(logits.shape[1]):
         table[f"logit{column}"] = logits[:, column]
         table[f"baseline{column}"] = contributions.baseline[:, column]
     for value, share in enumerate(probabilities(logits).T):
         table[f"p{value}"] = share
-    tokens = [len(added) for added in contributions.words]
-    return table.assign(masked=list(texts), tokens=tokens), contributions.words
+    table["masked"] = [captions.masked[row] for row in rows]
+    table["tokens"] = [len(added) for added in contributions.words]
+    return table.assign(image=test, label=y[test], kept_at=captions.kept_at[rows]), contributions.words
+
+
+def scores_arrays(
+    scored: Sequence[tuple[pd.DataFrame, list[np.ndarray]]], images: list[str]
+) -> tuple[pd.DataFrame, list[np.ndarray], dict[str, bytes]]:
+    """The captions scored by `scored_rows` as one table, what their words add, and both as arrays of a run. images:
+    ids."""
+    table = pd.concat([rows for rows, _ in scored], ignore_index=True)
+    words = [each for _, added in scored for each in added]
+    image_id = np.array(images, dtype=object)[table["image"].to_numpy()]
+    values = np.concatenate([*words, np.zeros((0, table.filter(like="logit").shape[1]))])
+    kept = table.drop(columns="image").assign(image_id=image_id)
+    return table, words, {"scores": frame_bytes(kept), "words": npy(values)}
 
 
 def corpus_table(masked: Sequence[str], words: list[np.ndarray], labels: np.ndarray, n_values: int) -> pd.DataFrame:

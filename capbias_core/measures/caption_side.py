@@ -18,7 +18,6 @@ from capbias_core.measures.training import CaptionList, caption_lists
 from capbias_core.metrics.cooccurrence import Table
 from capbias_core.prepare.split import random_order
 from capbias_core.prepare.tasks import named_objects, object_names, pair_counts
-from capbias_core.prepare.text import tokenize
 from capbias_core.prepare.tokens import Tokens, cell_counts
 from capbias_core.types import Attribute
 
@@ -142,17 +141,17 @@ def of_no_value(human: CaptionSide, model: CaptionSide) -> str:
 
 
 def cooccurrence(
-    sides: Sequence[CaptionSide], read: Callable[[CaptionSide], tuple[csr_array, csr_array, np.ndarray | slice]]
+    sides: Sequence[CaptionSide], tasks: Sequence[csr_array], named_on: np.ndarray | None = None
 ) -> list[csr_array]:
-    """Captions of the human side and of the model's, image by image, as a `Table` has them.
-
-    read: a side to (n, K) values, (n, L) tasks, and which of its captions count. Raises NotMeasurable where none does:
-    a difference to nothing would be shown as 0.
-    """
+    """Captions of the human side and of the model's, image by image, as a `Table` has them. tasks: (n, L) of each side.
+    named_on: (n_images,) booleans: captions that name one value count, on these images; None: all, with their labels.
+    Raises NotMeasurable where none counts: a difference to nothing would be shown as 0."""
     tables = []
-    for side, whose in zip(sides, ("people", "the captioner"), strict=True):
-        values, task, kept = read(side)
-        if not len(side.image[kept]):
+    for side, task, whose in zip(sides, tasks, ("people", "the captioner"), strict=True):
+        values, kept = side.labelled, np.arange(len(side.image))
+        if named_on is not None:
+            values, kept = side.values, np.flatnonzero(side.only_one & named_on[side.image])
+        if not len(kept):
             raise NotMeasurable(f"No caption of {whose} names exactly one value of {side.attribute.name}.")
         tables.append(pair_counts(side.image[kept], len(side.images), values[kept], task[kept]))
     return tables
@@ -180,12 +179,16 @@ def annotated(images: list[str], objects: pd.Series) -> np.ndarray:
     return np.array([image in known for image in images], dtype=bool)
 
 
-def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_array]:
-    """Objects on some of these images, without `person` and what is on all of them; (images, objects) booleans."""
-    found = objects_in(objects.reindex(images))
+def objects_of(images: list[str], objects: pd.Series | None) -> tuple[list[str], csr_array, np.ndarray]:
+    """Objects on some of these images, without `person` and what is on all of them; (images, objects) booleans; and
+    (images,) booleans: the objects are known. objects: text such as `cat|dog` by image id, None without any. Raises
+    NotMeasurable where there are none."""
+    if objects is None:
+        raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
+    known, found = annotated(images, objects), objects_in(objects.reindex(images))
     found = found[found["object"] != "person"]
     counts = found["object"].value_counts()
-    everywhere = counts.index[counts >= max(2, annotated(images, objects).sum())]
+    everywhere = counts.index[counts >= max(2, known.sum())]
     found = found[~found["object"].isin(everywhere)]  # what is on every image tells nothing
     column, names = pd.factorize(found["object"], sort=True)
     if not len(names):
@@ -195,21 +198,7 @@ def objects_of(images: list[str], objects: pd.Series) -> tuple[list[str], csr_ar
         )
     matrix = cell_counts(pd.Index(images).get_indexer(found["image_id"]), column, len(images), len(names))
     matrix.data[:] = 1
-    return list(names), matrix
-
-
-def categories_of(
-    images: list[str], objects: pd.Series, names: dict[str, tuple[tuple[str, ...], ...]]
-) -> tuple[csr_array, list[str]]:
-    """Which of some categories each of n images shows, (n, L) booleans, and names of objects that are none of them.
-    images: ids, all of them in objects. names: category -> the phrases that name it, as `object_names` gives them."""
-    column_of = {phrase: column for column, phrases in enumerate(names.values()) for phrase in phrases}
-    found = objects_in(objects.loc[images].set_axis(range(len(images))))
-    known = {text: column_of.get(tuple(tokenize(text))) for text in found["object"].unique()}
-    cells = found.assign(column=found["object"].map(known)).dropna(subset="column")[["image_id", "column"]]
-    rows, columns = cells.drop_duplicates().to_numpy(dtype=int).T
-    unknown = sorted(text for text, column in known.items() if column is None and text != "person")
-    return cell_counts(rows, columns, len(images), len(names)), unknown
+    return list(names), matrix, known
 
 
 def common_objects(on_image: csr_array) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""DBAC: attackers that guess the value (A->T), and attackers that guess task words (T->A): objects, or verbs.
+"""DBAC: attackers that guess the value (A->T), and attackers that guess task words (T->A), the objects.
 
 The metrics are read from sums over held-out captions, image by image, so that one function gives all variants.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,9 @@ from capbias_core.aggregate import OVER_SEEDS, WITHOUT_LIMIT, Counts, Metric, Ne
 from capbias_core.aggregate.counts import EVERY_SEED
 from capbias_core.attackers import attacker_entry
 from capbias_core.attackers.base import Attacker, probabilities, task_probabilities
-from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
+from capbias_core.language.device import device_of, trained_on
 from capbias_core.measures.base import Group, Measure, Outcome, run_available
 from capbias_core.measures.caption_side import (
     LEAST_SHARE,
@@ -35,15 +35,7 @@ from capbias_core.measures.options import Aligned, Attacked, Split80
 from capbias_core.measures.training import AttackerTrainer, attacker_of
 from capbias_core.metrics.dbac import CAPTIONS, HELD_OUT, normalised, side_weight
 from capbias_core.prepare.split import held_out_count, image_split
-from capbias_core.prepare.tasks import (
-    mask_objects,
-    mask_verbs,
-    named_verbs,
-    named_words,
-    object_names,
-    phrases,
-    rows_by_image,
-)
+from capbias_core.prepare.tasks import mask_objects, named_words, object_names, phrases, rows_by_image
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import A_TO_T, T_TO_A, Progress, left_out_lines
 from capbias_core.workspace.models import encoded_by
@@ -55,136 +47,87 @@ FULL_TRAINING = 8_624
 SMALLEST_BATCH = 16
 ENOUGH = 5000  # images, below which a network learns less of the task words
 
-# What of DBAC an attacker gives that has read no caption, and what reading captions adds.
-CONSTANT, ADDED = "DBAC_constant", "DBAC_added"
 SOURCE = "Nair et al., arXiv:2503.07878 (DBAC), Eq. 5-8, after Wang & Russakovsky, ICML 2021"
 # The first lemmatises captions and labels; the script of the second passes the names of all objects, `person` too.
 CODE = (
     f"{SOURCE}; the authors' code: github.com/kerner-lab/Bias-Amplification, commit 0ecaf8c, branch ush-text-dev, "
     "text/Dataset_test/datacreator.py, and github.com/24Beast/DIC, commit 56b0a3c, tests/dpic_test_with_change.py"
 )
+OURS = "capbias 2026, docs/statistics.md"
 COLUMNS = tuple(f"{side} {name}" for side in ("model", "human") for name in (*HELD_OUT, *CAPTIONS))
-# w of the model's and of the human side, given a variant and whether the attacker is constant, to the value
-Formula = Callable[[Callable[..., np.ndarray], Callable[..., np.ndarray]], np.ndarray]
 
 
-def _metric(
-    name: str,
-    title: str,
-    explanation: str,
-    formula: Formula,
-    side: Literal["", "model", "human"] = "",
-    bound: float = 100,
-    source: str = SOURCE,
-) -> Metric:
-    """A metric that reads the columns of both sides. side: of a weight, whose it is. bound: of its range."""
+def _metric(name: str, title: str, source: str, explanation: str, formula: Callable, **facts: Any) -> Metric:
+    """A metric of both sides. formula: w of the model's and of the human side, each given a variant and whether the
+    attacker is constant, to the value."""
 
     def of(*sums: np.ndarray, inverse: bool) -> np.ndarray:
         names, half = (*HELD_OUT, *CAPTIONS), len(COLUMNS) // 2
         sides = (dict[str, np.ndarray](zip(names, part, strict=True)) for part in (sums[:half], sums[half:]))
         return formula(*(partial(side_weight, columns, inverse) for columns in sides))
 
-    return Metric(
-        name,
-        title,
-        1 if side else 100,
-        no_neutral if side else zero,
-        "lower",
-        WITHOUT_LIMIT if side else (-bound, bound),
-        source,
-        explanation,
-        side=side,
-        level=bool(side),
-        reads=COLUMNS,
-        of=of,
-        fix=lambda counts, k, direction: {"inverse": direction == T_TO_A},
-    )
+    usual = {"scale": 100, "neutral": zero, "range": (-100, 100), "level": False}
+    usual |= {"reads": COLUMNS, "of": of, "fix": lambda counts, k, direction: {"inverse": direction == T_TO_A}}
+    return Metric(name, title, better="lower", source=source, explanation=explanation, **(usual | facts))
 
 
-def _weights(name: str, title: str, variant: str) -> Iterator[Metric]:
-    model, human, source = (
-        "w of the model's captions.",
-        "w of the human captions.",
-        CODE if variant == "DBAC" else SOURCE,
-    )
-    yield _metric(f"{name}_M", f"w_M of {title}", model, lambda m, h: m(variant), "model", source=source)
-    yield _metric(f"{name}_H", f"w_H of {title}", human, lambda m, h: h(variant), "human", source=source)
-
-
-def _beside_constant(name: str, title: str, variant: str) -> Iterator[Metric]:
-    source = "capbias 2026, docs/statistics.md"
-
-    def constant(model, human) -> np.ndarray:
-        return normalised(model(variant, True), human(variant, True))
-
+def _variant(name: str, title: str, explanation: str) -> Iterator[Metric]:
+    """A way in which w of many captions becomes one number, which the paper leaves open; and w of both sides."""
+    source = CODE if name == "DBAC" else SOURCE
+    yield _metric(name, title, source, explanation, lambda model, human: normalised(model(name), human(name)))
+    weight = {"scale": 1, "neutral": no_neutral, "range": WITHOUT_LIMIT, "level": True}
+    of_model, of_human = {**weight, "side": "model"}, {**weight, "side": "human"}
     yield _metric(
-        f"{name}_constant",
-        f"{title} of a constant attacker",
-        f"{title} by an attacker that reads nothing and gives every answer the same probability: the part that depends "
-        "only on how often words and values occur.",
-        constant,
-        source=source,
+        f"{name}_M", f"w_M of {title}", source, "w of the model's captions.", lambda m, h: m(name), **of_model
     )
-    yield _metric(
-        f"{name}_added",
-        f"{title} beyond a constant attacker",
-        f"{title} minus that of a constant attacker: what reading the captions adds.",
-        lambda model, human: normalised(model(variant), human(variant)) - constant(model, human),
-        bound=200,
-        source=source,
-    )
+    yield _metric(f"{name}_H", f"w_H of {title}", source, "w of the human captions.", lambda m, h: h(name), **of_human)
 
 
-def _amplification(name: str, title: str, explanation: str, variant: str) -> Metric:
-    return _metric(
-        name,
-        title,
-        explanation,
-        lambda model, human: normalised(model(variant), human(variant)),
-        source=CODE if variant == "DBAC" else SOURCE,
-    )
+def constant(model: Callable, human: Callable) -> np.ndarray:
+    """DBAC of a constant attacker."""
+    return normalised(model("DBAC", True), human("DBAC", True))
 
 
-# The paper leaves open how w of many captions becomes one number: name -> title, explanation.
-VARIANTS = {
-    "DBAC": (
+METRICS = by_name(
+    *_variant(
+        "DBAC",
         "DBAC, the authors' code",
         "The authors' code: the probability of the truth times the share of captions with the same task words, "
         "averaged over captions. Task words of A->T: COCO's names of one word, person too, and plurals. Ours: "
         "punctuation is split off before words are compared, and only captions held out are scored. A->T has the sign "
         "that the paper prints, and falls where captions name objects in more ways.",
     ),
-    "DBAC_equations": (
+    *_variant(
+        "DBAC_equations",
         "DBAC, its equations, Q = 1 / cross-entropy",
         "The paper's equations with Q = 1 / cross-entropy. Above 0: the model's captions tie value and task words "
         "together more than the human ones do. A->T also rises where a model names objects more often.",
     ),
-    "DBAC_accuracy": ("DBAC, its equations, Q = accuracy", "The paper's equations with Q = accuracy."),
-}
-METRICS = by_name(
-    *(_amplification(name, *about, name) for name, about in VARIANTS.items()),
-    *(row for name, (title, _) in VARIANTS.items() for row in _weights(name, title, name)),
-    *_beside_constant("DBAC", "DBAC", "DBAC"),
+    *_variant("DBAC_accuracy", "DBAC, its equations, Q = accuracy", "The paper's equations with Q = accuracy."),
+    _metric(
+        "DBAC_constant",
+        "DBAC of a constant attacker",
+        OURS,
+        "DBAC by an attacker that reads nothing and gives every answer the same probability: the part that depends "
+        "only on how often words and values occur.",
+        constant,
+    ),
+    _metric(
+        "DBAC_added",
+        "DBAC beyond a constant attacker",
+        OURS,
+        "DBAC minus that of a constant attacker: what reading the captions adds.",
+        lambda model, human: normalised(model("DBAC"), human("DBAC")) - constant(model, human),
+        range=(-200, 200),
+    ),
 )
-# Name, or its beginning -> what differs from the text of the paper (section 4.1, appendix B).
+VARIANTS = ("DBAC", "DBAC_equations", "DBAC_accuracy")
+# Beginning of a metric's name -> what differs from the text of the paper (section 4.1, appendix B).
 DIFFERS = {
     "DBAC_equations": (),
-    "DBAC_verbs": (),
     "DBAC_accuracy": ("Q accuracy (paper: 1 / cross-entropy)",),
     "DBAC": ("weights of the authors' code (paper: equations 5 to 8)",),
 }
-VERBS = "DBAC of verbs"
-VERB_METRICS = by_name(
-    _amplification(
-        "DBAC_verbs",
-        f"{VERBS}, its equations, Q = 1 / cross-entropy",
-        "The paper's equations with the verbs of captions as task words: above 0, the model's captions tie value and "
-        "verbs together more than the human ones do.",
-        "DBAC_equations",
-    ),
-    *_weights("DBAC_verbs", VERBS, "DBAC_equations"),
-    *_beside_constant("DBAC_verbs", VERBS, "DBAC_equations"),
-)
 
 
 @dataclass(frozen=True)
@@ -192,119 +135,58 @@ class DBACOptions(Attacked, Split80, Aligned):
     """Choices of DBAC."""
 
 
-@dataclass(frozen=True)
-class Objects:
-    """Objects as task words."""
-
-    annotated: pd.Series | None  # text such as `cat|dog` by image id, None if nobody annotated the images
-
-    def known(self, images: list[str]) -> list[str]:
-        """Those of these images whose task words are known, for T->A."""
-        if self.annotated is None or annotated(images, self.annotated).all():
-            return images
-        return list(self.annotated.index.intersection(images))
-
-    def of_captions(self, sides: Sequence[CaptionSide], model: str) -> tuple[list[csr_array], list[csr_array], str]:
-        """Of each side (n, L) which captions have a task word, and (n, ...) whose different rows are the patterns of
-        the authors' code; and in words what they are. Raises NotMeasurable if captions have none."""
-        for side, whose in zip(sides, (model, "people"), strict=True):
-            if not side.objects.sum():
-                raise NotMeasurable(
-                    f"The captions of {whose} name no object such as {', '.join(list(object_names())[:3])}.",
-                    "Check that they are in English.",
-                )
-        kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
-        patterned = [named_words(side.encoded) for side in sides]
-        return [side.objects[:, kept] for side in sides], patterned, f"{len(kept)} objects that captions name"
-
-    def of_images(self, human: CaptionSide) -> tuple[csr_array, Callable[[Tokens], list[str]], str]:
-        """(n_images, L) which images have a task word; captions to captions without task words; and in words what they
-        are. Raises NotMeasurable if there are none."""
-        if self.annotated is not None:
-            names, on_image = objects_of(human.images, self.annotated)
-            origin = "annotated on the images"
-        else:
-            names, on_image = list(object_names()), on_images(human, human.objects)
-            origin = "that the human captions of an image name"
-        kept = common_objects(on_image)
-        which = f"{len(kept)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more"
-        # Captions may keep no name of an object, since the attacker is to guess it: neither COCO's and its synonyms nor
-        # the annotation's. COCO's come last, so that their synonyms stay where both have the name.
-        table = phrases(names) | object_names()
-        return csr_array(on_image[:, kept]), lambda captions: mask_objects(captions, table), which
-
-
-@dataclass(frozen=True)
-class Verbs:
-    """Verbs as task words, whatever their form; methods as of Objects."""
-
-    left_out: frozenset[str]  # words that name the attribute
-
-    def known(self, images: list[str]) -> list[str]:
-        return images
-
-    def of_captions(self, sides: Sequence[CaptionSide], model: str) -> tuple[list[csr_array], list[csr_array], str]:
-        common, human, _, which = self._common(sides[1])
-        tasks, patterned = [], []
-        for side, whose in zip(sides, (model, "people"), strict=True):
-            verbs, named = named_verbs(side.encoded, self.left_out) if side is not sides[1] else human
-            column = pd.Index(common).get_indexer(pd.Index(verbs))
-            row = np.flatnonzero(column >= 0)
-            of_name = csr_array((np.ones(len(row)), (row, column[row])), (len(verbs), len(common)))
-            tasks.append(csr_array(named @ of_name))
-            patterned.append(named)
-            if not tasks[-1].sum():
-                raise NotMeasurable(
-                    f"The captions of {whose} have none of the verbs that the human captions have, such as "
-                    f"{', '.join(common[:3])}.",
-                    "Check that they are in English.",
-                )
-        return tasks, patterned, which
-
-    def of_images(self, human: CaptionSide) -> tuple[csr_array, Callable[[Tokens], list[str]], str]:
-        _, _, common, which = self._common(human)
-        return common, partial(mask_verbs, left_out=self.left_out), which
-
-    def _common(self, human: CaptionSide) -> tuple[list[str], tuple[list[str], csr_array], csr_array, str]:
-        """The verbs on enough images; the human verbs and (n, all) which captions have each; (n_images, L) which images
-        have the common ones; and in words."""
-        names, named = named_verbs(human.encoded, self.left_out)
-        on_image = on_images(human, named)
-        kept = np.flatnonzero(on_image.sum(axis=0) >= max(1, LEAST_SHARE * len(human.images)))
-        if not len(kept):
+def tasks_of_captions(sides: Sequence[CaptionSide], model: str) -> tuple[list[csr_array], list[csr_array], str]:
+    """Of each side (n, L) which captions name an object, and (n, ...) whose different rows are the patterns of the
+    authors' code; and in words what they are. Raises NotMeasurable if captions name none."""
+    for side, whose in zip(sides, (model, "people"), strict=True):
+        if not side.objects.sum():
             raise NotMeasurable(
-                f"The human captions have no verb on {LEAST_SHARE:.0%} of the {len(human.images):,} images or more.",
+                f"The captions of {whose} name no object such as {', '.join(list(object_names())[:3])}.",
                 "Check that they are in English.",
             )
-        which = f"{len(kept)} verbs that the human captions of {LEAST_SHARE:.0%} of the images or more have"
-        return [names[column] for column in kept], (names, named), csr_array(on_image[:, kept]), which
+    kept = np.flatnonzero(sum(side.objects.sum(axis=0) for side in sides))
+    patterned = [named_words(side.encoded) for side in sides]
+    return [side.objects[:, kept] for side in sides], patterned, f"{len(kept)} objects that captions name"
 
 
-def on_images(side: CaptionSide, named: csr_array) -> csr_array:
-    """(n_images, L) 0 or 1: a caption of the image has it. named: (n, L) of captions of one side."""
-    on_image = csr_array(rows_by_image(side.image, len(side.images)) @ named)
-    on_image.data[:] = 1
-    return on_image
+def tasks_of_images(
+    human: CaptionSide, objects: pd.Series | None
+) -> tuple[csr_array, Callable[[Tokens], list[str]], str]:
+    """(n_images, L) which images have an object; captions to captions without objects; and in words what they are.
+    objects: text such as `cat|dog` by image id, None if nobody annotated the images."""
+    if objects is not None:
+        names, on_image, _ = objects_of(human.images, objects)
+        origin = "annotated on the images"
+    else:
+        names, origin = list(object_names()), "that the human captions of an image name"
+        on_image = csr_array(rows_by_image(human.image, len(human.images)) @ human.objects)
+        on_image.data[:] = 1
+    kept = common_objects(on_image)
+    which = f"{len(kept)} objects {origin}, each on {LEAST_SHARE:.0%} of the images or more"
+    # Captions may keep no name of an object, since the attacker is to guess it: neither COCO's and its synonyms nor
+    # the annotation's. COCO's come last, so that their synonyms stay where both have the name.
+    table = phrases(names) | object_names()
+    return csr_array(on_image[:, kept]), lambda captions: mask_objects(captions, table), which
 
 
-def _count_both(data: Data, options: Any, progress: Progress, title: str, words: Objects | Verbs) -> Outcome:
+def count(data: Data, options: Any, progress: Progress) -> Outcome:
+    """Both directions, if the inputs allow them."""
     sides, attacker = both_sides(data), attacker_of(data, options)
-    images = sides[0].images
-    known = words.known(images)
-    sides_of = {A_TO_T: sides, T_TO_A: sides if known is images else [side.on(known) for side in sides]}
+    images, sides_of = sides[0].images, {A_TO_T: sides, T_TO_A: sides}
+    if data.objects is not None and not annotated(images, data.objects).all():
+        known = list(data.objects.index.intersection(images))
+        sides_of[T_TO_A] = [side.on(known) for side in sides]
     counts, notes, reasons = run_available(
-        {way: partial(_count, data, options, progress, attacker, words, sides_of[way], way) for way in sides_of},
-        f"{title} ",
+        {way: partial(_count, data, options, progress, attacker, sides_of[way], way) for way in sides_of}, "DBAC "
     )
     if not attacker_entry(options.attacker).in_process and len(images) < ENOUGH:
         notes.append(
             f"Only {len(images):,} images: a network learns less of the task words from them, and T->A stays "
             "closer to 0. The paper has 10,780; compare with ngram."
         )
-
     own_columns: dict[str, dict[str, Any]] = {
         metric: {"differs": next(texts for variant, texts in DIFFERS.items() if metric.startswith(variant))}
-        for metric in (METRICS | VERB_METRICS)
+        for metric in METRICS
     }
     for direction, one in counts.items():
         n = held_out_count(len(one.images), options.test_share)
@@ -344,13 +226,7 @@ def named_most(side: CaptionSide) -> np.ndarray:
 
 
 def _count(
-    data: Data,
-    options: Any,
-    progress: Progress,
-    attacker: Attacker,
-    words: Objects | Verbs,
-    sides: Sequence[CaptionSide],
-    direction: str,
+    data: Data, options: Any, progress: Progress, attacker: Attacker, sides: Sequence[CaptionSide], direction: str
 ) -> tuple[Counts, str]:
     """Held-out guesses of attackers on both sides, and what all captions have; and a note.
 
@@ -360,10 +236,10 @@ def _count(
     """
     y, k, images = sides[0].y, sides[0].k, sides[0].images
     if direction == A_TO_T:
-        tasks, patterned, which = words.of_captions(sides, data.captioner)
+        tasks, patterned, which = tasks_of_captions(sides, data.captioner)
         truth, mask, groups = y, partial(data.masked, merge=options.merge_masks), [side.labelled for side in sides]
     else:
-        on_image, mask, which = words.of_images(sides[1])
+        on_image, mask, which = tasks_of_images(sides[1], data.objects)
         truth = on_image.toarray().astype(bool)
         tasks = patterned = [on_image[side.image] for side in sides]
         groups = [csr_array(different_rows(csr_array(named_most(side))).T) for side in sides]
@@ -438,35 +314,19 @@ def held_out_columns(
     return dict(zip(HELD_OUT, columns, strict=True))
 
 
-MEASURES = (
-    Measure(
-        name="dbac",
-        title="DBAC",
-        position=4,
-        metrics=tuple(METRICS.values()),
-        groups=(
-            Group("dbac", "DBAC", ("DBAC", "DBAC_M", "DBAC_H", CONSTANT, ADDED)),
-            Group("dbac_equations", "DBAC, its equations", ("DBAC_equations", "DBAC_equations_M", "DBAC_equations_H")),
-            Group("dbac_accuracy", "DBAC, Q = accuracy", ("DBAC_accuracy", "DBAC_accuracy_M", "DBAC_accuracy_H")),
-        ),
-        options=DBACOptions,
-        needs=Needs(references="required", objects="optional"),
-        version=9,
-        seconds=0.8,
-        count=lambda data, options, progress: _count_both(data, options, progress, "DBAC", Objects(data.objects)),
+MEASURE = Measure(
+    name="dbac",
+    title="DBAC",
+    position=4,
+    metrics=tuple(METRICS.values()),
+    groups=(
+        Group("dbac", "DBAC", ("DBAC", "DBAC_M", "DBAC_H", "DBAC_constant", "DBAC_added")),
+        Group("dbac_equations", "DBAC, its equations", ("DBAC_equations", "DBAC_equations_M", "DBAC_equations_H")),
+        Group("dbac_accuracy", "DBAC, Q = accuracy", ("DBAC_accuracy", "DBAC_accuracy_M", "DBAC_accuracy_H")),
     ),
-    Measure(
-        name="dbac_verbs",
-        title=VERBS,
-        position=4,
-        metrics=tuple(VERB_METRICS.values()),
-        groups=(Group("dbac_verbs", VERBS, tuple(VERB_METRICS)),),
-        options=DBACOptions,
-        needs=Needs(references="required"),
-        version=5,
-        seconds=2.0,
-        count=lambda data, options, progress: _count_both(
-            data, options, progress, VERBS, Verbs(data.attribute.masked_words)
-        ),
-    ),
+    options=DBACOptions,
+    needs=Needs(references="required", objects="optional"),
+    version=9,
+    seconds=0.8,
+    count=count,
 )

@@ -18,15 +18,7 @@ from capbias_core.attributes import need_words
 from capbias_core.data import Data
 from capbias_core.errors import NotMeasurable
 from capbias_core.measures.base import Group, Measure, Outcome, run_available
-from capbias_core.measures.caption_side import (
-    LEAST_SHARE,
-    CaptionSide,
-    annotated,
-    both_sides,
-    common_objects,
-    objects_of,
-    one_hot,
-)
+from capbias_core.measures.caption_side import LEAST_SHARE, CaptionSide, both_sides, common_objects, objects_of, one_hot
 from capbias_core.measures.options import Split80
 from capbias_core.metrics.dbac import amplification
 from capbias_core.metrics.share import share
@@ -181,14 +173,11 @@ def _objects_named(data: Data, sides: Sequence[CaptionSide], drawn: list[np.ndar
 
 def _value_named(data: Data, sides: Sequence[CaptionSide], drawn: list[np.ndarray]) -> Guess:
     """T->A: the images whose objects are known and on which both captions name one value take part."""
-    images, objects = sides[0].images, data.objects
     need_words(data.attribute)
-    if objects is None:
-        raise NotMeasurable("The objects of the images are not known.", "Load them.", "objects")
-    _, on_image = objects_of(images, objects)
+    _, on_image, known = objects_of(sides[0].images, data.objects)
     features = on_image[:, common_objects(on_image)].toarray().astype(float)
     model, human = (side.values[places].toarray() for side, places in zip(sides, drawn, strict=True))
-    kept = (model.sum(axis=1) == 1) & (human.sum(axis=1) == 1) & annotated(images, objects)
+    kept = (model.sum(axis=1) == 1) & (human.sum(axis=1) == 1) & known
     columns = slice(1, None) if model.shape[1] == 2 else slice(None)
     return features, model[:, columns].astype(float), human[:, columns].astype(float), kept
 

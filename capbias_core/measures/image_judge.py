@@ -12,9 +12,9 @@ import numpy as np
 
 from capbias_core.aggregate import OVER_SEEDS, Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
-from capbias_core.attackers.device import TF32, choose_device, device_of, trained_on
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, MissingExtra
+from capbias_core.language.device import TF32, choose_device, device_of, trained_on
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
@@ -30,6 +30,7 @@ from capbias_core.measures.training import (
 )
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.split import SPLIT, child_seed, random_order
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split
 from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
 from capbias_core.whole_files import typed_path
@@ -47,6 +48,7 @@ AT_ONCE = 64  # photographs decoded before any is handed on; a run that is cance
 # Attributes that are read from the whole picture, so that ImageCaptioner2 masks none of it.
 OF_WHOLE_PICTURES = ("emotion",)
 UNMASKED = "unmasked"  # in results, photographs that show the person
+READ = {MODEL: "the model's captions", HUMAN: "the human captions"}
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,7 @@ class JudgeInputs:
     images: tuple[str, ...]
     files: tuple[Path, ...]  # the photograph of each image
     y: np.ndarray  # (n_images,) codes of labels
-    model: list[CaptionList]  # by caption index
-    human: list[CaptionList]  # by caption index; [] without human captions
+    lists: dict[str, list[CaptionList]]  # by caption index, of the model and, if there are any, of people
     sight: np.ndarray  # what a trained judge sees of the images, see `small_pictures`
     notes: tuple[str, ...]  # what was left out
 
@@ -107,9 +108,10 @@ def judge_inputs(
     to train on, before any is decoded.
     """
     photographs, captioned = data.sources.photographs(options.photographs), images_in(data.frame)
-    references = data.human
-    if references is not None:
-        captioned &= images_in(references)
+    sides = {MODEL: (data.frame, data.tokens)}
+    if data.human is not None:
+        sides[HUMAN] = data.human, data.human_tokens
+        captioned &= images_in(data.human)
     shown = sorted(captioned & set(photographs))
     if not shown:
         raise CapbiasError(
@@ -117,37 +119,36 @@ def judge_inputs(
             "images.",
             "Photographs must be named by the image IDs of the captions.",
         )
-    sight, refused, notes = np.empty(0), {}, []
+    k, sight, refused, notes = len(data.attribute.values), np.empty(0), {}, []
     if size:
-        _splits(data, options, shown, True)
+        counts = np.bincount(data.codes(shown), minlength=k)
+        if counts.min() < LEAST_TO_TRAIN:
+            each = ", ".join(f"{value} {count:,}" for value, count in zip(data.attribute.values, counts, strict=True))
+            raise CapbiasError(
+                f"A judge needs {LEAST_TO_TRAIN} labelled photographs with captions of each value to train on, but of "
+                f"the {len(shown):,} there are {each}.",
+                "Load more photographs, or use a pretrained captioner, which is not trained.",
+                "judge",
+            )
         files = {image: photographs[image] for image in shown}
         sight, refused = small_pictures(files, size, lambda share, text: progress(LOOK * share, text), look)
     images = [image for image in shown if image not in refused]
-    y, k = data.codes(images), len(data.attribute.values)
-    model, human = caption_lists(data.frame, mask(data.tokens(data.frame)), images, y, k), []
-    if references is not None:
-        human = caption_lists(references, mask(data.human_tokens(references)), images, y, k)
+    y = data.codes(images)
+    lists = {side: caption_lists(frame, mask(tokens(frame)), images, y, k) for side, (frame, tokens) in sides.items()}
     if lacking := len(captioned) - len(shown):
         notes.append(f"{lacking:,} of {len(captioned):,} labelled images with captions have no photograph.")
     if refused:
         notes.append(f"{len(refused):,} photographs left out, such as {'; '.join(list(refused.values())[:3])}.")
-    notes += [*unread_notes("the model's captions", model), *unread_notes("the human captions", human)]
-    files = tuple(photographs[image] for image in images)
-    return JudgeInputs(tuple(images), files, y, model, human, sight, tuple(notes))
+    notes += [note for side in lists for note in unread_notes(READ[side], lists[side])]
+    return JudgeInputs(tuple(images), tuple(photographs[image] for image in images), y, lists, sight, tuple(notes))
 
 
 def small_pictures(
-    files: Mapping[str, Path],
-    size: int,
-    tick: Callable[[float, str], None],
-    look: Callable[[np.ndarray], np.ndarray] | None = None,
+    files: Mapping[str, Path], size: int, tick: Progress, look: Callable[[np.ndarray], np.ndarray] | None = None
 ) -> tuple[np.ndarray, dict[str, str]]:
     """Every photograph as a square of `size` pixels a side, its sides stretched: (n, 3, size, size) uint8, by image id,
-    without broken ones; and why those are left out, by image.
-
-    tick: called with the share done and a short text. look: makes (n, d) vectors of some pictures, so that only those
-    are kept; None keeps the pixels.
-    """
+    without broken ones; and why those are left out, by image. look: makes (n, d) vectors of some pictures, so that only
+    those are kept."""
 
     def small(image: str) -> np.ndarray | CapbiasError:
         try:
@@ -158,10 +159,10 @@ def small_pictures(
             return error
         from PIL import Image
 
-        picture = Image.fromarray(pixels)
-        return np.asarray(picture.resize((size, size), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+        picture = Image.fromarray(pixels).resize((size, size), Image.Resampling.BILINEAR)
+        return np.asarray(picture).transpose(2, 0, 1)
 
-    images, parts, refused = sorted(files), [], {}
+    images, parts, refused = sorted(files), [np.empty((0, 3, size, size), np.uint8)], {}
     with ThreadPoolExecutor(READERS) as pool:
         for start in range(0, len(images), AT_ONCE):
             part = images[start : start + AT_ONCE]
@@ -170,30 +171,22 @@ def small_pictures(
             refused |= {image: result.message for image, result in read.items() if isinstance(result, CapbiasError)}
             if pixels := [result for result in read.values() if not isinstance(result, CapbiasError)]:
                 parts.append(look(np.stack(pixels)) if look else np.stack(pixels))
-    return np.concatenate(parts) if parts else np.empty((0, 3, size, size), np.uint8), refused
+    return np.concatenate(parts[1:] or parts), refused
 
 
-def _splits(data: Data, options: Any, images: Sequence[str], trained: bool) -> list[Split]:
+def _splits(options: Any, inputs: JudgeInputs, k: int, trained: bool) -> list[Split]:
     """One split per seed, balanced: the judge sets an eighth of the training images aside; without training all are
-    tested, as many of every value. Raises CapbiasError for too few images."""
-    y, k, images = data.codes(list(images)), len(data.attribute.values), list(images)
-    counts = np.bincount(y, minlength=k)
-    if trained and counts.min() < LEAST_TO_TRAIN:
-        each = ", ".join(f"{value} {count:,}" for value, count in zip(data.attribute.values, counts, strict=True))
-        raise CapbiasError(
-            f"A judge needs {LEAST_TO_TRAIN} labelled photographs with captions of each value to train on, but of the "
-            f"{len(images):,} there are {each}.",
-            "Load more photographs, or use a pretrained captioner, which is not trained.",
-            "judge",
-        )
+    tested, as many of every value."""
+    y, images = inputs.y, list(inputs.images)
     if trained:
         return [balanced_split(y, k, seed, options.test_share, images) for seed in options.seed_numbers]
-    if not counts.min():
+    least = np.bincount(y, minlength=k).min()
+    if not least:
         raise CapbiasError("One of the values has no labelled photograph.", "Load photographs of each value.")
     splits = []
     for seed in options.seed_numbers:
         order = random_order(images, child_seed(seed, SPLIT))
-        held = np.concatenate([order[y[order] == value][: counts.min()] for value in range(k)])
+        held = np.concatenate([order[y[order] == value][:least] for value in range(k)])
         splits.append(Split(seed=seed, train=np.empty(0, dtype=int), test=np.sort(held)))
     return splits
 
@@ -210,15 +203,15 @@ def judged(
 ) -> Outcome:
     """A judge for each seed and caption index on the model's captions and, if there are any, the human ones. judge: an
     attacker. columns: of the rows, encoder among them."""
-    splits, k = _splits(data, options, inputs.images, trained), len(data.attribute.values)
-    fits = len(splits) * (len(inputs.model) + len(inputs.human))
+    k = len(data.attribute.values)
+    splits = _splits(options, inputs, k, trained)
+    fits = len(splits) * sum(map(len, inputs.lists.values()))
 
     def judging(share: float, text: str) -> None:
         progress(LOOK + JUDGE * share, text)
 
     trainer = AttackerTrainer(judge, k, inputs.y, inputs.images, judging, fits, sees_images=True)
-    sides = ((MODEL, inputs.model, "the model's captions"), (HUMAN, inputs.human, "the human captions"))
-    parts = [trainer.held_out(lists, splits, what).counts(side) for side, lists, what in sides if lists]
+    parts = [trainer.held_out(lists, splits, READ[side]).counts(side) for side, lists in inputs.lists.items()]
     train, test = len(splits[0].train), len(splits[0].test)
     shown = photographs_shown(data.attribute.name, options.photographs["name"])
     notes, differs = list(inputs.notes), []
@@ -228,18 +221,18 @@ def judged(
             f"The photographs are not masked: they show the person, so the judge sees {data.attribute.name} itself. "
             "The paper masks them. Mask photographs first, and name the masked ones."
         )
-    if trained:
+    if not trained:
+        differs = ["no training (paper: 40 epochs on 70% of the images)", *differs]
+    else:
         notes.append(
             f"{train:,} images to train on, an eighth of them set aside to choose the epoch, and {test:,} to "
             "test, equally many of every value."
         )
-    else:
-        differs = ["no training (paper: 40 epochs on 70% of the images)", *differs]
-    if trained and train + test < FEW_IMAGES:
-        notes.append(
-            f"Few images: {train + test:,} after balancing, where the paper has some 6,600. Expect wide "
-            "intervals, and a judge that learns little."
-        )
+        if train + test < FEW_IMAGES:
+            notes.append(
+                f"Few images: {train + test:,} after balancing, where the paper has some 6,600. Expect wide "
+                "intervals, and a judge that learns little."
+            )
     if data.coverage == WITH_REFERENCES:
         of = f"Only {len(inputs.images):,} of the {len(data.labels):,} labelled images"
         notes.append(f"{of} have captions, references and a photograph.")
@@ -260,7 +253,6 @@ def photographs_shown(attribute: str, name: str) -> str:
 # Judges that are no captioner by name: one trained from scratch, and the captioner that wrote each set.
 SCRATCH, SELF = "scratch", "self"
 SAT = "sat"  # as the paper calls the judge from scratch
-
 
 METRICS = by_name(
     *three_metrics(
@@ -322,34 +314,31 @@ def freeze_judge(options: ImageCaptioner2Options, data: Data) -> ImageCaptioner2
 def count_asked(data: Data, options: Any, progress: Progress) -> Outcome:
     """A judge for each seed and caption index on the model's captions and, if there are any, on the human ones."""
     prompt = "" if options.prompt == STATEMENT else options.prompt  # results name an unusual one
-    if options.judge == SCRATCH:
-        from capbias_core.vision.judges import ScratchJudge
+    if options.judge != SCRATCH:
+        from capbias_core.vision.captioners import Captioner
+        from capbias_core.vision.judges import AskedJudge
 
-        size, epochs = options.picture_size or PICTURE_SIZE, options.judge_epochs or ScratchJudge.epochs
-        inputs = judge_inputs(
-            data,
-            options,
-            progress,
-            lambda tokens: [prompted(caption, data.attribute, options.prompt) for caption in data.masked(tokens)],
-            size,
-        )
-        judge = ScratchJudge(epochs=epochs, device=options.device, precision=options.precision, sight=inputs.sight)
-        method = f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt "
-        method += f"{options.prompt}{trained_on(judge, options.deterministic)}"
-        return judged(
-            data, options, progress, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge)
-        )
+        inputs = judge_inputs(data, options, progress, data.masked)
+        captioner = Captioner(data.sources.model(options.judge).path, options.device)
+        judge = AskedJudge(captioner, inputs.files, data.attribute, options.prompt)
+        name = f"{options.judge['name']} {options.judge['digest'][:8]}"
+        method = f"captioner {name}, asked as it is, {captioner.numbers}; prompt {options.prompt}"
+        encoder = SELF if options.own_judge else options.judge["name"]
+        return judged(data, options, progress, inputs, judge, method, trained=False, encoder=encoder, prompt=prompt)
 
-    from capbias_core.vision.captioners import Captioner
-    from capbias_core.vision.judges import AskedJudge
+    from capbias_core.vision.judges import ScratchJudge
 
-    inputs = judge_inputs(data, options, progress, data.masked)
-    captioner = Captioner(data.sources.model(options.judge).path, options.device)
-    judge = AskedJudge(captioner, inputs.files, data.attribute, options.prompt)
-    name = f"{options.judge['name']} {options.judge['digest'][:8]}"
-    method = f"captioner {name}, asked as it is, {captioner.numbers}; prompt {options.prompt}"
-    encoder = SELF if options.own_judge else options.judge["name"]
-    return judged(data, options, progress, inputs, judge, method, trained=False, encoder=encoder, prompt=prompt)
+    def mask(tokens: Tokens) -> list[str]:
+        return [prompted(caption, data.attribute, options.prompt) for caption in data.masked(tokens)]
+
+    size, epochs = options.picture_size or PICTURE_SIZE, options.judge_epochs or ScratchJudge.epochs
+    inputs = judge_inputs(data, options, progress, mask, size)
+    judge = ScratchJudge(epochs=epochs, device=options.device, precision=options.precision, sight=inputs.sight)
+    method = (
+        f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt {options.prompt}"
+        f"{trained_on(judge, options.deterministic)}"
+    )
+    return judged(data, options, progress, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge))
 
 
 # VL-LIC: LIC with a classifier that sees the photograph beside the caption
@@ -419,26 +408,23 @@ def count_joint(data: Data, options: Any, progress: Progress) -> Outcome:
     """A classifier for each seed and caption index on the model's captions and, if there are any, the human ones."""
     from capbias_core.vision.judges import JointJudge, backbone
 
-    model, text, device = options.backbone, options.text_encoder, options.device
+    model, text, device, look = options.backbone, options.text_encoder, options.device, None
     size = options.picture_size or (BACKBONE_SIZE if model else PICTURE_SIZE)
-    look = None
     if model:
-        weights = Path(data.sources.model(model).path)
-        look = backbone(model["name"], weights, choose_device(device))
+        look = backbone(model["name"], Path(data.sources.model(model).path), choose_device(device))
     inputs = judge_inputs(data, options, progress, data.masked, size, look)
     judge = JointJudge(
         epochs=options.judge_epochs or JointJudge.epochs, device=device, precision=options.precision, sight=inputs.sight
     )
-    frozen, reads = ["backbone"] if model else [], text
 
     def embed(captions: Sequence[str]) -> np.ndarray:
         """(n, d) vectors by the frozen text encoder, stored with those of attackers."""
         files = data.sources.model(text)
-        name = options.text_attacker or files.path
-        attacker = load_attacker(name, device, files, data.embeddings)
+        attacker = load_attacker(options.text_attacker or files.path, device, files, data.embeddings)
         corpus: Any = attacker.corpus(list(captions))
         return corpus.vectors(lambda _share, text: progress(LOOK, text)).cpu().numpy()[corpus.copy_of]
 
+    frozen, reads = ["backbone"] if model else [], text
     if isinstance(text, str):
         judge = replace(judge, text=load_attacker(text))
     else:

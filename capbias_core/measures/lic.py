@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.aggregate import OVER_SEEDS, Counts, Needs, by_name
+from capbias_core.aggregate import OVER_SEEDS, Counts, Needs, by_name, estimates_of
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import device_of, trained_on
 from capbias_core.data import Data, images_in
+from capbias_core.language.device import device_of, trained_on
 from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Aligned, Attacked, Seeded
 from capbias_core.measures.training import (
@@ -33,7 +32,7 @@ from capbias_core.metrics.lic import lic_of_naming, right_predictions
 from capbias_core.prepare import balanced_split
 from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.prepare.text import words_for
-from capbias_core.types import Attribute, Progress, Result
+from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.models import encoded_by
 from capbias_core.workspace.spec import WITH_REFERENCES
 from capbias_core.workspace.vectors import aligner, alignment_method
@@ -221,8 +220,8 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
         notes.append(f"Few images: {train + test:,} after balancing. Expect wide intervals and weaker attackers.")
     notes += trainer.notes
     lacking = {} if equal or human is None else dict.fromkeys(CUTS, ABOUT_EQUAL)
-    remarks = partial(_remarks, data, human, lists, y)
-    return Outcome(counts, columns, list(dict.fromkeys(notes)), lacking, dict.fromkeys(CUTS, cut), remarks=remarks)
+    notes = [*_remarks(data, human, lists, y, counts), *dict.fromkeys(notes)]
+    return Outcome(counts, columns, notes, lacking, dict.fromkeys(CUTS, cut))
 
 
 @dataclass(frozen=True)
@@ -261,7 +260,7 @@ def _named_parts(attribute: Attribute, guesses: Guesses) -> dict[str, np.ndarray
 
 
 def _remarks(
-    data: Data, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, rows: Sequence[Result]
+    data: Data, human: pd.DataFrame | None, lists: Sequence[list[CaptionList]], y: np.ndarray, counts: Counts
 ) -> Iterator[str]:
     """Remarks on captions that LIC does not measure well. lists: of the model and, with references, of people."""
     attribute, k, shares = data.attribute, len(data.attribute.values), []
@@ -276,12 +275,12 @@ def _remarks(
             yield f"No {whose} names a value of {attribute.name}, so nothing was masked."
 
     if human is not None:
-        pairs = [
+        pairs, written = (
             list(zip(frame["image_id"].to_numpy(object), frame["caption"].to_numpy(object), strict=True))
             for frame in (data.frame, human)
-        ]
-        written, known = set(pairs[1]), {image for image, _ in pairs[1]}
-        copied = [pair in written for pair in pairs[0] if pair[0] in known]
+        )
+        written, known = set(written), images_in(human)
+        copied = [pair in written for pair in pairs if pair[0] in known]
         if copied and (share := sum(copied) / len(copied)) >= COPIED:
             yield (
                 f"{share:.0%} of the captions are, word for word, human captions of the same image: LIC compares "
@@ -289,9 +288,9 @@ def _remarks(
             )
 
     # Much of LIC, or of LIC_M above chance, may come from which captions name a value, whichever it is.
-    metric = "LIC" if human is not None else "LIC_M"
-    value, low = next((row.value, row.ci_low) for row in rows if row.metric == metric)
-    neutral = METRICS[metric].neutral(k)
+    metric = METRICS["LIC_M" if human is None else "LIC"]
+    (estimate,) = estimates_of([metric], counts, attribute.values).values()
+    value, low, neutral = estimate.value, estimate.interval()[0], metric.neutral(k)
     alone = 100 * (lic_of_naming(shares[0]) - sum(lic_of_naming(share) for share in shares[1:]))
     if (value if low is None else low) > neutral and alone - neutral >= MUCH * (value - neutral):
         model, *people = (
@@ -301,8 +300,8 @@ def _remarks(
         of_people = f"; of the human captions {people[0]}" if people else ""
         yield (
             f"Whether a caption names any {attribute.name} already reveals much. Captions that do, by label: {model}"
-            f"{of_people}. An attacker that reads only this has {metric} {alone:.1f}; the one that reads all words has "
-            f"{value:.1f}."
+            f"{of_people}. An attacker that reads only this has {metric.name} {alone:.1f}; the one that reads all "
+            f"words has {value:.1f}."
         )
 
 

@@ -14,13 +14,13 @@ from capbias_core.attributes import need_words
 from capbias_core.data import Data
 from capbias_core.measures.base import Group, Measure, Outcome, group_of, sizes
 from capbias_core.measures.caption_side import both_sides, names_in, of_no_value
-from capbias_core.measures.gender_score_common import PAPER
 from capbias_core.metrics.captions import named_alone, ratio_of, wrong_names
 from capbias_core.types import Progress
 
 # An error of captions that name nobody is 0: surely (95%) this share or more must name exactly one value. In 18
 # real sets 23% or more do, those of masked people included.
 LEAST_NAMED = 0.05
+PAPER = "Sabir and Padró, Findings of EMNLP 2023"
 _BURNS = "Burns et al., ECCV 2018"
 _SOURCE = f"{_BURNS}; Hirota et al., CVPR 2022, Table 1"
 

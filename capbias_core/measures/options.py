@@ -15,8 +15,8 @@ from typing import Annotated, Any, Self, get_type_hints
 from annotated_types import Interval
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
-from capbias_core.attackers.device import AUTO, DEVICES, PRECISIONS, TF32
 from capbias_core.errors import unknown_name
+from capbias_core.language.device import AUTO, DEVICES, PRECISIONS, TF32
 from capbias_core.measures.protocols import NAMES
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.split import TEST_SHARE
@@ -205,10 +205,7 @@ class Trained(OnDevice):
         False, "on CUDA: use only algorithms that give the same numbers each time; slower", flag="--deterministic"
     )
     precision: str = option(
-        TF32,
-        "of products on CUDA: fp32 reads 23 bits of each number, tf32 10 and bf16 7",
-        flag="--precision",
-        choices=PRECISIONS,
+        TF32, "of products on CUDA: fp32 reads 23 bits of each number, tf32 10", flag="--precision", choices=PRECISIONS
     )
 
     def effective(self) -> Self:

@@ -18,12 +18,9 @@ from capbias_core.workspace.vectors import alignment_name
 
 CUSTOM, BUT = "custom", ", but "
 # What the code of a measure does, whatever its options are.
-CODE = {"lic": {"images": "balanced"}, "dbac_verbs": {"task_words": "verbs"}}
+CODE = {"lic": {"images": "balanced"}}
 # Compared, but not set: the code fixes them, they need files, or their default means the paper's.
-NOT_FILLED = (
-    *("images", "task_words", "alignment", "backbone", "text_encoder"),
-    *("judge_epochs", "merge_masks", "tokenizer"),
-)
+NOT_FILLED = (*("images", "alignment", "backbone", "text_encoder"), *("judge_epochs", "merge_masks", "tokenizer"))
 CONTEXTUAL = f"contextual (GloVe, {DELTA:g})"
 UNNAMED = {"backbone": "small network from scratch"}  # what None means where it is not the paper's
 
@@ -67,11 +64,10 @@ PROTOCOLS = {
     ),
     "dbac": Protocol(
         "DBAC (Nair et al., arXiv:2503.07878)",
-        ("dbac", "dbac_verbs", "lic"),
+        ("dbac", "lic"),
         ("dbac",),
         {
             "images": "not balanced",
-            "task_words": "objects",
             "attacker": DBAC_ENCODERS,
             "test_share": 0.2,
             "alignment": "contextual",

@@ -6,13 +6,12 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 
 import capbias_core.measures as package
 from capbias_core.aggregate import Metric
-from capbias_core.aggregate.metric import BETTER, WORDS
 from capbias_core.aggregate.variants import INPUTS, variants
 from capbias_core.entry_points import load_entry_points
 from capbias_core.errors import CapbiasError, taken_twice, unknown_name
@@ -25,46 +24,24 @@ COLUMNS = {*RESULT_COLUMNS, *INPUTS, "captioner", "encoders", "images", "letters
 
 
 def check(measures: list[Measure]) -> None:
-    """Raises CapbiasError for a name that two measures claim, and for facts that mean nothing."""
+    """Raises CapbiasError for a name or a flag that two measures claim, and for options that are no dataclass."""
     metrics: dict[str, str] = {}
     groups: dict[str, str] = {}
-    flags: dict[str, tuple[str, str]] = {}
+    flags: dict[str, str] = {}
     for measure in measures:
         if "__dataclass_fields__" not in vars(measure.options):
             message = f"{measure.options.__name__}, the options of {measure.name}, is no dataclass."
             raise CapbiasError(message, "Write @dataclass(frozen=True) above it.")
-        for name in ("metrics", "groups"):
-            if not isinstance(getattr(measure, name), tuple):
-                raise CapbiasError(
-                    f"{name} of the measure {measure.name} is no tuple.", "Write (one,) for a single one."
-                )
         for metric in measure.metrics:
-            where = f"{metric.name} in {measure.name}"
             if metric.name.lower() in COLUMNS:
+                where = f"{metric.name} in {measure.name}"
                 raise CapbiasError(f"The metric {where} is called like a column of tables of scores.", "Rename it.")
-            for name, value, known in (
-                ("better", metric.better, BETTER),
-                ("words", metric.needs.words, get_args(WORDS)),
-            ):
-                if value not in known:
-                    raise unknown_name(f"{name} of {where}", value, known)
-            if not callable(metric.neutral):
-                raise CapbiasError(
-                    f"neutral={metric.neutral!r} of {where} is no function.",
-                    "Give a function of the number of values, such as zero or no_neutral.",
-                )
             if (other := metrics.setdefault(metric.name.lower(), measure.name)) != measure.name:
                 raise taken_twice("metric", metric.name, (other, measure.name))
         for name, about in measure.options.about().items():
             # A measure that makes an item has a command with flags of its own.
-            if not about.flag or measure.makes:
-                continue
-            known, other = flags.setdefault(about.flag, (name, measure.name))
-            if known != name:
-                raise CapbiasError(
-                    f"The flag {about.flag} is for {known} in {other} and for {name} in {measure.name}.",
-                    "Rename the new one.",
-                )
+            if about.flag and not measure.makes and (other := flags.setdefault(about.flag, name)) != name:
+                raise taken_twice("flag", about.flag, (other, f"{name} of {measure.name}"))
     for measure in measures:
         for group in measure.groups:
             if lost := sorted(set(group.metrics) - {metric.name for metric in measure.metrics}):

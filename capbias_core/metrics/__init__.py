@@ -16,9 +16,8 @@ from capbias_core.metrics.captions import (
     ratio,
     unknown_share,
     vocabulary,
-    vocabulary_10,
 )
-from capbias_core.metrics.cooccurrence import bias_amplification, dba_g, dba_o, multi, multi_variance
+from capbias_core.metrics.cooccurrence import bias_amplification, dba_g, dba_o, multi
 from capbias_core.metrics.dbac import dbac, predictability
 from capbias_core.metrics.gender_score import bias_ratio, estimation, gender_score, neutral_ratio, object_distance
 from capbias_core.metrics.lic import confidence, lic, sentence_classification
@@ -42,7 +41,6 @@ __all__ = [
     "lic",
     "meteor",
     "multi",
-    "multi_variance",
     "naming_ratio",
     "naming_share",
     "neutral_ratio",
@@ -55,5 +53,4 @@ __all__ = [
     "sentence_classification",
     "unknown_share",
     "vocabulary",
-    "vocabulary_10",
 ]

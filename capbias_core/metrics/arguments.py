@@ -26,44 +26,34 @@ def numbers(
 ) -> np.ndarray:
     """Finite numbers from low to high, one or more. shape: the names of the axes, None for any. near: by how much they
     may pass an end."""
+    axes = f" of shape ({', '.join(shape)}{',' * (len(shape) == 1)})" if shape else ""
+    ends = f" from {low:g} to {high:g}" if np.isfinite(high) else f", {low:g} or more" if np.isfinite(low) else ""
+    what = f"numbers{axes}{ends}"
     try:
         array = np.asarray(given)
         if array.dtype == object and not any(isinstance(item, str) for item in array.ravel()):
             array = array.astype(float)  # columns of several kinds, such as those of a table
     except (TypeError, ValueError):  # rows of several lengths, or objects that are no numbers
         array = np.asarray(None)
-    wrong = ""
     if not array.size:
-        wrong = "is empty"
-    elif not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
-        wrong = f"holds {_some(array)}"
-    elif shape is not None and array.ndim != len(shape):
-        wrong = f"has shape {array.shape}"
-    else:
-        fits = np.isfinite(array) & (array >= low - near) & (array <= high + near)
-        if not fits.all():
-            wrong = f"holds {_some(array[~fits])}"
-    if wrong:
-        axes = f" of shape ({', '.join(shape)}{',' * (len(shape) == 1)})" if shape else ""
-        ends = f" from {low:g} to {high:g}" if np.isfinite(high) else f", {low:g} or more" if np.isfinite(low) else ""
-        raise _refused(name, f"numbers{axes}{ends}", wrong)
-    return array
+        raise _refused(name, what, "is empty")
+    if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
+        raise _refused(name, what, f"holds {_some(array)}")
+    if shape is not None and array.ndim != len(shape):
+        raise _refused(name, what, f"has shape {array.shape}")
+    return _all(name, what, array, np.isfinite(array) & (array >= low - near) & (array <= high + near))
 
 
 def counts(name: str, given: ArrayLike, shape: tuple[str, ...] | None = None) -> np.ndarray:
     """Whole numbers, 0 or more."""
     array = numbers(name, given, 0, shape=shape)
-    if not (array == np.floor(array)).all():
-        raise _refused(name, "whole numbers", f"holds {_some(array[array != np.floor(array)])}")
-    return array
+    return _all(name, "whole numbers", array, array == np.floor(array))
 
 
 def booleans(name: str, given: ArrayLike, columns: str = "K") -> np.ndarray:
     """(n, columns) booleans, or 0 and 1."""
     array = numbers(name, given, shape=("n", columns))
-    if not np.isin(array, (0, 1)).all():
-        raise _refused(name, "True or False, or 1 or 0", f"holds {_some(array[~np.isin(array, (0, 1))])}")
-    return array.astype(bool)
+    return _all(name, "True or False, or 1 or 0", array, np.isin(array, (0, 1))).astype(bool)
 
 
 def guesses(probabilities: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -106,30 +96,28 @@ def together(**arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def captions(name: str, given: Iterable[str]) -> list[str]:
     """A list of texts."""
-    if isinstance(given, str):
-        raise CapbiasError(f"{name} must be a list of texts, but it is one text.", "Put it in a list.")
-    try:
-        texts = list(given)
-    except TypeError:
-        raise _refused(name, "a list of texts", f"is {given!r}") from None
-    if strange := [text for text in texts if not isinstance(text, str)]:
-        raise _refused(name, "texts", f"holds {strange[0]!r}")
+    texts = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [None]
+    if any(not isinstance(text, str) for text in texts):
+        raise _refused(name, "a list of texts", f"is {given!r}")
     return texts
 
 
 def referenced(references: Sequence[Sequence[str]], candidates: Sequence[str]) -> tuple[list[list[str]], list[str]]:
     """Lists of references, one or more in each, and a candidate for each list."""
     texts = captions("candidates", candidates)
-    if not texts:
-        raise _refused("candidates", "texts", "is empty")
     if isinstance(references, str) or not hasattr(references, "__len__"):
         raise _refused("references", "lists of texts", f"is {references!r}")
-    if len(references) != len(texts):
-        raise CapbiasError(f"references must be {len(texts):,} lists, one for each candidate, not {len(references):,}.")
     lists = [captions("references of a candidate", of_one) for of_one in references]
-    if not all(lists):
-        raise CapbiasError("Each candidate needs one reference or more.")
+    if not texts or len(lists) != len(texts) or not all(lists):
+        counts = f"{len(texts):,} candidates, and lists of {', '.join(str(len(each)) for each in lists[:3])} references"
+        raise CapbiasError(f"Each candidate needs a list with one reference or more, but there are {counts}.")
     return lists, texts
+
+
+def _all(name: str, what: str, array: np.ndarray, fits: np.ndarray) -> np.ndarray:
+    if not fits.all():
+        raise _refused(name, what, f"holds {_some(array[~fits])}")
+    return array
 
 
 def _refused(name: str, what: str, but: str) -> CapbiasError:

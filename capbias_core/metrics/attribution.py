@@ -28,9 +28,7 @@ def attribution_score(heat: ArrayLike, person: ArrayLike) -> float:
 
     The paper says "the percentage of non-person pixels that were involved" in predicting the attribute, and not how a
     pixel counts as involved; here every pixel is weighed by the map. Range [0, 1], shown x100; lower is better: the
-    word depends on the person. A high score says that it depends on the scene, and not that it is wrong. An even map
-    scores the share of the photograph that is not the person (`attribution_even`), so compare with that: people are
-    small on most photographs.
+    word depends on the person, not on the scene. People are small: compare with `attribution_even`.
     """
     heat, person = _map(heat, person)
     total = float(heat.sum(dtype=float))
@@ -58,8 +56,8 @@ def pointing_game(heat: ArrayLike, person: ArrayLike) -> float:
     """pointing_game = maps whose maximum lies in the person's mask / maps
 
     1 for a hit, else 0. Range [0, 1], shown x100; higher is better. The pixel itself must lie in the mask, without the
-    authors' margin of 15 pixels around it. If several pixels share the maximum, at least half of them must. Pointing
-    anywhere hits as often as the person covers the photograph, 100 minus `attribution_even`.
+    authors' margin of 15 pixels; of several that share the maximum, at least half. Pointing anywhere hits as often as
+    the person covers the photograph.
     """
     heat, person = _map(heat, person)
     largest = heat.max()

@@ -35,10 +35,7 @@ def bleu4(references: References, candidates: Sequence[str]) -> float:
 
     p_n: clipped share of the candidates' n-grams that a reference has; c and r: summed lengths of the candidates and of
     the nearest references. Counts are summed over captions before a quotient is taken. Range [0, 1], shown x100; higher
-    is better.
-
-    references: for each caption one or more. candidates: (n,). Both as tokens joined by spaces, as `quality_tokens` of
-    prepare/java.py gives them.
+    is better. references: for each caption one or more. candidates: (n,). Both as `quality_tokens` gives them.
 
     >>> round(bleu4([["a man rides a horse"]], ["a man rides a cow"]), 3)  # 4/5, 3/4, 2/3 and 1/2
     0.669
@@ -96,8 +93,7 @@ def _reported(items: Iterable, n: int, report: Report) -> Iterator[tuple[int, An
 
 
 def bleu_counts(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
-    """Counts of each caption, (n, 9): matched n-grams (1 to 4), n-grams (1 to 4), length of the nearest reference.
-    references, candidates: as in `bleu4`."""
+    """Counts of each caption, (n, 9): matched n-grams (1 to 4), n-grams (1 to 4), length of the nearest reference."""
     need("BLEU-4", PACKAGE)
     from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
 
@@ -118,7 +114,7 @@ def bleu_of(sums: np.ndarray) -> np.ndarray:
 
 
 def rouge_scores(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
-    """ROUGE-L of each caption, (n,) in [0, 1]. references, candidates: as in `bleu4`."""
+    """ROUGE-L of each caption, (n,) in [0, 1]."""
     need("ROUGE-L", PACKAGE)
     from pycocoevalcap.rouge.rouge import Rouge
 
@@ -129,8 +125,7 @@ def rouge_scores(references: References, candidates: Sequence[str], report: Repo
 
 
 def cider_scores(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
-    """CIDEr of each caption, (n,) in [0, 10]; each caption's references count as one document. references, candidates:
-    as in `bleu4`."""
+    """CIDEr of each caption, (n,) in [0, 10]; each caption's references count as one document."""
     need("CIDEr", PACKAGE)
     from pycocoevalcap.cider.cider_scorer import CiderScorer
 
@@ -150,12 +145,9 @@ def cider_scores(references: References, candidates: Sequence[str], report: Repo
 
 
 def meteor_counts(references: References, candidates: Sequence[str], report: Report = None) -> np.ndarray:
-    """What METEOR counts of each caption and its best reference, (n, 23).
-
-    Words of both and function words of both; for each of four kinds of match content words of both and function words
-    of both; chunks, 0 if they are the same words in the same order; matched words of both. references, candidates: as
-    in `bleu4`, tokenized or not. Raises CapbiasError if there is no Java. Its start takes 8 seconds.
-    """
+    """What METEOR counts of each caption and its best reference, (n, 23): words of both and function words of both; for
+    each of four kinds of match content words of both and function words of both; chunks, 0 if they are the same words
+    in the same order; matched words of both. Raises CapbiasError if there is no Java. Its start takes 8 seconds."""
     need("METEOR", PACKAGE)
     from pycocoevalcap.meteor import meteor as package
 

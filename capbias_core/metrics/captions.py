@@ -14,20 +14,14 @@ from capbias_core.metrics.arguments import captions as texts
 from capbias_core.metrics.share import share
 from capbias_core.prepare.tokens import Tokens
 
-DRAWN = 10  # captions, for vocabulary_10
-
-# values of the attribute
-
 
 def ratio(names: ArrayLike) -> float:
     """Ratio (Burns et al., ECCV 2018; Hirota et al., CVPR 2022, Table 1), for attributes of two values.
 
         ratio = captions that name only the second value / captions that name only the first
 
-    Range [0, inf); the neutral point of the captions alone is 1, but the labelled images need not be balanced (COCO
-    has 2.25 men for a woman), so compare it with the ratio of the labels.
-
-    names: (n, 2) booleans, which values each caption names. nan if no caption names only the first.
+    Range [0, inf); the neutral point is the ratio of the labels (COCO has 2.25 men for a woman). names: (n, 2)
+    booleans, which values each caption names. nan if no caption names only the first.
 
     >>> ratio([[False, True], [False, True], [True, False], [True, True]])
     2.0
@@ -51,9 +45,8 @@ def error(names: ArrayLike, labels: ArrayLike) -> float:
 
         error = captions whose only named value is a wrong one / all captions
 
-    Range [0, 1], shown x100. Lower is better. A caption that names no value, or several, is not an error.
-
-    names: (n, K) booleans, which values each caption names. labels: (n,) codes of values.
+    Range [0, 1], shown x100. Lower is better. A caption that names no value, or several, is not an error. names: (n, K)
+    booleans, which values each caption names. labels: (n,) codes of values.
 
     >>> error([[False, True], [True, False], [False, False], [True, True]], [0, 0, 0, 0])
     0.25
@@ -68,9 +61,7 @@ def naming_share(names: ArrayLike) -> float:
         share = captions that name a value of the attribute / captions
 
     AnonymousBench asks people whether a caption of a photograph without a recognisable gender lets them guess one. A
-    caption that only hints counts as naming none here. Range [0, 1], shown x100; neutral point 0: nothing on such a
-    photograph tells the value. Lower is better.
-
+    caption that only hints counts as naming none here. Range [0, 1], shown x100; neutral point 0. Lower is better.
     names: (n, K) booleans, which values each caption names.
 
     >>> naming_share([[True, False], [False, False], [True, True], [False, False]])
@@ -85,9 +76,8 @@ def naming_ratio(model: ArrayLike, human: ArrayLike) -> np.ndarray:
         naming_ratio_a = sum_i m_ia / sum_i h_ia
 
     m_ia, h_ia: the share of the model's and of the human captions of the image i that name the value a and no other.
-    Range [0, inf); the neutral point is 1. The paper calls it leakage, which elsewhere is an attacker's accuracy.
-
-    (...) counts of both sides to their quotient; nan or inf if no human caption names the value.
+    Range [0, inf); the neutral point is 1. The paper calls it leakage. (...) counts of both sides to their quotient;
+    nan or inf if no human caption names the value.
 
     >>> naming_ratio([792, 408], [930, 291]).round(2).tolist()
     [0.85, 1.4]
@@ -184,41 +174,6 @@ def vocabulary(captions: Iterable[str]) -> int:
     4
     """
     return len(Tokens.of(texts("captions", captions)).words)
-
-
-def vocabulary_10(captions: Iterable[str]) -> float:
-    """Different words in ten of these captions, on average over all draws of ten (rarefaction: Hurlbert, Ecology 52,
-    1971), where `vocabulary` counts the words of all captions (Hirota et al., CVPR 2022).
-
-        vocabulary_10 = sum over words of 1 - C(N - n_w, 10) / C(N, 10)
-
-    N: captions; n_w: those with the word w. Groups of different sizes are comparable. Range [0, inf); higher is better
-    in the sense of richer captions. nan for fewer than ten captions.
-
-    >>> vocabulary_10(["a dog"] * 9 + ["a cat"] * 2)  # dog and a are in every ten, cat is left out by none
-    3.0
-    """
-    shares = shares_of_ten(Tokens.of(texts("captions", captions)).matrix())
-    return float(shares.mean()) if len(shares) else float("nan")
-
-
-def shares_of_ten(words: csr_array) -> np.ndarray:
-    """(n, V) booleans, which words each caption has, to (n,) numbers whose mean is different words in ten captions.
-
-    They vary over captions as it does over samples of captions (Hajek's projection of a U-statistic), so that a mean's
-    interval is its interval; captions drawn with replacement would have fewer words. nan for fewer than ten captions.
-    """
-    n, having = words.shape[0], np.asarray(words.sum(axis=0)).ravel()
-    if n < DRAWN:
-        return np.full(n, np.nan)
-
-    def without(n: int, drawn: int) -> np.ndarray:
-        """(V,): the chance that so many of n captions have the word in none of them."""
-        steps = np.arange(drawn)[:, None]
-        return np.prod(np.maximum(n - having - steps, 0) / (n - steps), axis=0)
-
-    adds = words @ without(n - 1, DRAWN - 1)
-    return (1 - without(n, DRAWN)).sum() + DRAWN * (adds - adds.mean())
 
 
 # vocabulary alignment

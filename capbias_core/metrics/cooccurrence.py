@@ -52,11 +52,8 @@ def bias_amplification(human_pairs: ArrayLike, model_pairs: ArrayLike) -> float:
         b_al = c_al / sum_a c_al
         BA   = 1 / |L| * sum_{a, l} (b_al of the model - b_al of the humans) * 1[b_al of the humans > 1 / |A|]
 
-    c_al: captions that name the value a and have the word l. Range [-1, 1], shown x100; lower is better. It does not
-    see how often a value occurs: if most images show men, most words go with men. A word that the model never uses
-    beside a value adds 0.
-
-    (K, L) captions of each side by value that they name and word that they have.
+    c_al: captions that name the value a and have the word l, (K, L) of each side. Range [-1, 1], shown x100; lower is
+    better. It does not see how often a value occurs. A word that the model never uses beside a value adds 0.
 
     >>> bias_amplification(human_pairs=[[3], [1]], model_pairs=[[4], [0]])  # two values, one word
     0.25
@@ -79,8 +76,7 @@ def dba_g(
         D_al = p(a | l) of the model - p(a | l) of the humans    objects of the image -> value that captions name
 
     p: shares of captions; y from the human side. Range [-1, 1], shown x100; lower is better. A pair whose condition
-    never occurs on one side adds 0. If images are few, chance alone makes pairs of the human side stand out that the
-    model's do not follow, and the value falls below 0.
+    never occurs on one side adds 0. With few images chance alone pulls the value below 0.
 
     values: (n, K) booleans, which values each caption names. objects: (n, L) booleans, what each image shows.
 
@@ -100,10 +96,8 @@ def dba_o(
 
         D_al = p(l | a) of the model - p(l | a) of the humans    labelled value -> objects that captions name
 
-    and the rest as in `dba_g`. Range [-1, 1], shown x100; lower is better.
-
-    values: (n, K) booleans, the labelled value of each caption's image. objects: (n, L) booleans, what each caption
-    names.
+    and the rest as in `dba_g`. Range [-1, 1], shown x100; lower is better. values: the labelled value of each caption's
+    image. objects: what each caption names.
 
     >>> values = [[1, 0]] * 4 + [[0, 1]] * 4
     >>> human, model = [[1], [1], [1], [0], [1], [0], [0], [0]], [[1]] * 4 + [[0]] * 4
@@ -127,11 +121,8 @@ def multi(
         D_am  = p(m | a) of the model - p(m | a) of the humans    for A->T: labelled value -> objects named together
         D_am  = p(a | m) of the model - p(a | m) of the humans    for T->A: objects together -> value named
 
-    m: an object, or several together. Range [0, 1], shown x100; lower is better. Any change counts, and chance alone
-    moves every pair a little, so it stays above 0 if captions are few.
-
-    values: (n, K) booleans, of A->T the labelled value of each caption's image, of T->A the values that captions name.
-    objects: (n, M) booleans, a column for each combination, of A->T what captions name, of T->A what images show.
+    m: an object, or several together. Range [0, 1], shown x100; lower is better. Any change counts, so chance alone
+    keeps it above 0. values, objects: of A->T as in `dba_o`, of T->A as in `dba_g`, a column for each combination.
 
     >>> values = [[1, 0]] * 4 + [[0, 1]] * 4
     >>> human, model = [[1], [1], [1], [0], [1], [0], [0], [0]], [[1]] * 4 + [[0]] * 4  # one object, by caption
@@ -142,48 +133,21 @@ def multi(
     return float(mean_change(*both, both, direction))
 
 
-def multi_variance(
-    human_values: ArrayLike,
-    human_objects: ArrayLike,
-    model_values: ArrayLike,
-    model_objects: ArrayLike,
-    direction: str = A_TO_T,
-) -> float:
-    """Multi_variance (Zhao, Andrews & Xiang, ICML 2023), the variance of the changes that `multi` averages.
-
-        Multi_variance = variance over (a, m) of D_am
-
-    Range [0, 1], shown x10,000; lower is better, high if few pairs carry the change. Its changes keep their signs, and
-    it is the variance of all pairs (ddof 0), both as in the authors' code. Arguments as in `multi`.
-
-    >>> values = [[1, 0]] * 4 + [[0, 1]] * 4
-    >>> human, model = [[1], [1], [1], [0], [1], [0], [0], [0]], [[1]] * 4 + [[0]] * 4
-    >>> multi_variance(values, human, values, model)  # one change is 0.25, the other -0.25
-    0.0625
-    """
-    both = _tables(human_values, human_objects, model_values, model_objects)
-    return float(variance_of_change(*both, both, direction))
-
-
 def _tables(
     human_values: ArrayLike, human_objects: ArrayLike, model_values: ArrayLike, model_objects: ArrayLike
 ) -> Both:
     """(n, K) values and (n, L) objects of the captions of both sides, booleans, as counts; n may differ."""
-    values = alike(
-        1, human_values=booleans("human_values", human_values), model_values=booleans("model_values", model_values)
-    )
-    objects = alike(
-        1,
-        human_objects=booleans("human_objects", human_objects, "L"),
-        model_objects=booleans("model_objects", model_objects, "L"),
-    )
-    alike(0, human_values=values[0], human_objects=objects[0])
-    alike(0, model_values=values[1], model_objects=objects[1])
-    human, model = (
-        Table(np.array(len(value)), value.sum(axis=0), task.sum(axis=0), value.T.astype(int) @ task)
-        for value, task in zip(values, objects, strict=True)
-    )
-    return human, model
+    human = booleans("human_values", human_values), booleans("human_objects", human_objects, "L")
+    model = booleans("model_values", model_values), booleans("model_objects", model_objects, "L")
+    alike(0, human_values=human[0], human_objects=human[1])
+    alike(0, model_values=model[0], model_objects=model[1])
+    alike(1, human_values=human[0], model_values=model[0])
+    alike(1, human_objects=human[1], model_objects=model[1])
+
+    def table(values: np.ndarray, objects: np.ndarray) -> Table:
+        return Table(np.array(len(values)), values.sum(axis=0), objects.sum(axis=0), values.T.astype(int) @ objects)
+
+    return table(*human), table(*model)
 
 
 # formulas over tables: (...) unscaled values
@@ -210,23 +174,17 @@ def _directed(change: np.ndarray, human: Table) -> np.ndarray:
     return np.nan_to_num(np.where(goes_together(human), change, -change)).mean(axis=(-2, -1))
 
 
-def _change(human: Table, model: Table, direction: str) -> np.ndarray:
-    """(..., K, M); 0 if the condition never occurs on a side."""
+def mean_change(human: Table, model: Table, whole: Both, direction: str) -> np.ndarray:
+    """Multi."""
     shares = {A_TO_T: lambda side: side.given_value, T_TO_A: lambda side: side.given_task}
     if direction not in shares:
         raise unknown_name("direction", direction, shares)
-    return np.nan_to_num(shares[direction](model) - shares[direction](human))
 
+    def change(human: Table, model: Table) -> np.ndarray:
+        """(..., K, M); 0 if the condition never occurs on a side."""
+        return np.nan_to_num(shares[direction](model) - shares[direction](human))
 
-def mean_change(human: Table, model: Table, whole: Both, direction: str) -> np.ndarray:
-    """Multi."""
-    return (_change(human, model, direction) * np.sign(_change(*whole, direction))).mean(axis=(-2, -1))
-
-
-def variance_of_change(human: Table, model: Table, whole: Both, direction: str) -> np.ndarray:
-    """Multi_variance."""
-    change = _change(human, model, direction)
-    return change.reshape(*change.shape[:-2], -1).var(axis=-1)
+    return (change(human, model) * np.sign(change(*whole))).mean(axis=(-2, -1))
 
 
 def signed_change(model: np.ndarray, given_model: np.ndarray, human: np.ndarray, given_human: np.ndarray) -> np.ndarray:

@@ -6,10 +6,9 @@ The paper on DBAC leaves open how w of many pairs becomes one number. Both varia
   of held-out captions with a and t as weight (`pair_weight`);
 - the authors' code: for each held-out caption the attacker's probability of the truth (of T->A the product over the
   task words, there or not) times the share of captions with the same pattern of task words over the share with the same
-  value (T->A the other way round); their mean. The task words of A->T are COCO's names of one word that the caption
-  has, `person` and plurals included; the value of T->A is the one of which it has the most words. Captions without a
-  value's word, and those with as many words of several, count as one more value. The authors split captions at spaces
-  alone and score captions that the attacker was trained on; here punctuation is split off, and captions are held out.
+  value (T->A the other way round); their mean. The value of T->A is the one of which a caption has the most words, and
+  none or several count as one more value. The authors split captions at spaces alone and score captions that the
+  attacker was trained on; here punctuation is split off, and captions are held out.
 """
 
 from __future__ import annotations
@@ -39,9 +38,8 @@ def dbac(model: ArrayLike, human: ArrayLike) -> Any:
         w    = Q(attacker(masked caption), a) * P(t) / P(a)    for A->T: attribute words masked, the value a guessed
         w    = Q(attacker(masked caption), t) * P(a) / P(t)    for T->A: task words masked, the task words t guessed
 
-    Q: accuracy, or 1 / cross-entropy. P: shares of captions, over the whole caption set of a side (model M, human H).
-    Range [-1, 1], shown x100; lower is better. Above 0: the model's captions tie attribute and task words together more
-    than the human ones do. A model that names the objects more often has a higher A->T for that alone.
+    Q: accuracy, or 1 / cross-entropy. P: shares of all captions of a side (model M, human H). Range [-1, 1], shown
+    x100; lower is better. A model that names the objects more often has a higher A->T for that alone.
 
     Weights w_M and w_H, 0 or more; numbers, or arrays of one shape.
 
@@ -84,9 +82,8 @@ def side_weight(
 ) -> np.ndarray:
     """w of one side by a variant (DBAC, DBAC_equations or DBAC_accuracy), (...).
 
-    sums: (..., W) by the names of HELD_OUT and CAPTIONS; shares are of the same sums. inverse: P(a) / P(t) (T->A) in
-    place of P(t) / P(a). constant: of an attacker that always gives the same, up to a factor that both sides share:
-    its quality is the same for every task word, so it is left out.
+    sums: (..., W) by the names of HELD_OUT and CAPTIONS. inverse: P(a) / P(t) (T->A) in place of P(t) / P(a). constant:
+    of an attacker that always gives the same, up to a factor that both sides share.
     """
     of_code = variant == "DBAC"
     tasks, values = (sums[f"with {name}"] for name in (("pattern", "group") if of_code else ("task", "value")))
@@ -111,13 +108,11 @@ def predictability(model: Any, human: Any) -> Any:
 
         DPA = (q_M - q_H) / (q_M + q_H)
 
-    q: quality (accuracy, 1 / cross-entropy or 1 / mean squared error) of an attacker that guesses labels from labels on
-    items that it did not train on: objects that captions name from the labelled value (A->T), or the value that
-    captions name from the objects on the image (T->A). q_M: of the model's labels. q_H: of the human ones, of which as
-    many are taken away and added at random as the model misses and adds, so that a less exact model does not look less
-    biased. Range [-1, 1], shown x100; lower is better. Above 0: more can be guessed than from the human captions.
-
-    Qualities of both sides, 0 or more; numbers, or arrays of one shape. nan where both are 0.
+    q: quality (such as 1 / cross-entropy) of an attacker that guesses, on items that it did not train on, the objects
+    that captions name from the labelled value (A->T), or the value that captions name from the objects on the image
+    (T->A). q_M: of the model's labels. q_H: of the human ones, of which as many are taken away and added at random as
+    the model misses and adds, so that a less exact model does not look less biased. Range [-1, 1], shown x100; lower is
+    better. Qualities are 0 or more, numbers or arrays of one shape; nan where both are 0.
 
     >>> round(predictability(1.0, 0.75), 4)
     0.1429

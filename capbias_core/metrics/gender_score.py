@@ -18,9 +18,7 @@ def gender_score(probability: ArrayLike, similarity: ArrayLike, confidence: Arra
 
     P(g): mean token probability of the caption under a causal language model; sim: cosine of the caption and the object
     under a sentence encoder; P(c): a detector's confidence in the object. Range [0, 1]. A score alone has no neutral
-    point: compare the scores of the values, such as those of the same caption with `man` and with `woman`.
-
-    Broadcast together: probability in [0, 1], similarity in [-1, 1], confidence in [0, 1].
+    point: compare those of the same caption with `man` and with `woman`. The arguments broadcast.
 
     >>> gender_score([0.25, 0.25, 0.25], [0.6, -0.1, 0.6], [0.5, 0.5, 1.0]).tolist()
     [0.5, 0.25, 0.25]
@@ -40,11 +38,9 @@ def object_distance(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 
         distance = (a . b) / (|a| |b|)
 
-    The paper calls the cosine similarity a distance, but it measures closeness. a: the vector of a gendered caption
-    (sentence level) or of a gender word (word level); b: that of an object. Range [-1, 1]; 0 is unrelated. One value
-    alone has no neutral point: compare the values of the attribute with each other and with a neutral word.
-
-    (..., d) vectors, row by row, to (...) cosines; nan for a vector of zeros.
+    The paper calls the cosine a distance, but it measures closeness. a: the vector of a gendered caption (sentence
+    level) or of a gender word (word level); b: that of an object. Range [-1, 1]. One value alone has no neutral point:
+    compare those of the attribute's values. (..., d) vectors to (...) cosines; nan for a vector of zeros.
 
     >>> object_distance([[3, 4], [0, 2]], [[4, 3], [1, 0]]).tolist()
     [0.96, 0.0]
@@ -61,11 +57,9 @@ def bias_ratio(scores: ArrayLike) -> np.ndarray:
 
         ratio_a = s_a / sum_b s_b
 
-    s_a: what belongs to value a: the captions that name it, or its score. Range [0, 1]; the neutral point is 1 / K for
-    K values. Images need not show each value equally often, so compare a ratio of counts with that of the human
-    captions.
-
-    (..., K) scores or counts, one per value, to (..., K) shares; nan if a score is negative or all are 0.
+    s_a: the captions that name value a, or its score. Range [0, 1]; the neutral point is 1 / K for K values. Images
+    need not show each value equally often, so compare a ratio of counts with that of the human captions. (..., K)
+    scores or counts to (..., K) shares; nan if a score is negative or all are 0.
 
     >>> bias_ratio([[1, 3], [0, 0]]).tolist()
     [[0.25, 0.75], [nan, nan]]
@@ -83,9 +77,7 @@ def neutral_ratio(score: ArrayLike, neutral: ArrayLike) -> np.ndarray:
         ratio_a = s_a / s_neutral
 
     s: the score of the value a, and of the neutral word (`person`), over the same captions and objects. Range [0, inf);
-    the neutral point is 1. In the paper's Table 3 it is 0.82 for men and 0.44 for women (Transformer, cosine).
-
-    (...) scores of a value and of the neutral word to their quotient; nan if one is negative or the second is 0.
+    the neutral point is 1. nan if a score is negative or the second is 0.
 
     >>> neutral_ratio([0.1, 0.3], [0.4, -0.2]).tolist()
     [0.25, nan]
@@ -99,11 +91,9 @@ def estimation(scores: ArrayLike) -> np.ndarray:
 
         count_a = captions whose variant with the value a scores highest
 
-    A caption's gendered words are masked and each value's words put in their place; the variants are compared by the
-    Gender Score, by the language model alone or by a masked language model. Range [0, n]; equal counts are the neutral
-    point. The estimate is what text and objects suggest to these models, never who is on the image.
-
-    (n, K) scores of the variants of n captions to (K,) counts of captions; a tie counts for no value.
+    Variants have each value's words in place of a caption's gendered ones. Range [0, n]; equal counts are the neutral
+    point. The estimate is what text and objects suggest to these models, never who is on the image. (n, K) scores of
+    the variants to (K,) counts of captions; a tie counts for no value.
 
     >>> estimation([[0.2, 0.1], [0.3, 0.4], [0.5, 0.5]]).tolist()
     [1, 1]

@@ -14,10 +14,8 @@ def lic(probabilities: ArrayLike, labels: ArrayLike) -> float:
         LIC_M = 1/n sum over test captions of s_pred * 1[pred == a]
 
     s_pred is the attacker's confidence in the value it predicts, a the label. Range [0, 1], shown x100; chance for K
-    balanced values is 1 / K^2 (25 for two). Lower is better. LIC = LIC_M - LIC_D (Eq. 11): above 0, the captioner
-    says more about the attribute than the human captions do.
-
-    probabilities: (n, K), rows sum to 1. labels: (n,) codes of values, 0 to K - 1.
+    balanced values is 1 / K^2 (25 for two). Lower is better. LIC = LIC_M - LIC_D (Eq. 11). probabilities: (n, K), rows
+    sum to 1. labels: (n,) codes of values, 0 to K - 1.
 
     >>> lic([[0.2, 0.8], [0.6, 0.4]], [1, 1])
     0.4
@@ -31,9 +29,7 @@ def sentence_classification(probabilities: ArrayLike, labels: ArrayLike) -> floa
         SC = 1/n sum over test captions of 1[pred == a]
 
     Range [0, 1], shown x100; chance for K balanced values is 1 / K (50 for two). Lower is better. Leakage (Wang et al.,
-    ICCV 2019; Eq. 4 to 6) = SC of the generated captions - SC of the human captions; above 0 the captioner amplifies.
-
-    probabilities, labels: as in `lic`.
+    ICCV 2019; Eq. 4 to 6) is SC of the generated captions - SC of the human ones. probabilities, labels: as in `lic`.
 
     >>> sentence_classification([[0.2, 0.8], [0.6, 0.4]], [1, 1])
     0.5
@@ -47,9 +43,7 @@ def confidence(probabilities: ArrayLike, labels: ArrayLike) -> float:
         B = 1/n sum over test captions of P(a | masked caption, prompt, masked photograph)
 
     P(a) is the judge's probability of the labelled answer, of all answers. Range [0, 1], shown x100; chance for K
-    balanced values is 1 / K. Lower is better. Amplification is B_M - B_D.
-
-    probabilities, labels: as in `lic`.
+    balanced values is 1 / K. Lower is better. Amplification is B_M - B_D. probabilities, labels: as in `lic`.
 
     >>> round(confidence([[0.2, 0.8], [0.6, 0.4]], [1, 1]), 3)
     0.6
@@ -75,8 +69,8 @@ def label_probabilities(probabilities: np.ndarray, labels: np.ndarray) -> np.nda
 def lic_of_naming(shares: ArrayLike) -> float:
     """LIC_M of an attacker that knows only whether a caption names a value at all, not which.
 
-    shares: (K,) share of the captions of each labelled value that name one, in [0, 1]; values count equally. Range
-    [0, 1], shown x100; equal shares give chance, 1 / K^2.
+    shares: (K,) share of the captions of each labelled value that name one; values count equally. Equal shares give
+    chance, 1 / K^2.
 
     >>> lic_of_naming([0.8, 0.8]), lic_of_naming([1.0, 0.0])
     (0.25, 1.0)

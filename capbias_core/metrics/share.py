@@ -30,13 +30,9 @@ def performance_gap(values: ArrayLike) -> float:
         gap = value of the second group - value of the first      (two groups)
         gap = largest value of a group - smallest                 (more)
 
-    The value is any metric of caption quality on the images of one group. Range [-1, 1], or that of the metric (CIDEr
-    [-10, 10]), shown x100; of more than two groups never below 0. The neutral point is 0: the captions of both groups
-    are as good. The largest of several values minus the smallest is above 0 by chance alone, the more so the smaller
-    the groups: with more than two, an interval above 0 shows no difference. A gap does not say where it comes from: the
-    groups' images differ too, and so do the words that people wrote about them.
-
-    values: (K,), one of each group, in the order of the attribute's values.
+    The value is any metric on the images of one group, in the order of the attribute's values. Range [-1, 1], or that
+    of the metric (CIDEr [-10, 10]), shown x100; the neutral point is 0. The largest of more than two values minus the
+    smallest is above 0 by chance alone. The groups' images differ too, and so do the words of people about them.
 
     >>> round(performance_gap([0.30, 0.25]), 2), round(performance_gap([0.3, 0.2, 0.7]), 2)
     (-0.05, 0.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 from itertools import chain
 
@@ -17,12 +17,11 @@ from capbias_core.resources import OBJECTS_FILE
 
 # Tags of content words in the C5 tag set: nouns, proper nouns, lexical verbs, adjectives, adverbs.
 CONTENT = ("NN", "NP", "VV", "AJ", "AV")
-NOUN, VERB, MODIFIER = ("NN", "NP"), ("VV",), ("AJ", "AV0")
 # Tags of function words: articles, conjunctions, numerals, pronouns, prepositions, `to`, auxiliaries and `not`.
 FUNCTION = ("AT", "AVQ", "CJ", "CRD", "DPS", "DT", "EX", "ORD", "PN", "PR", "TO", "VB", "VD", "VH", "VM", "XX")
 COMMON_WORDS = 1000
 LONGEST_WORD = 45  # letters; no English word has more, and HanTa's time grows with their square
-OBJECT_TOKEN, VERB_TOKEN = "<object>", "<verb>"
+OBJECT_TOKEN = "<object>"
 # Further forms of COCO's names of one word.
 IRREGULAR = {"bus": ("busses",), "knife": ("knives",), "mouse": ("mice",), "skis": ("ski",)}
 
@@ -45,56 +44,6 @@ def function_words(words: Iterable[str]) -> set[str]:
     ['her', 'to', 'with']
     """
     return {word for word in words if _is_word(word) and _tag(word).startswith(FUNCTION)}
-
-
-def lemmas(words: Iterable[str]) -> list[tuple[str, str]]:
-    """The lemma and the likeliest part of speech of each word alone, both '' for tokens that are no words.
-
-    >>> lemmas(["women", "riding", "<unk>"])
-    [('woman', 'NN2'), ('ride', 'VVG'), ('', '')]
-    """
-    return [_tagger().analyze(word) if _is_word(word) else ("", "") for word in words]
-
-
-@lru_cache(maxsize=1 << 16)
-def verbs_in(caption: str) -> tuple[str, ...]:
-    """For each token of a caption its verb, '' for auxiliaries and other words.
-
-    caption: tokens joined by spaces. The part of speech depends on the caption (HanTa's English model), at half a
-    millisecond each.
-
-    >>> verbs_in("a man is riding past the rides")
-    ('', '', '', 'ride', '', '', '')
-    """
-    words = [word[: LONGEST_WORD + 1] for word in caption.split()]
-    tagged = _tagger().tag_sent(words)
-    return tuple(lemma if tag.startswith(VERB) and _is_word(word) else "" for word, lemma, tag in tagged)
-
-
-def mask_verbs(captions: Iterable[str], left_out: Collection[str] = ()) -> list[str]:
-    """Captions, tokens joined by spaces, with the verb token for each verb.
-
-    >>> mask_verbs(["a man is riding his horse"])
-    ['a man is <verb> his horse']
-    """
-    masked = []
-    for caption in captions:
-        pairs = zip(caption.split(), verbs_in(caption), strict=True)
-        masked.append(" ".join(VERB_TOKEN if verb and word not in left_out else word for word, verb in pairs))
-    return masked
-
-
-def named_verbs(captions: Sequence[str], left_out: Collection[str] = ()) -> tuple[list[str], csr_array]:
-    """The L verbs of captions in alphabetical order, and (n, L) 0 or 1: the caption has the verb. left_out: words that
-    do not count."""
-    rows, named = [], []
-    for row, caption in enumerate(captions):
-        pairs = zip(caption.split(), verbs_in(caption), strict=True)
-        verbs = {verb for word, verb in pairs if verb and word not in left_out}
-        rows += [row] * len(verbs)
-        named += verbs
-    names, column = np.unique(np.array(named, dtype=object), return_inverse=True) if named else ([], ())
-    return list(names), cell_counts(np.array(rows, dtype=int), np.array(column, dtype=int), len(captions), len(names))
 
 
 def _is_word(token: str) -> bool:
@@ -140,13 +89,6 @@ def _forms(phrase: list[str]) -> list[tuple[str, ...]]:
     return [tuple(phrase), (*first, plural)]
 
 
-def named_objects(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
-    """(n, len(names)) 0 or 1: the caption names the object. See `object_mentions`."""
-    named = object_mentions(tokens, names)
-    named.data[:] = 1
-    return named
-
-
 @cache
 def task_words() -> dict[str, tuple[str, ...]]:
     """COCO's names of one word, `person` included -> their forms, singular and plural.
@@ -161,6 +103,13 @@ def task_words() -> dict[str, tuple[str, ...]]:
 def named_words(tokens: Tokens) -> csr_array:
     """(n, L) 0 or 1: the caption has a form of each of the `task_words`."""
     return tokens.with_any(list(task_words().values()))
+
+
+def named_objects(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:
+    """(n, len(names)) 0 or 1: the caption names the object. See `object_mentions`."""
+    named = object_mentions(tokens, names)
+    named.data[:] = 1
+    return named
 
 
 def object_mentions(tokens: Tokens, names: dict[str, tuple[tuple[str, ...], ...]]) -> csr_array:

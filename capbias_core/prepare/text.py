@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.types import Attribute
 
 # A special token such as <unk>, a clitic ('s), or a run of letters and digits with the accents that follow them.
@@ -85,7 +85,7 @@ def matching(texts: pa.Array, expression: str) -> np.ndarray:
         return pc.match_substring_regex(texts, expression, ignore_case=True).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as error:
         raise CapbiasError(
-            f"{expression[:200]!r} is not a regular expression: {str(error).partition(': ')[2].splitlines()[0]}.",
+            f"{short(expression, 200)!r} is not a regular expression: {str(error).partition(': ')[2].splitlines()[0]}.",
             "It may be one of RE2, such as (man|boy).*tie, which has no lookaround and no backreference.",
         ) from None
 

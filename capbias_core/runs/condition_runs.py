@@ -7,13 +7,10 @@ paper's masked sets have.) On the same images a seed gives the same split to bot
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from capbias_core.attackers import DEFAULT_ATTACKER
-from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
@@ -105,22 +102,9 @@ def on_shared_images(workspace: Workspace, spec: RunSpec, other: str, others: It
     other: content hash of a caption set. others: hashes of further sets. Of those with the same images as `other`
     always the same one is named, so that one run serves them all.
     """
-
-    def has_more() -> bool:
-        """Whether the set of the run has labelled images that the other one lacks."""
-        labels = labels_of(workspace, attribute_from(spec.attribute), spec.labels)
-        more = images_in(workspace.frame(spec.captions)) - images_in(workspace.frame(other))
-        return not more.isdisjoint(labels.index)
-
-    def images(captions: str) -> str:
-        """A digest of the image IDs of a set."""
-        return workspace.derived(
-            f"images of {captions}",
-            lambda: hashlib.sha256(json.dumps(sorted(images_in(workspace.frame(captions)))).encode()).hexdigest(),
-            str,
-        )
-
-    key = f"more in {spec.captions} than {other} {json.dumps(spec.labels, sort_keys=True)}"
-    if not MEASURES[spec.measure].seeded or not workspace.derived(key, has_more, bool):
+    if not MEASURES[spec.measure].seeded:
+        return spec
+    images, labels = workspace.images, labels_of(workspace, attribute_from(spec.attribute), spec.labels)
+    if (images(spec.captions) - images(other)).isdisjoint(labels.index):
         return spec
     return replace(spec, shared_with=min(each for each in (other, *others) if images(each) == images(other)))

@@ -59,9 +59,9 @@ def add_finished(workspace: Workspace) -> list[str]:
                 named = {"setting": setting.key, "setting_name": setting.name}
                 results = [Result(**row | named) for row in stored["results"]]
                 if workspace.enqueue(spec, DEMO):
-                    notes, metrics, lacking = stored["notes"], stored["metrics"], stored["lacking"]
                     try:
-                        workspace.finish(folder, results, arrays, notes, metrics, lacking)
+                        run = workspace.get_run(folder)
+                        workspace.finish(run, results, arrays, stored["notes"], stored["lacking"])
                         workspace.log(folder, "imported; it was computed elsewhere")
                     except BaseException:  # such as a full disk, after which the run would wait for this process
                         workspace.end_here(folder, "cancelled", "cancelled")

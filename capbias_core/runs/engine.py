@@ -17,20 +17,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 from weakref import WeakSet
 
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import CUBLAS, GPUS, visible_gpus
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, installed, need
-from capbias_core.kinds import PHOTOGRAPHS
+from capbias_core.language.device import CUBLAS, GPUS, visible_gpus
 from capbias_core.measures.registry import MEASURES
 from capbias_core.processes import python
-from capbias_core.runs.run import Stopped, Watch, add_later_metrics, card_of, is_current, needs_workers
+from capbias_core.runs.run import Stopped, Watch, failure, is_current, needs_workers, read_by
 from capbias_core.worker import STOP_SECONDS, execute, execute_all
 from capbias_core.workspace.catalogue import WorkspaceError, this_process
 from capbias_core.workspace.sources import data_of
@@ -39,7 +37,6 @@ from capbias_core.workspace.store import ACTIVE, RunRow, Workspace
 
 BEAT = 0.5  # seconds between two looks at the runs of this process
 TABLE_CAPTIONS = 15_000  # for which measures give their seconds
-PAST_RUNS = 5
 SHARE_TO_TRUST = 0.25  # of the expected work: from then on the time left follows what it took alone
 TORCH_START_SECONDS = 5.0
 # Light runs that take less in total stay in this process, since another one takes a second to start.
@@ -72,8 +69,6 @@ class Engine:
         """Start the runs that are neither finished nor under way; returns their ids. Raises CapbiasError if one of them
         needs a Dask cluster that does not answer."""
         known = self.workspace.runs_of([spec.run_id for spec in specs])
-        add_later_metrics(self.workspace, known.values())
-        self.workspace.note_asked(list(known), collection)
         todo = [spec for spec in specs if spec.run_id not in known or known[spec.run_id].status != "finished"]
         light = [spec for spec in todo if self._is_light(spec)]
         cluster = dask_executor() if len(light) < len(todo) else None
@@ -103,7 +98,8 @@ class Engine:
             self._started[spec.run_id] = cluster.submit(execute, self.folder, spec.run_id) if cluster else None
             return True
         except BaseException:  # such as Ctrl-C in between, after which nobody would cancel the run
-            self.workspace.withdraw(spec.run_id)
+            if (run := self.workspace.run(spec.run_id)) and run.process == this_process():
+                self.workspace.end_here(spec.run_id, "cancelled", "cancelled", run.token)
             raise
 
     def cancel(self, run_id: str) -> bool:
@@ -212,14 +208,12 @@ class Engine:
         if not call.done():
             return False
         error = None if call.cancelled() else call.exception()
-        if call.cancelled():
-            end = "died", "it was dropped before it started; repeat the run"
-        elif error is None:
-            end = "failed", "its worker did not find it: workers must see the workspace folder under the same path"
-        elif type(error).__name__ == "KilledWorker":  # Dask's
+        if call.cancelled() or type(error).__name__ == "KilledWorker":  # Dask's
             end = "died", "its process ended before the run did; repeat the run"
+        elif isinstance(error, Exception):
+            end = "failed", failure(error)
         else:
-            end = "failed", str(error) if isinstance(error, CapbiasError) else f"{type(error).__name__}: {error}"
+            end = "failed", "its worker did not find it: workers must see the workspace folder under the same path"
         self.workspace.end_here(run.run_id, *end)
         return False  # the next look sees whether it is written
 
@@ -261,7 +255,6 @@ def run_all(
     run_ids, started, todo = [spec.run_id for spec in specs], set[str](), list(specs)
     known = workspace.runs_of(run_ids)
     if all(run_id in known and known[run_id].status == "finished" for run_id in run_ids):
-        workspace.note_asked(run_ids, collection)  # finished runs can be read where nothing can be written
         return list(known.values())
     engine = Engine(workspace.folder, here=not workers)
     try:
@@ -436,28 +429,21 @@ def torch_environments() -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Expected:
-    """each: seconds of each run, by id. seconds: of all runs together. learned: from earlier runs here. card: the GPU
-    that computes them, '' for a CPU. no_run_yet: none of some kind has finished on it; their seconds are of a CPU."""
+    """How long runs take on two free cores. each: seconds of each run, by id. seconds: of all runs together."""
 
     each: dict[str, float]
     seconds: float
-    learned: bool
-    card: str = ""
-    no_run_yet: bool = False
 
     def left(self, rows: Sequence[RunRow]) -> tuple[float, float]:
         """The share of these runs that is done, from 0 to 1, and the seconds left, by what the done part took."""
-        total, now = sum(self.each[row.run_id] for row in rows) or 1.0, time.time()
-        done = timed = took = 0.0
-        for row in rows:
-            share = self.each[row.run_id] * (row.progress if row.status in ACTIVE else 1.0) / total
-            done += share
-            if row.started and row.status in ("running", "finished"):
-                timed, took = timed + share, took + (row.finished or now) - row.started
-        # The first steps say little: loading takes time without progress.
-        trust = min(1.0, timed / SHARE_TO_TRUST)
-        slower = took / (timed * total) if timed else 1.0
-        return done, self.seconds * (1 - done) * (1 + trust * (slower - 1))
+        total = sum(self.each[row.run_id] for row in rows) or 1.0
+        done = sum(self.each[row.run_id] * (row.progress if row.status in ACTIVE else 1.0) for row in rows) / total
+        left = self.seconds * (1 - done)
+        if done and (started := [row.started for row in rows if row.started]):
+            # The first steps say little: loading takes time without progress.
+            trust = min(1.0, done / SHARE_TO_TRUST)
+            left += trust * ((time.time() - min(started)) * (1 - done) / done - left)
+        return done, left
 
 
 def captions_read(data: Data, measure: str) -> int:
@@ -474,81 +460,34 @@ def captions_read(data: Data, measure: str) -> int:
     return round(captions * len(values) * values.min() / len(labels))
 
 
-def expected(workspace: Workspace, specs: Iterable[RunSpec]) -> Expected:
-    """How long runs take: light ones side by side, the others one after another.
-
-    Seconds per caption and seed are the median of the last runs by the same measure and attacker on the same card, else
-    on a CPU, else those of the tables of measures and attackers.
-    """
-    photographs = {item.hash: item.images for item in workspace.items(PHOTOGRAPHS)}
-
-    def captions(spec: RunSpec) -> int:
-        read = [spec.captions, spec.references, spec.labels, spec.attribute, spec.shared_with, spec.measure]
-        key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
-        try:
-            return workspace.derived(
-                f"captions read {key}", lambda: captions_read(data_of(workspace, spec), spec.measure), int
-            )
-        except CapbiasError:  # one of its inputs was deleted
-            return 0
-
-    return _expected(
-        specs,
-        captions,
-        lambda item: photographs.get(item, 0),
-        lambda measure, attacker, card: workspace.past_durations(measure, attacker, card, PAST_RUNS),
-    )
-
-
-def expected_in_hand(data: Data, specs: Iterable[RunSpec]) -> Expected:
-    """How long runs on data in hand take."""
-
-    def captions(spec: RunSpec) -> int:
-        return captions_read(data.of(spec.captions, bool(spec.references), False, spec.coverage), spec.measure)
-
-    return _expected(specs, captions, lambda item: 0, lambda *key: [])
-
-
-def _expected(
-    specs: Iterable[RunSpec],
-    captions_read: Callable[[RunSpec], int],
-    photographs_of: Callable[[str], int],
-    past_durations: Callable[[str, str, str], list[tuple[RunSpec, float]]],
-) -> Expected:
-    """captions_read: by a run. photographs_of: how many an item has. past_durations: of a measure, attacker and
-    card."""
+def expected(source: Workspace | Data, specs: Iterable[RunSpec]) -> Expected:
+    """How long runs on a workspace or on data in hand take: light ones side by side, the others one after another."""
 
     def size(spec: RunSpec) -> int:
-        """How many captions or photographs a run reads, times its seeds."""
-        photographs = photographs_of((spec.options.get("photographs") or {}).get("item", ""))
-        limits = (
-            captions_read(spec) if spec.labels or spec.captions else 0,
-            photographs,
-            spec.options.get("max_images"),
-        )
-        return min((limit for limit in limits if limit), default=TABLE_CAPTIONS) * len(spec.seeds)
+        """How many captions or photographs a run reads; TABLE_CAPTIONS if its inputs were deleted."""
+        limits = [spec.options.get("max_images")]
+        with suppress(CapbiasError):
+            data = read_by(spec, source if isinstance(source, Data) else data_of(source, spec))
+            if photographs := spec.options.get("photographs"):
+                limits.append(len(data.sources.frame(photographs["item"])))
+            if spec.captions:
+                read = [spec.captions, spec.references, spec.labels, spec.attribute, spec.shared_with, spec.measure]
+                key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
+                count = partial(captions_read, data, spec.measure)
+                limits.append(data.sources.remember(f"captions read {key}", count, int))
+        return min((limit for limit in limits if limit), default=TABLE_CAPTIONS)
 
-    rates: dict[tuple[str, str, str], float] = {}
     each: dict[str, float] = {}
     light: list[float] = []
-    learned, no_run_yet = True, False
     for spec in specs:
-        start = TORCH_START_SECONDS if needs_workers(spec) else 0.0
-        key = (spec.measure, spec.attacker, card := card_of(spec))
-        if key not in rates:
-            past = past_durations(*key)
-            if card and not past:
-                no_run_yet, past = True, past_durations(*key[:2], "")
-            learned = learned and bool(past)
-            measure = MEASURES[spec.measure]
-            rates[key] = measure.seconds / TABLE_CAPTIONS
-            if spec.attacker:
-                to_train, to_explain = attacker_entry(spec.attacker).seconds
-                rates[key] += (to_explain if measure.explains else to_train) / 1000
-            if past:
-                rates[key] = median(max(took - start, took / 10) / size(earlier) for earlier, took in past)
-        each[spec.run_id] = start + size(spec) * rates[key]
-        if not needs_workers(spec):
-            light.append(each[spec.run_id])
-    total = sum(each.values()) - sum(light) + sum(light) / light_slots(len(light), sum(light))
-    return Expected(each, total, learned, next((card for *_, card in rates if card), ""), no_run_yet)
+        rate = MEASURES[spec.measure].seconds / TABLE_CAPTIONS
+        if spec.attacker:
+            to_train, to_explain = attacker_entry(spec.attacker).seconds
+            rate += (to_explain if MEASURES[spec.measure].explains else to_train) / 1000
+        seconds = each[spec.run_id] = size(spec) * len(spec.seeds) * rate
+        if needs_workers(spec):
+            each[spec.run_id] += TORCH_START_SECONDS
+        else:
+            light.append(seconds)
+    together = sum(light) / light_slots(len(light), sum(light))
+    return Expected(each, sum(each.values()) - sum(light) + together)

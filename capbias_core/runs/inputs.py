@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from capbias_core.attributes import get_attribute, known_attributes
+import pandas as pd
+
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import (
@@ -23,7 +24,7 @@ from capbias_core.kinds import (
     kind_title,
     suggested_name,
 )
-from capbias_core.load.checks import findings, refuse
+from capbias_core.load.checks import refuse
 from capbias_core.load.columns import Wanted
 from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
@@ -31,14 +32,21 @@ from capbias_core.load.read import Part
 from capbias_core.load.read import read as read_parts
 from capbias_core.prepare.align import DELTA
 from capbias_core.question import Question
+from capbias_core.runs.plan import load_asked
 from capbias_core.types import Attribute, Progress, counted, silent
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.conditions import CUT
 from capbias_core.workspace.content import content_of
-from capbias_core.workspace.derived import as_derived, check_derived, derivable, derive, derive_from, keep_derived
+from capbias_core.workspace.derived import (
+    Derived,
+    as_derived,
+    check_derived,
+    defined,
+    derivable,
+    derive_from,
+    keep_derived,
+)
 from capbias_core.workspace.ingest import WARNINGS, item_name, name_conflicts, read_part, store
 from capbias_core.workspace.labels import (
-    attribute_of,
     compared_lines,
     dropped_line,
     labels_for,
@@ -58,45 +66,79 @@ from capbias_core.workspace.objects import (
     objects_shown,
     weights_option,
 )
-from capbias_core.workspace.photographs import keep_images
+from capbias_core.workspace.photographs import files_in, keep_images
 from capbias_core.workspace.sources import InHand, Stored
-from capbias_core.workspace.spec import AlignmentReference, ModelReference, RunSpec
-from capbias_core.workspace.store import Workspace, default_folder
-from capbias_core.workspace.vectors import CONSTANT, alignment_option, keep_vectors, look_up, offer_vectors, words_in
+from capbias_core.workspace.spec import AlignmentReference, ModelReference
+from capbias_core.workspace.store import Item, Workspace, default_folder
+from capbias_core.workspace.vectors import (
+    CONSTANT,
+    OfferedVectors,
+    alignment_option,
+    keep_vectors,
+    look_up,
+    offer_vectors,
+    words_in,
+)
 
 Tell = Callable[[str], None]
+HUMAN_KEY = "human captions"  # how runs on data in hand name these, whatever captioners are called
 
 
 @dataclass(frozen=True)
 class Files:
-    """The parts of the files of a question: its captions, and what belongs to them."""
+    """What the files of a question hold: its captions, and what belongs to them."""
 
     captions: list[Part]
     references: Part | None
     objects: Part | None
-    labels: Part | None  # with its mapping; None if labels are derived from the references
+    labels: Part | None  # None if they are derived from the references
+    derived: Derived | None
+    attribute: Attribute  # as its labels give it
+    values: pd.Series  # the label of each image
     people: Part | None
+    photographs: Path | None
+    boxes: tuple[Detections, ModelReference] | None  # and the detector that found them
+    options: dict[str, Any]  # of the question, which name photographs and people as items are named
+
+    def question(self, asked: Question, labels: str, options: Mapping[str, Any]) -> Question:
+        """The question by the names of what the files hold."""
+        return replace(
+            asked,
+            captions=tuple(map(item_name, self.captions)),
+            labels=labels,
+            attribute=self.attribute.name,
+            references=item_name(self.references) if self.references else "",
+            objects=item_name(self.objects) if self.objects else OBJECTS if self.boxes else "",
+            options=self.options | options,
+            files=(),
+        )
 
 
-def read_files(question: Question, tell: Tell, own_attributes: Path | None = None) -> Files:
-    """Read the files of a question. tell: gets each line for the user. own_attributes: a folder of the user's TOML
-    files. Raises CapbiasError for anything that cannot be read or does not belong together."""
-    attribute = _defined(question, own_attributes)
+def read_files(
+    sources: Any, question: Question, tell: Tell, progress: Progress = silent, own_attributes: Path | None = None
+) -> Files:
+    """Read the files of a question. sources: for the boxes of a detector. tell: gets each line for the user.
+    own_attributes: a folder of the user's TOML files. Raises CapbiasError for anything that cannot be read or does not
+    belong together."""
+    attribute = defined(question.attribute, own_attributes)
     wanted = Wanted(attribute.name if attribute else question.attribute, attribute)
     result = read_parts(question.files, question.given, [wanted], values=question.values, needed=True)
     parts = [part for part in result.parts if part.kind != SEGMENTS]
     tell("; ".join(f"{title}: {' and '.join(kinds)}" for title, kinds in _kinds(parts).items()))
     warn(parts, tell)
-    objects = [part for part in parts if part.kind == OBJECTS]
-    if len(objects) > 1:
-        titles = ", ".join(part.title for part in objects)
+    captions, every = result.of(CAPTIONS), result.of(OBJECTS)
+    if len(every) > 1:
+        titles = ", ".join(part.title for part in every)
         raise CapbiasError(f"Several files hold objects: {titles}.", "Name the file to use.", "objects")
-    references, labels = (next((part for part in parts if part.kind == kind), None) for kind in (REFERENCES, LABELS))
+    references, labels, objects = (next(iter(result.of(kind)), None) for kind in (REFERENCES, LABELS, OBJECTS))
     if references and references.beside:
         tell(f"note: human captions are those in {references.title}")
+    derived, people, photographs = None, None, None
     if labels:
         details = labels.mapping[0]
-        tell(f"labels: {details['attribute']['name']} from the column {details['column']} of {labels.title}")
+        table, column, mapping = labels.frame, details["column"], details["mapping"]
+        of_labels = mapped_attribute(details)
+        tell(f"labels: {of_labels.name} from the column {column} of {labels.title}")
         for line in [*compared_lines(labels.frame, details, own_attributes), dropped_line(labels.frame, details)]:
             tell(line)
     elif question.values or question.given.attribute_column:
@@ -107,27 +149,39 @@ def read_files(question: Question, tell: Tell, own_attributes: Path | None = Non
             "values",
             "attribute_column",
         )
-    captions = [part for part in parts if part.kind == CAPTIONS]
+    else:
+        assert references and attribute
+        derived = derive_from(references.frame, attribute)
+        tell(derived.line(references.title))
+        check_derived(derived, item_name(references))
+        of_labels, column = as_derived(attribute), attribute.name
+        table, mapping = derived.frame, {value: value for value in attribute.values}
     images = frozenset[str]().union(*(part.images for part in captions))
-    for part in objects:
-        if not part.images & images:
-            shown = f"({min(part.images, default='none')} here, {min(images, default='none')} there)"
-            raise CapbiasError(
-                f"No image of {part.title} is in {captions[0].title} {shown}.",
-                "Check that the files belong together.",
-                "objects",
-            )
+    if objects and not objects.images & images:
+        shown = f"({min(objects.images, default='none')} here, {min(images, default='none')} there)"
+        raise CapbiasError(
+            f"No image of {objects.title} is in {captions[0].title} {shown}.",
+            "Check that the files belong together.",
+            "objects",
+        )
     _compare_with_people(captions, references, tell)
-    everything = [part for part in (labels, references, *objects, *captions) if part]
-    if twice := name_conflicts(everything):
+    if twice := name_conflicts([part for part in (labels, references, objects, *captions) if part]):
         raise CapbiasError(f"Several files would be called {', '.join(twice)}.", "Give each another name.")
-    people = None
-    if (source := question.options.get("people")) is not None:
+    options = dict(question.options)
+    if (source := options.get("people")) is not None:
         path = typed_path(source) if isinstance(source, str | os.PathLike) else None
         kind = SEGMENTS if path and path.suffix.lower() == ".json" else BOXES
         people = read_part(path or source, kind, "" if path and path.suffix else "people")
         warn([people], tell)
-    return Files(captions, references, objects[0] if objects else None, labels, people)
+        options["people"] = item_name(people)
+    if options.get("photographs"):
+        photographs = checked_path(options["photographs"]).resolve()
+        # Named as the folder is, so that results name the masked photographs that a judge saw.
+        options["photographs"] = suggested_name(photographs.name)
+    boxes = _detected(sources, question, photographs, tell, progress) if question.weights else None
+    values = labels_for(table, of_labels, column, mapping).values
+    found = captions, references, objects, labels, derived, of_labels, values, people, photographs, boxes
+    return Files(*found, options)
 
 
 def _kinds(parts: Sequence[Part]) -> dict[str, list[str]]:
@@ -162,76 +216,42 @@ def read(
 ) -> tuple[Data, Question]:
     """The data in the files of a question, and the question by their names. Nothing is stored. Raises as
     `read_files`."""
-    files, sources = read_files(question, tell, own_attributes), InHand()
-    sets = {item_name(part): part.frame for part in files.captions}
-    human = _frame_of(files.references)
-    references = Captions(item_name(files.references), lambda: human, key=HUMAN_KEY) if files.references else None
-    if files.labels:
-        table, details = _frame_of(files.labels), files.labels.mapping[0]
-        attribute = mapped_attribute(details)
-        labels = labels_for(table, attribute, details["column"], details["mapping"]).values
-        name = item_name(files.labels)
-    else:
-        rule = derivable(question.attribute, own_attributes)
-        assert references is not None and files.references is not None and rule is not None
-        derived = derive_from(references.frame, rule)
-        tell(derived.line(files.references.title))
-        check_derived(derived, references.name)
-        attribute, table = as_derived(rule), derived.frame
-        labels = labels_for(table, attribute, rule.name, {value: value for value in rule.values}).values
-        name = f"{rule.name} from {references.name}"
-    objects = _frame_of(files.objects)
-    if objects is None and OBJECTS in table.columns:
-        objects = table
-    captions = {each: Captions(each, lambda frame=frame: frame) for each, frame in sets.items()}
-    options = dict(question.options)
-    if folder := options.get("photographs"):
-        # Named as the folder is, so that results name the masked photographs that a judge saw.
-        folder = checked_path(folder).resolve()
-        options["photographs"] = suggested_name(folder.name)
-        sources.add_photographs(folder, options["photographs"])
-    if files.people:
-        options["people"] = item_name(files.people)
-        sources.add_people(_frame_of(files.people), options["people"], files.people.kind)
-    if question.weights:
-        boxes, option = _detected(sources, question, tell, progress)
+    sources = InHand()
+    files = read_files(sources, question, tell, progress, own_attributes)
+    frames = {item_name(part): part.frame for part in files.captions}
+    human = files.references.frame if files.references else None
+    with_objects = files.labels if files.labels and OBJECTS in files.labels.frame else None
+    source = files.objects or with_objects
+    objects = source.frame if source else None
+    if files.boxes:
+        boxes, option = files.boxes
         objects = objects_shown(boxes.frame, about_boxes(boxes, option, CONFIDENCE)[1][BARE], OBJECTS)
+    if files.photographs:
+        sources.add_photographs(files.photographs, files.options["photographs"])
+    if files.people:
+        sources.add_people(files.people.frame, files.options["people"], files.people.kind)
+    options = {}
     if question.alignment != CONSTANT:
-        texts = [*sets.values(), *([human] if human is not None else [])]
-        options["alignment"] = _aligned_by(sources, question, words_in(texts), tell)
-    read = objects.set_index("image_id")[OBJECTS] if objects is not None else None
+        words = words_in([*frames.values(), *([human] if human is not None else [])])
+        offered = look_up(checked_path(question.vectors or ""), words)
+        sources.add(offered.frame, offered.hash)
+        options["alignment"] = _aligned_by(offered, offered.found, len(offered.frame), question, tell)
+    read = None if objects is None else objects.set_index("image_id")[OBJECTS]
     data = Data(
-        attribute,
-        lambda: labels,
-        captions,
-        references,
+        files.attribute,
+        lambda: files.values,
+        {name: Captions(name, lambda frame=frame: frame) for name, frame in frames.items()},
+        Captions(item_name(files.references), lambda: human, key=HUMAN_KEY) if files.references else None,
         None if read is None else lambda: read,
         sources,
         objects_key={} if read is None else {"table": OBJECTS, "column": OBJECTS},
     )
-    for each in captions.values():
-        found = findings(each.frame, attribute, labels, human)
-        refuse(found, each.name, question.options.get("shuffled", False))
-        for finding in found:
-            tell(f"warning: {each.name}: {finding.text}")
-    resolved = replace(
-        question,
-        captions=tuple(captions),
-        labels=name,
-        attribute=attribute.name,
-        references=references.name if references else "",
-        objects=OBJECTS if files.objects or question.weights else "",
-        options=options,
-        files=(),
-    )
+    origin = files.labels or files.references
+    assert origin
+    labels = item_name(origin) if files.labels else f"{files.attribute.name} from {item_name(origin)}"
+    resolved = files.question(question, labels, options)
+    _check_content(data, resolved, tell)
     return data, resolved
-
-
-HUMAN_KEY = "human captions"  # how runs on data in hand name these, whatever captioners are called
-
-
-def _frame_of(part: Part | None) -> Any:
-    return part.frame if part else None
 
 
 def resolve(
@@ -243,58 +263,37 @@ def resolve(
 ) -> Question:
     """The question with names of stored items: files are stored, names are looked up. Raises as `read_files`."""
     if not question.files:
-        return _by_name(workspace, question, tell, own_attributes)
-    files, collection = read_files(question, tell, own_attributes), question.collection
-    parts = [part for part in (files.labels, files.references, files.objects, *files.captions) if part]
-    items = store(workspace, collection, parts)
-    names = {kind: [item.name for item in items if item.kind == kind] for kind in (CAPTIONS, REFERENCES, OBJECTS)}
-    if files.labels:
-        attribute = files.labels.mapping[0]["attribute"]["name"]
-        tables = (item for item in items if item.kind == LABELS and attribute in item.details["attributes"])
-        table = next(tables).name
+        resolved = _by_name(workspace, question, tell, own_attributes)
     else:
-        rule = derivable(question.attribute, own_attributes)
-        assert files.references is not None and rule is not None
-        derived = derive(workspace, workspace.item(REFERENCES, names[REFERENCES][0], collection), rule)
-        tell(derived.line(files.references.title))
-        table, attribute = keep_derived(workspace, derived).name, rule.name
-    options = dict(question.options)
-    if folder := options.get("photographs"):
-        options["photographs"] = suggested_name(checked_path(folder).resolve().name)
-        keep_images(workspace, checked_path(folder), collection, options["photographs"])
-    if files.people:
-        options["people"] = store(workspace, collection, [files.people])[0].name
-    if question.weights:
-        boxes, option = _detected(Stored(workspace), question, tell, progress)
-        item = workspace.keep(BOXES, OBJECTS, boxes.frame, collection, *about_boxes(boxes, option, CONFIDENCE))
-        names[OBJECTS] = [keep_objects_of(workspace, item).name]
-    resolved = replace(
-        question,
-        captions=tuple(names[CAPTIONS]),
-        labels=table,
-        attribute=attribute,
-        references="".join(names[REFERENCES][:1]),
-        objects="".join(names[OBJECTS][:1]),
-        options=options | _alignment(workspace, question, tell),
-        files=(),
-    )
-    _check_content(workspace, resolved, tell)
+        collection = question.collection
+        files = read_files(Stored(workspace), question, tell, progress, own_attributes)
+        parts = (files.labels, files.references, files.objects, files.people, *files.captions)
+        items = store(workspace, collection, [part for part in parts if part])
+        if files.derived:
+            human = next(item for item in items if item.kind == REFERENCES)
+            labels = keep_derived(workspace, replace(files.derived, references=human)).name
+        else:  # of tables by several annotators the first
+            tables = (item for item in items if item.kind == LABELS)
+            labels = next(table.name for table in tables if files.attribute.name in table.details["attributes"])
+        if files.photographs:
+            keep_images(workspace, files.photographs, collection, files.options["photographs"])
+        resolved = files.question(question, labels, _alignment(workspace, question, tell))
+        if files.boxes:
+            boxes, option = files.boxes
+            item = workspace.keep(BOXES, OBJECTS, boxes.frame, collection, *about_boxes(boxes, option, CONFIDENCE))
+            resolved = replace(resolved, objects=keep_objects_of(workspace, item).name)
+    _check_content(load_asked(workspace, resolved), resolved, tell)
     return resolved
 
 
-def _check_content(workspace: Workspace, question: Question, tell: Tell) -> None:
+def _check_content(data: Data, question: Question, tell: Tell) -> None:
     """Tell what the content checks find in captions with their labels and human captions. Raises CapbiasError if they
     are not to be scored."""
-    collection = question.collection
-    names_values, where = attribute_of(workspace.item(LABELS, question.labels, collection), question.attribute)
-    human = question.references
-    references = workspace.item(REFERENCES, human, collection).hash if human else ""
-    for name in question.captions:
-        captions = workspace.item(CAPTIONS, name, collection).hash
-        findings = content_of(workspace, RunSpec("", 0, name, captions, references, where, names_values.stored()))
-        refuse(findings, name, question.options.get("shuffled", False))
-        for each in findings:
-            tell(f"warning: {name}: {each.text}")
+    for captions in data.captions.values():
+        found = content_of(data, captions)
+        refuse(found, captions.name, question.options.get("shuffled", False))
+        for each in found:
+            tell(f"warning: {captions.name}: {each.text}")
 
 
 # names of items
@@ -320,9 +319,7 @@ def _by_name(workspace: Workspace, question: Question, tell: Tell, own_attribute
     table = table_with(tables, attribute).name
     if others := [item.name for item in tables if attribute in item.details["attributes"] and item.name != table]:
         tell(f"labels of {attribute}: {table}; not used: {', '.join(others)}")
-    captions = question.captions or tuple(
-        item.name for item in items if item.kind == CAPTIONS and CUT not in item.details
-    )
+    captions = question.captions or tuple(item.name for item in items if item.kind == CAPTIONS)
     human = [item.name for item in items if item.kind == REFERENCES]
     if not question.references and len(human) > 1:
         raise CapbiasError(
@@ -333,24 +330,16 @@ def _by_name(workspace: Workspace, question: Question, tell: Tell, own_attribute
     for item in items:
         for warning in item.details.get(WARNINGS, ()) if item.kind == CAPTIONS and item.name in captions else ():
             tell(f"warning: {item.name}: {warning}")
-    resolved = replace(
+    return replace(
         question,
         captions=captions,
         labels=table,
         references=question.references or "".join(human),
         options=question.options | _alignment(workspace, question, tell),
     )
-    _check_content(workspace, resolved, tell)
-    return resolved
 
 
 # files
-
-
-def _defined(question: Question, own_attributes: Path | None) -> Attribute | None:
-    """The attribute that the question names; None for a column of the labels."""
-    defined = question.attribute in known_attributes(own_attributes) or question.attribute.endswith(".toml")
-    return get_attribute(question.attribute, own_attributes) if defined else None
 
 
 def warn(parts: Iterable[Part], tell: Tell) -> None:
@@ -368,9 +357,11 @@ def warn(parts: Iterable[Part], tell: Tell) -> None:
 # photographs
 
 
-def _detected(sources: Any, question: Question, tell: Tell, progress: Progress) -> tuple[Detections, ModelReference]:
-    """The boxes that a detector finds on the photographs, and the detector."""
-    folder = question.options.get("photographs")
+def _detected(
+    sources: Any, question: Question, folder: Path | None, tell: Tell, progress: Progress
+) -> tuple[Detections, ModelReference]:
+    """The boxes that a detector finds on the photographs, and the detector. Raises CapbiasError if no photograph can be
+    read."""
     if any(OBJECTS in file.kinds for file in question.files) or not folder:
         raise CapbiasError(
             "A detector finds objects on photographs if no objects are given.",
@@ -381,26 +372,8 @@ def _detected(sources: Any, question: Question, tell: Tell, progress: Progress) 
         )
     # A download outlives data in hand.
     option = weights_option(sources, question.weights, default_folder() / WEIGHTS)
-    pictures = find_pictures(checked_path(folder))
-    files = {
-        image: checked_path(folder) / name for image, name in zip(pictures["image_id"], pictures["file"], strict=True)
-    }
-    return looked_at(sources, files, option, CONFIDENCE, tell, progress), option
-
-
-def looked_at(
-    sources: Any,
-    files: Mapping[str, Path],
-    option: ModelReference,
-    confidence: float,
-    tell: Tell,
-    progress: Progress = silent,
-) -> Detections:
-    """The boxes of photographs. sources: a workspace, or sources of data. option: what `weights_option` gave.
-
-    Raises CapbiasError if none can be read.
-    """
-    boxes = boxes_of(sources.folder, files, resolve_model(sources, option), confidence, progress)
+    files = files_in(folder, find_pictures(folder))
+    boxes = boxes_of(sources.folder, files, resolve_model(sources, option), CONFIDENCE, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")
     if not boxes.read:
@@ -409,7 +382,7 @@ def looked_at(
         f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs by {option['name']}; {boxes.computed:,} "
         f"detected now, {len(boxes.read) - boxes.computed:,} before"
     )
-    return boxes
+    return boxes, option
 
 
 # alignment
@@ -433,13 +406,11 @@ def _alignment(workspace: Workspace, question: Question, tell: Tell) -> dict[str
                 "vectors",
             )
         item = workspace.item(VECTORS, question.vectors or names[0], collection)
-    tell(f"{item.name}: {item.details['found']:,} of {item.rows:,} words of the captions have a vector")
-    return {"alignment": alignment_option(item, DELTA if question.delta is None else question.delta)}
+    return {"alignment": _aligned_by(item, item.details["found"], item.rows, question, tell)}
 
 
-def _aligned_by(sources: InHand, question: Question, words: set[str], tell: Tell) -> AlignmentReference:
-    """The choice `alignment` of measures of data in hand, whose words are looked up in the vectors."""
-    offered = look_up(checked_path(question.vectors or ""), words)
-    tell(f"{offered.name}: {offered.found:,} of {len(offered.frame):,} words of the captions have a vector")
-    sources.add(offered.frame, offered.hash)
-    return alignment_option(offered, DELTA if question.delta is None else question.delta)
+def _aligned_by(
+    vectors: Item | OfferedVectors, found: int, words: int, question: Question, tell: Tell
+) -> AlignmentReference:
+    tell(f"{vectors.name}: {found:,} of {words:,} words of the captions have a vector")
+    return alignment_option(vectors, DELTA if question.delta is None else question.delta)

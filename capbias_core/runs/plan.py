@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from capbias_core.aggregate import Metric
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import AUTO, DEVICES
 from capbias_core.attributes import lacking_words
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, flag_name, installed, missing_extra, need
 from capbias_core.measures.base import Measure
-from capbias_core.measures.options import Attacked, OnDevice, Options, PeopleMarked, Photographed
+from capbias_core.measures.options import Attacked, Options, PeopleMarked, Photographed
 from capbias_core.measures.protocols import chosen_beside_usual
 from capbias_core.measures.registry import (
     MEASURES,
@@ -26,7 +25,6 @@ from capbias_core.measures.registry import (
     needs_references,
 )
 from capbias_core.question import Question
-from capbias_core.runs.run import needs_workers
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.sources import load
 from capbias_core.workspace.spec import ALL_IMAGES, WITH_REFERENCES, RunSpec, attribute_from
@@ -37,25 +35,10 @@ WORDS_COMPARED = "word_comparison"  # the measure that compares words with those
 
 
 def plan(workspace: Workspace, question: Question, refused: dict[str, CapbiasError] | None = None) -> list[RunSpec]:
-    """The runs that answer a question about items of a workspace. A run whose device is left open is the one that
-    finished on a named device, if there is one. Otherwise as `runs_for`."""
+    """The runs that answer a question about items of a workspace. As `runs_for`."""
     if not question.captions:
         raise CapbiasError("No captions are chosen.", "Choose one captioner or more.")
-    specs = runs_for(load_asked(workspace, question), question, refused)
-    # Where networks compute on whatever device there is: the same run on each named device.
-    on_devices = {
-        spec.run_id: [replace(spec, options={**spec.options, "device": device}) for device in DEVICES if device != AUTO]
-        for spec in specs
-        if issubclass(MEASURES[spec.measure].options, OnDevice)
-        and needs_workers(spec)
-        and not spec.options.keys() & {"device", "deterministic"}
-    }
-    runs = workspace.runs_of([*on_devices, *(run.run_id for others in on_devices.values() for run in others)])
-    finished = {run_id for run_id, run in runs.items() if run.status == "finished"}
-    return [
-        next((run for run in (spec, *on_devices.get(spec.run_id, ())) if run.run_id in finished), spec)
-        for spec in specs
-    ]
+    return runs_for(load_asked(workspace, question), question, refused)
 
 
 def load_asked(workspace: Workspace, question: Question) -> Data:
@@ -210,15 +193,6 @@ def useful(specs: Sequence[RunSpec], question: Question) -> tuple[list[RunSpec],
             "None of the metrics can be measured.", f"{'. '.join(left_out(reasons, False))}.", *arguments
         )
     return [spec for spec in specs if spec.run_id in run_ids or spec.measure in (PER_CAPTION, WORDS_COMPARED)], reasons
-
-
-def forget_without(workspace: Workspace, specs: Sequence[RunSpec], metrics: Iterable[str]) -> None:
-    """Forget finished runs without a metric that their inputs allow, so that they are computed again."""
-    runs = workspace.runs_of([spec.run_id for spec in specs])
-    for run in runs.values():
-        new = [name for name in metrics if measure_of(name).name == run.spec.measure and name not in run.metrics]
-        if run.status == "finished" and any(not lacks(METRICS[name], run.spec) for name in new):
-            workspace.forget(run.run_id)
 
 
 def left_out(reasons: dict[Lack, list[str]], flags: bool = True) -> list[str]:

@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from capbias_core.aggregate import Estimate, estimates_of, result_rows
+from capbias_core.aggregate import Estimate, estimates_of
 from capbias_core.attackers import attacker_entry
-from capbias_core.attackers.device import card, deterministic, device_of
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import BOXES, CAPTIONS
+from capbias_core.kinds import BOXES
+from capbias_core.language.device import deterministic
 from capbias_core.load.checks import refuse
-from capbias_core.measures.base import ABOUT, Outcome, run_facts
+from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import MEASURES
+from capbias_core.resources import PACKAGE
 from capbias_core.types import Progress, left_out_lines
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.objects import forget_objects_of, keep_objects_of
 from capbias_core.workspace.sources import data_of
-from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, Setting, attribute_from
-from capbias_core.workspace.store import ACTIVE, ON_CARD, RUN, RunRow, Workspace
-from capbias_core.workspace.vectors import look_up_new_words
+from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, Setting
+from capbias_core.workspace.store import ACTIVE, RUN, RunRow, Workspace
 
 Watch = Callable[[list[RunRow]], object]
 Stopped = Callable[[KeyboardInterrupt], object] | None
 
-PACKAGE_ROOT = Path(__file__).parent.parent
-EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
-_TRIED: set[tuple] = set()  # by this process: catalogue, run and metrics that its evidence was asked for
+EXTENDED = ("attackers", "measures")
 
 
 def failure(error: Exception) -> str:
     """Why a run failed: the sentence of a CapbiasError; else `KeyError: x (measures/lic.py, line 12)`, with the last
-    line in a traceback of a measure or an attacker, else of this package."""
+    line in a traceback of a measure or an attacker, which users extend, else of this package."""
     if isinstance(error, CapbiasError):
         return str(error)
-    lines = [
-        (Path(frame.filename).relative_to(PACKAGE_ROOT), frame.lineno)
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(PACKAGE_ROOT)
-    ]
-    extended = [line for line in lines if line[0].parts[0] in EXTENDED and line[0].name != "base.py"]
-    file, number = (extended or lines or [("", 0)])[-1]
-    return f"{type(error).__name__}: {error}" + (f" ({file}, line {number})" if file else "")
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [(Path(frame.filename), frame.lineno) for frame in frames if PACKAGE in Path(frame.filename).parents]
+    extended = [line for line in lines if line[0].parent.name in EXTENDED and line[0].name != "base.py"]
+    file, number = (extended or lines or [(PACKAGE, 0)])[-1]
+    return f"{type(error).__name__}: {error}" + (f" ({file.relative_to(PACKAGE)}, line {number})" if number else "")
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
@@ -60,7 +54,7 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
     if needs_workers(spec):
         data = replace(data, resume=workspace.unfinished / spec.run_id)
     if spec.captions and not data.frame.empty:  # data in hand were checked when they were read
-        refuse(content_of(workspace, spec), spec.model, spec.options.get("shuffled", False))
+        refuse(content_of(data, data.captions[spec.model]), spec.model, spec.options.get("shuffled", False))
     outcome = compute(data, spec, progress)
     if made := outcome.item:
         options: Any = MEASURES[spec.measure].options.read(spec.options)
@@ -68,24 +62,26 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
         item = workspace.keep(
             kind, name, made.frame, collection, made.source, details | {RUN: spec.run_id}, made.digest
         )
-        if kind == CAPTIONS:
-            look_up_new_words(workspace, collection)
         if kind == BOXES:
             keep_objects_of(workspace, item) if len(made.frame) else forget_objects_of(workspace, item)
     return outcome
+
+
+def read_by(spec: RunSpec, data: Data) -> Data:
+    """The part of some data that a run reads."""
+    return data.of(spec.captions, bool(spec.references), bool(spec.objects), spec.coverage) if spec.captions else data
 
 
 def compute(data: Data, spec: RunSpec, progress: Progress) -> Outcome:
     """What a run leaves: a pure function of its data. Raises as `run_one`, and CapbiasError if no image has a label."""
     measure = MEASURES[spec.measure]
     options = measure.options.read(spec.options)
-    if spec.captions:
-        data = data.of(spec.captions, bool(spec.references), bool(spec.objects), spec.coverage)
-        if data.frame.empty:
-            raise CapbiasError(
-                f"No image of {spec.model} has a label for {data.attribute.name}.",
-                "Check that the image ids of captions and labels are of the same data set.",
-            )
+    data = read_by(spec, data)
+    if spec.captions and data.frame.empty:
+        raise CapbiasError(
+            f"No image of {spec.model} has a label for {data.attribute.name}.",
+            "Check that the image ids of captions and labels are of the same data set.",
+        )
     with deterministic(getattr(options, "deterministic", False)):
         outcome = measure.run(data, options, progress, Setting.of(spec))
     notes = []  # which captions and images are left out before anything is measured
@@ -97,8 +93,7 @@ def compute(data: Data, spec: RunSpec, progress: Progress) -> Outcome:
         images = images_in(data.frame)
         both = len(images & images_in(data.human))
         notes.append(f"Only {both:,} of the {len(images):,} labelled images have both captions and references.")
-    on_card = [ON_CARD + card()] if needs_workers(spec) and device_of(options) == "cuda" else []
-    return replace(outcome, notes=(*notes, *outcome.notes), log=(*outcome.log, *on_card))
+    return replace(outcome, notes=(*notes, *outcome.notes))
 
 
 def compute_in_hand(data: Data, specs: Sequence[RunSpec], watch: Watch, stopped: Stopped) -> list[RunRow]:
@@ -157,40 +152,3 @@ def is_current(spec: RunSpec) -> bool:
 def needs_workers(spec: RunSpec) -> bool:
     """Whether a run must not be computed in this process, since it imports torch."""
     return not (MEASURES[spec.measure].in_process and (not spec.attacker or attacker_entry(spec.attacker).in_process))
-
-
-def card_of(spec: RunSpec) -> str:
-    """The GPU on which a run would be computed here, '' for a CPU."""
-    options = MEASURES[spec.measure].options.read(spec.options)
-    return card() if needs_workers(spec) and getattr(options, "device", "cpu") != "cpu" else ""
-
-
-def add_later_metrics(workspace: Workspace, runs: Iterable[RunRow]) -> None:
-    """Add the metrics that a measure got after these runs had finished, from their counts: the rows of a fresh run.
-    What the evidence cannot give is not added. Runs of an earlier version stay as they are."""
-    for run in runs:
-        if run.status != "finished" or not is_current(run.spec):
-            continue
-        new = [metric.name for metric in MEASURES[run.spec.measure].metrics if metric.name not in run.metrics]
-        tried = (workspace.database, run.run_id, *new)
-        if not new or tried in _TRIED:
-            continue
-        measure, spec, added = MEASURES[run.spec.measure], run.spec, []
-        options, attribute = measure.options.read(spec.options), attribute_from(spec.attribute)
-        facts = run_facts(
-            measure.name,
-            options,
-            attribute,
-            spec.model,
-            spec.attacker,
-            spec.coverage,
-            spec.references,
-            Setting.of(spec),
-        )
-        columns = json.loads(run.array(ABOUT) or b"{}")  # {} of a run before this was stored
-        for direction, counts in run.counts().items():
-            added += result_rows(measure.metrics, counts, facts, columns.get(direction, {}), direction)
-        given = {row.metric for row in added} & {*new}
-        workspace.add_results(run.run_id, added, sorted(given))  # what is stored already stays
-        if len(given) < len(new):
-            _TRIED.add(tried)

@@ -11,7 +11,7 @@ from pydantic import Field as Described
 
 from capbias_core.aggregate.estimate import interval_side
 from capbias_core.errors import unknown_name
-from capbias_core.measures import dbac
+from capbias_core.measures.dbac import VARIANTS
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import A_TO_T, T_TO_A, counted
 from capbias_core.views.choose import Choice
@@ -19,16 +19,15 @@ from capbias_core.views.sentence import listed, measure, say
 from capbias_core.views.view import Field, Scatter, View, ViewOptions
 
 WAYS = (A_TO_T, T_TO_A)
-NAMES = ("DBAC", "DBAC_verbs", "DBAC_equations", "DBAC_accuracy", "DPA")
+NAMES = (*VARIANTS, "DPA")
 # Metric and direction of each way, by what the pair is called.
 PAIRS = {
     **{name: {way: (name, way) for way in WAYS} for name in NAMES},
     "DBA": {A_TO_T: ("DBA_O_crossfit", ""), T_TO_A: ("DBA_G_crossfit", "")},
 }
-# Metrics that must have one sign before a direction is stated: the variants, and what reading captions adds to an
-# attacker that ignores the text.
-VARIANTS = {**dict.fromkeys(dbac.VARIANTS, tuple(dbac.VARIANTS)), "DBAC_verbs": ("DBAC_verbs",)}
-ADDED = {**dict.fromkeys(dbac.VARIANTS, dbac.ADDED), "DBAC_verbs": "DBAC_verbs_added"}
+# Metrics that must have one sign before a direction of DBAC is stated: the variants, and what reading captions adds to
+# an attacker that ignores the text.
+DECIDING = (*VARIANTS, "DBAC_added")
 UNCLEAR, DISAGREE, NOT_BEYOND, NOT_COMPARED = (
     say(f"directions.{name}") for name in ("unclear", "disagree", "not_beyond", "not_compared")
 )
@@ -77,18 +76,19 @@ def _shown(row: Mapping[str, Any], rows: pd.DataFrame, name: str) -> str:
     sign = interval_side(row["low"], row["high"])
     alike = rows[(rows["captioner"] == row["captioner"]) & (rows["setting"] == row["setting"])]
     alike = alike[(alike["direction"] == row["direction"]) & (alike["coverage"] == row["coverage"])]
-    variants, added = (alike[alike["metric"].isin(names)] for names in (VARIANTS.get(name, ()), [ADDED.get(name, "")]))
+    deciding = alike[alike["metric"].isin(DECIDING if name in VARIANTS else ())]
+    of_added = deciding["metric"] == "DBAC_added"
 
     def all_have(others: pd.DataFrame) -> bool:
         return all(interval_side(*ends) == sign for ends in others[["low", "high"]].itertuples(index=False, name=None))
 
     if not sign:
         return UNCLEAR
-    if not all_have(variants):
+    if not all_have(deciding[~of_added]):
         return DISAGREE
-    if name in ADDED and added.empty:
+    if name in VARIANTS and not of_added.any():
         return NOT_COMPARED
-    if not all_have(added):
+    if not all_have(deciding[of_added]):
         return NOT_BEYOND
     return MORE if sign > 0 else LESS
 
@@ -99,8 +99,7 @@ def direction_sentence(choice: Choice, rows: pd.DataFrame) -> str:
     if rows.empty:
         return say("directions.not_measured")
     name, parts = rows["pair"].iloc[0], []
-    things = say("directions.verbs" if name == "DBAC_verbs" else "directions.objects")
-    for way, what in zip(WAYS, (choice.attribute, things), strict=True):
+    for way, what in zip(WAYS, (choice.attribute, say("directions.objects")), strict=True):
         counts = Counter(rows.loc[rows["way"] == way, "shown"])
         side = MORE if counts[MORE] else LESS
         if number := counts[side]:
@@ -117,8 +116,6 @@ def direction_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
     name = rows["pair"].iloc[0]
     by_caption = name.startswith("DBAC")
     text = say("directions.of_captions" if by_caption else "directions.of_labels", attribute=choice.attribute)
-    if name == "DBAC_verbs":
-        text = text.replace("objects", "verbs")
     others = [other for other in dict.fromkeys(rows["other"]) if other]
     metrics = dict.fromkeys(metric for metric, _ in PAIRS[name].values())
     lines = [text, say("directions.rule")]

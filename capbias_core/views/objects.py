@@ -91,7 +91,7 @@ def shares_of(choice: Choice, spec: RunSpec) -> tuple[pd.DataFrame, bool]:
         _cooccurrence(data.on(both), each) for data, each in ((own, spec), (people, of_people))
     )
     rows = rows.join(human_rows.add_prefix("human_"))
-    errors = paired_errors(outcome.by_direction[""], human_outcome.by_direction[""], len(values))
+    errors = paired_errors(outcome.counts, human_outcome.counts, len(values))
     errors = errors.set_index("object").set_axis(values, axis=1).rename_axis(columns="direction")
     rows = rows.join(errors.stack().rename("error"))  # noqa: PD013
     rows["difference"] = rows["value"] - rows["human_value"]

@@ -82,12 +82,16 @@ def hidden_of(
             continue
         shape = ("segment" if outlined else "box") if condition == "person" else condition
         marks = boxes if condition == "box" and boxes is not None and len(boxes) else rows
-        # A photograph that stays as it is would be no variant of it.
-        rule = masking.MaskRule(shape, fraction, departures={chosen: 1.0}, only_masked=condition == "object")
+        rule = masking.MaskRule(shape, fraction, departures={chosen: 1.0})
         try:
-            hidden[condition] = masking.hidden_pixels(marks, size, rule)
+            pixels = masking.hidden_pixels(marks, size, rule)
         except masking.NothingToMask:
-            reasons[condition] = "no such object is marked on it" if condition == "object" else "nobody is marked on it"
+            reasons[condition] = "nobody is marked on it"
+            continue
+        if condition == "object" and not pixels.any():  # as it is, the photograph would be no variant of itself
+            reasons[condition] = "no such object is marked on it"
+            continue
+        hidden[condition] = pixels
     return hidden, reasons
 
 

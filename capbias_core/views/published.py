@@ -21,7 +21,7 @@ from capbias_core.types import counted
 from capbias_core.views.choose import Choice
 from capbias_core.views.sentence import listed, say
 from capbias_core.views.view import Field, View, ViewOptions
-from capbias_core.workspace.conditions import CUT, ORIGINAL, condition_of, suggested_condition
+from capbias_core.workspace.conditions import ORIGINAL, condition_of, suggested_condition
 from capbias_core.workspace.vectors import CONSTANT
 
 PAPERS = {
@@ -92,7 +92,7 @@ def _measured(choice: Choice) -> pd.DataFrame:
     rows = choice.of_all
     runs = choice.workspace.runs_of(list(dict.fromkeys(rows["run_id"])))
     items = choice.workspace.items("captions", choice.collection)
-    known = {item.name: condition_of(item) for item in items if CUT not in item.details}
+    known = {item.name: condition_of(item) for item in items}
     whole = rows["value"].notna() & (rows["group"] == "") & (rows["object"] == "")
     rows = rows[whole & rows["condition"].isin(["", ORIGINAL]) & rows["captioner"].isin(list(known))]
     rows = rows[[not runs[run_id].spec.merge_masks for run_id in rows["run_id"]]]

@@ -40,8 +40,8 @@ def templates() -> dict[str, str]:
 def say(template: str, **fields: Any) -> str:
     """A sentence of `sentences/` with its fields. Raises KeyError for an unknown template and for a missing field.
 
-    >>> say("comparison.cost", time="2 s")
-    'about 2 s'
+    >>> say("comparison.left", time="2 s")
+    ', about 2 s left'
     """
     return templates()[template].format(**fields)
 
@@ -149,28 +149,19 @@ def duration(seconds: float) -> str:
 def cost_text(expected: Expected) -> str:
     """How long runs take.
 
-    >>> cost_text(Expected({}, 150, True)), cost_text(Expected({}, 20, False))
-    ('about 2 min', 'about 20 s on two free cores')
-    >>> cost_text(Expected({}, 25, True, "NVIDIA H200"))
-    'about 25 s on NVIDIA H200'
-    >>> cost_text(Expected({}, 7200, False, "NVIDIA H200", no_run_yet=True))
-    'about 2.0 h on two free cores; no run on NVIDIA H200 yet'
+    >>> cost_text(Expected({}, 150))
+    'about 2 min on two free cores'
     """
-    time, cores = duration(expected.seconds), say("comparison.two_cores")
-    if expected.no_run_yet:
-        where = say("comparison.a_cpu") if expected.learned else cores
-        return say("comparison.cost_unknown", time=time, where=where, card=expected.card)
-    where = expected.card or ("" if expected.learned else cores)
-    return say("comparison.cost_on", time=time, where=where) if where else say("comparison.cost", time=time)
+    return say("comparison.cost", time=duration(expected.seconds))
 
 
-def left_text(expected: Expected, left: float) -> str:
-    """The time left of runs under way; '' on a card that no such run has finished on.
+def left_text(left: float) -> str:
+    """The time left of runs under way.
 
-    >>> left_text(Expected({}, 150, True), 75)
+    >>> left_text(75)
     ', about 75 s left'
     """
-    return "" if expected.no_run_yet else say("comparison.left", time=duration(left))
+    return say("comparison.left", time=duration(left))
 
 
 def run_text(spec: RunSpec) -> str:

@@ -163,7 +163,7 @@ class SliceSources:
         tables += reversed(self.workspace.items(OBJECTS, self.collection))
         by_name: dict[str, Item] = {}
         for table in tables:
-            names = [name for name in self.workspace.columns(table.hash) if name != "image_id"]
+            names = [name for name in self.workspace.frame(table.hash).columns if name != "image_id"]
             by_name |= {name: table for name in names if name not in by_name}
         return by_name
 

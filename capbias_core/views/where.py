@@ -164,7 +164,7 @@ def _counts(choice: Choice, captioner: str, metric: Metric) -> Counts:
     outcome = measure.count(data_of(choice.workspace, spec), measure.options(), silent)
     if metric.name in outcome.lacking:
         raise CapbiasError(f"{captioner} has no {metric.name}: {outcome.lacking[metric.name]}")
-    return outcome.by_direction[""]
+    return outcome.counts
 
 
 def images_of(choice: Choice, rows: pd.DataFrame, line: str, options: WhereOptions = USUAL) -> frozenset[str]:

@@ -15,15 +15,13 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from capbias_core.attackers.device import AUTO, choose_device
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import AUTO, choose_device, halving
 from capbias_core.language.files import loading
 from capbias_core.vision.presets import BATCH, BEAMS, DESCRIBE, LENGTH, LINE, PRESETS, WHAT, Preset
 
 # Weights that no caption depends on; checkpoints may lack them.
 UNUSED = ("pooler", "position_ids")
-# PyTorch's messages if memory is short on a CPU; on a GPU the error has another type.
-SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 
 @dataclass(frozen=True)
@@ -93,27 +91,23 @@ class Captioner:
         memory is short. Raises CapbiasError if a single photograph does not fit.
         """
         captions: list[str] = []
-        while len(captions) < len(pixels):
-            part = pixels[len(captions) : len(captions) + int(min(batch, self.fits))]
+        while left := len(pixels) - len(captions):
+            most = int(min(batch, self.fits, left))
+
+            def written(size: int, done: int = len(captions)) -> list[str]:
+                return self._generated(pixels[done : done + size], beams, length)
+
             try:
-                captions += self._generated(part, beams, length)
-                continue
-            except RuntimeError as error:  # torch.OutOfMemoryError is one
-                if not isinstance(error, torch.OutOfMemoryError) and not any(
-                    words in str(error) for words in SHORT_OF_MEMORY
-                ):
-                    raise
-            # Outside of the handler, whose error holds the memory of what was tried.
-            if len(part) == 1:
+                part = halving(most, written)
+            except MemoryError:
                 raise CapbiasError(
                     f"The memory of {self.device.type} is too small for this captioner, even for one photograph at a "
                     "time.",
                     "Use fewer beams, a smaller captioner, or the CPU.",
                     "device",
-                )
-            self.fits = len(part) // 2
-            if self.device.type == "cuda":
-                torch.cuda.empty_cache()
+                ) from None
+            self.fits = len(part) if len(part) < most else self.fits
+            captions += part
         return captions
 
     @torch.inference_mode()

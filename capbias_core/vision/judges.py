@@ -34,7 +34,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from capbias_core.attackers.base import Training
-from capbias_core.attackers.device import FP32, choose_device, matmul_precision
 from capbias_core.attackers.networks.scratch import LSTM_BI, ScratchAttacker, ScratchNetwork
 from capbias_core.attackers.networks.training import (
     PAD,
@@ -51,11 +50,12 @@ from capbias_core.attackers.networks.training import (
     training_vocabulary,
     with_ids,
 )
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, first_line
+from capbias_core.language.device import FP32, choose_device, matmul_precision
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import Attribute, Progress
+from capbias_core.types import Attribute, Progress, silent
 from capbias_core.vision.presets import written
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class FittedPair:
         answers = [np.empty((0, self.n_values))]
         for start in range(0, len(rows), SCORING_BATCH):
             part = np.asarray(rows)[start : start + SCORING_BATCH]
-            with matmul_precision(FP32):  # convolutions are in TF32 by default
+            with matmul_precision(FP32, self.device):  # convolutions are in TF32 by default
                 logits = corpus.reader(self.network, part, self.vocabulary, self.device)(np.arange(len(part)))
             logits = logits[:, self.reader.first_answer :][:, : self.n_values]
             answers.append(functional.log_softmax(logits.double(), dim=1).cpu().numpy())
@@ -338,9 +338,8 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
     try:
         network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
     except Exception as error:  # whatever a wrong file makes PyTorch raise
-        first = str(error).strip().splitlines()[0][:150]
         raise CapbiasError(
-            f"{weights.name} does not hold the weights of torchvision's {name} ({first}).",
+            f"{weights.name} does not hold the weights of torchvision's {name} ({first_line(error)}).",
             "Save them with torch.save(model.state_dict(), FILE), or name the model that the weights are of.",
         ) from None
     last = next(child for child in ("fc", "classifier", "heads", "head") if hasattr(network, child))
@@ -351,7 +350,7 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
     @torch.no_grad()
     def vectors(pixels: np.ndarray) -> np.ndarray:
         pictures = torch.from_numpy(pixels).to(device).float() / 255
-        with matmul_precision(FP32):
+        with matmul_precision(FP32, device):
             return network((pictures - mean) / spread).flatten(1).cpu().numpy()
 
     return vectors
@@ -371,17 +370,28 @@ class AskedJudge:
     attribute: Attribute
     prompt: str
     answers: dict = field(default_factory=dict)  # by caption and image: every seed asks the same
+    tick: Progress = silent
 
     def corpus(self, pairs: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
         return list(pairs)
 
-    def fit_many(self, corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator[FittedAsked]:
+    def fit_many(self, corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator[AskedJudge]:
+        """Itself, with the progress of each training: that is, of reading."""
         for done in range(len(trainings)):
 
             def part(share: float, text: str, done=done) -> None:
                 tick((done + share) / len(trainings), text)
 
-            yield FittedAsked(self, part)
+            yield replace(self, tick=part)
+
+    @torch.no_grad()
+    def logits(self, corpus: list[tuple[int, str]], rows: np.ndarray) -> np.ndarray:
+        """See `value_logits`."""
+        for done, row in enumerate(rows):
+            if corpus[row] not in self.answers:
+                self.tick(done / len(rows), f"caption {done + 1:,} of {len(rows):,}")
+                self.answers[corpus[row]] = self.read(*corpus[row]).cpu().numpy()
+        return value_logits(np.stack([self.answers[corpus[row]] for row in rows]))
 
     def read(self, image: int, caption: str) -> Tensor:
         """(K,) log-probabilities of the answers for a masked caption of an image, by its index."""
@@ -395,23 +405,3 @@ class AskedJudge:
             tokens = [number for number, word in enumerate(scores.words) if word >= first]
             answers.append(scores.log_probabilities[tokens].sum())
         return functional.log_softmax(torch.stack(answers).double(), dim=0)
-
-
-@dataclass(frozen=True)
-class FittedAsked:
-    """A captioner that is asked."""
-
-    judge: AskedJudge
-    tick: Progress
-
-    def logits(self, corpus: list[tuple[int, str]], rows: np.ndarray) -> np.ndarray:
-        """See `value_logits`."""
-        answers, known = [], self.judge.answers
-        with torch.no_grad():
-            for done, row in enumerate(rows):
-                pair = corpus[row]
-                if pair not in known:
-                    self.tick(done / len(rows), f"caption {done + 1:,} of {len(rows):,}")
-                    known[pair] = self.judge.read(*pair).cpu().numpy()
-                answers.append(known[pair])
-        return value_logits(np.stack(answers))

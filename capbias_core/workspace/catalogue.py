@@ -18,7 +18,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.typed import shown
 from capbias_core.whole_files import private_file
 
-VERSION = 6  # of the tables, stored as SQLite's user_version
+VERSION = 7  # of the tables, stored as SQLite's user_version
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS items (
   collection TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL, rows INTEGER NOT NULL,
@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS items (
 CREATE TABLE IF NOT EXISTS runs (
   run_id TEXT PRIMARY KEY, collection TEXT NOT NULL, spec TEXT NOT NULL, status TEXT NOT NULL, token TEXT NOT NULL,
   progress REAL NOT NULL, message TEXT NOT NULL, notes TEXT NOT NULL, created REAL NOT NULL, started REAL,
-  finished REAL, heartbeat REAL NOT NULL, metrics TEXT NOT NULL DEFAULT '[]', process TEXT NOT NULL DEFAULT '');
+  finished REAL, heartbeat REAL NOT NULL, process TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS log (run_id TEXT NOT NULL, at REAL NOT NULL, message TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS log_of_run ON log (run_id);
 CREATE TABLE IF NOT EXISTS results (

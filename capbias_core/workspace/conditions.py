@@ -13,7 +13,6 @@ from capbias_core.workspace.store import Item, Workspace
 ORIGINAL = CONDITIONS[0]
 
 CAPTIONER, CONDITION = "captioner", "condition"  # the keys in a set's details
-CUT = "cut"  # the key in the details of captions that were cut short: whose, and after how many words
 
 # Words in names of files and sets and in printed tables -> what was masked; the longest first.
 SPELLED = {
@@ -60,10 +59,9 @@ def condition_of(item: Item) -> tuple[str, str]:
 
 
 def originals(sets: Sequence[Item]) -> list[str]:
-    """Names of the uncut caption sets of unmasked photographs, by which captioners are compared, or of all uncut sets
-    if all are of masked photographs."""
-    whole = [item for item in sets if CUT not in item.details]
-    return [item.name for item in whole if condition_of(item)[1] == ORIGINAL] or [item.name for item in whole]
+    """Names of the caption sets of unmasked photographs, by which captioners are compared, or of all if all are of
+    masked photographs."""
+    return [item.name for item in sets if condition_of(item)[1] == ORIGINAL] or [item.name for item in sets]
 
 
 def describe(workspace: Workspace, item: Item, captioner: str, condition: str) -> Item:
@@ -78,9 +76,8 @@ def all_sets(workspace: Workspace, collection: str) -> dict[str, dict[str, list[
     conditions first."""
     by_captioner: dict[str, dict[str, list[Item]]] = {}
     for item in workspace.items("captions", collection):
-        if CUT not in item.details:
-            captioner, condition = condition_of(item)
-            by_captioner.setdefault(captioner, {}).setdefault(condition, []).insert(0, item)
+        captioner, condition = condition_of(item)
+        by_captioner.setdefault(captioner, {}).setdefault(condition, []).insert(0, item)
     ordered = {name: {key: sets[key] for key in CONDITIONS if key in sets} for name, sets in by_captioner.items()}
     return dict(sorted(ordered.items(), key=lambda pair: -len(pair[1])))
 

@@ -10,10 +10,11 @@ import pandas as pd
 from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import LONGEST_NAME
+from capbias_core.load.labels import mapping_details
 from capbias_core.prepare import derive_labels
 from capbias_core.prepare.labels import LEAST, cells, crossed, crossed_name
 from capbias_core.types import PRECEDENCE, WITHIN, Attribute, Derivation
-from capbias_core.workspace.labels import DERIVED, keep_attributes, labels_in, mapping_details, table_with, tables_with
+from capbias_core.workspace.labels import DERIVED, keep_attributes, labels_in, table_with, tables_with
 from capbias_core.workspace.store import Item, Workspace
 
 
@@ -40,9 +41,14 @@ class Derived:
         return f"several or {none}" if agreed else none
 
 
+def defined(name: str, folder: Path | None = None) -> Attribute | None:
+    """The attribute of this name; None for a column of the labels. folder: of attributes that users defined."""
+    return get_attribute(name, folder) if name in known_attributes(folder) or name.endswith(".toml") else None
+
+
 def derivable(name: str, folder: Path | None = None) -> Attribute | None:
-    """The attribute of this name if human captions can give its labels. folder: of attributes that users defined."""
-    attribute = get_attribute(name, folder) if name in known_attributes(folder) or name.endswith(".toml") else None
+    """The attribute of this name if human captions can give its labels. folder: as of `defined`."""
+    attribute = defined(name, folder)
     return attribute if attribute and attribute.derived else None
 
 

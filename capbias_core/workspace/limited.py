@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import partial
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.load.questions import Ask
 from capbias_core.processes import current_folder, python
 
@@ -160,6 +161,19 @@ def _value(tree: dict) -> Any:
     return made_object
 
 
+def _answered(work: Callable[[], Any]) -> bytes:
+    """What a child answers."""
+    try:
+        answer = work()
+    except CapbiasError as error:
+        answer = error
+    except Exception as error:
+        answer = CapbiasError(
+            f"It cannot be read ({type(error).__name__}: {short(error, 200)}).", "The file may be damaged."
+        )
+    return json.dumps(answer, default=_plain).encode()
+
+
 if __name__ == "__main__":
     try:
         gigabytes, seconds, folder, work = pickle.load(sys.stdin.buffer)
@@ -173,12 +187,4 @@ if __name__ == "__main__":
         (resource.RLIMIT_CPU, int(seconds) + 1),
     ):
         resource.setrlimit(what, (most, most))
-    try:
-        answer = work()
-    except CapbiasError as error:
-        answer = error
-    except Exception as error:
-        answer = CapbiasError(
-            f"It cannot be read ({type(error).__name__}: {str(error)[:200]}).", "The file may be damaged."
-        )
-    sys.stdout.buffer.write(json.dumps(answer, default=_plain).encode())
+    sys.stdout.buffer.write(_answered(work))

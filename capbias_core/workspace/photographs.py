@@ -140,7 +140,7 @@ def writer_of(captions: Captions, option: str) -> ModelReference:
 def photograph_files(workspace: Any, option: PhotographsReference) -> dict[str, Path]:
     """The file of each image of a run. Raises CapbiasError if they are missing or have changed."""
     folder = resolve_model(workspace, option, lambda path: _contents(workspace, path, option["item"])).path
-    return _files(Path(folder), workspace.frame(option["item"]))
+    return files_in(Path(folder), workspace.frame(option["item"]))
 
 
 def file_cache(folder: Path) -> AbstractContextManager[ByteCache]:
@@ -174,13 +174,14 @@ def file_digests(folder: Path, files: Sequence[Path]) -> list[str]:
 
 
 def _contents(workspace: Any, folder: Path, index: str) -> str:
-    files = _files(folder, workspace.frame(index))
+    files = files_in(folder, workspace.frame(index))
     digests = dict(zip(files, file_digests(workspace.folder, list(files.values())), strict=True))
     text = "".join(f"{image}\x1f{digest}\x1e" for image, digest in sorted(digests.items()))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _files(folder: Path, index: pd.DataFrame) -> dict[str, Path]:
+def files_in(folder: Path, index: pd.DataFrame) -> dict[str, Path]:
+    """The file of each image. index: from `find_pictures`."""
     return {image: folder / name for image, name in zip(index["image_id"], index["file"], strict=True)}
 
 

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,16 +23,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pyarrow import ArrowException
-from pyarrow.parquet import read_metadata, read_schema
 
 from capbias_core.aggregate import Counts
 from capbias_core.aggregate.estimate import VERDICTS
+from capbias_core.data import images_in
 from capbias_core.databases import to_read, to_write
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, first_line, short
 from capbias_core.kinds import checked_name
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.typed import from_json
-from capbias_core.types import ORIGIN_COLUMNS, RESULT_COLUMNS, Result, left_out_lines
+from capbias_core.types import RESULT_COLUMNS, Result, left_out_lines
 from capbias_core.whole_files import CATALOGUE, HEX, check_contained, private_folder, typed_path, write_whole
 from capbias_core.workspace.catalogue import (
     WorkspaceError,
@@ -45,24 +44,16 @@ from capbias_core.workspace.catalogue import (
 )
 from capbias_core.workspace.shape import NEEDED, TABLES, Details, table_fault
 from capbias_core.workspace.spec import HASH, RunSpec, StoredRun
-from capbias_core.workspace.tokens import SUFFIX, read_tokens, write_tokens
 
 COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one direction
 MODELS = "models"  # the folder with the path of each model, in a file named by the model's digest
 RUN = "run"  # the key in an item's details for the run that made it
-ASKED = "asked for "  # before the name of a collection, the array of a run that another collection started
-ON_CARD = "computed on "  # and the GPU: a line in the log of a run that did not use the CPU
-SILENCE = 60.0  # seconds without a heartbeat after which a run on another host counts as died
-STATE = (
-    "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
-    " || '/' || (SELECT count(*) || ':' || count(finished) || ':' || total(finished) FROM runs)"
-    " || '/' || (SELECT coalesce(max(rowid), 0) FROM results) AS version"
-)
+SILENCE = 300.0  # seconds without a heartbeat after which a run on another host, whose clock may differ, counts as died
 ACTIVE = ("queued", "running")
 WAITING = f"SELECT * FROM runs WHERE status IN {ACTIVE} ORDER BY rowid"
 # Who queued or claimed a run has its token until somebody else claims it or it ends: nothing else cancels a run, takes
 # it over, and keeps a worker that lost it from writing.
-HELD, NOBODY = "run_id=? AND token=?", "nobody"
+HELD = "run_id=? AND token=?"
 # A folder of photographs with this file was made by a run; one with this prefix was uploaded. Both go with their item.
 MADE, UPLOADED = "masked.json", "uploaded-"
 
@@ -100,7 +91,6 @@ class RunRow:
     finished: float | None
     heartbeat: float
     process: str  # which queued the run, or computes it
-    metrics: tuple[str, ...] = ()  # all metrics of the measure when the run finished
     lacking: Mapping[str, str] = field(default_factory=dict)  # why metrics have no value, by metric
     token: str = field(default="", compare=False, repr=False)  # of who queued or claimed it, '' once it ended
     evidence: Any = field(default=None, compare=False, repr=False)  # what it left: `Evidence`, or an Outcome in hand
@@ -188,18 +178,6 @@ def shared_folder() -> Path | None:
 
 # Ends that could not be written: database and run -> token of who had the run, status, message.
 _ENDS: dict[tuple[Path, str], tuple[str, str, str]] = {}
-_READING = threading.local()  # answers of catalogues to this thread within `one_reading`, by database
-
-
-@contextmanager
-def one_reading() -> Iterator[None]:
-    """In the block, this thread asks each question of a catalogue once, and sees only its own changes. Each answer was
-    true when the block began, or when this thread last changed something, or later."""
-    _READING.answers = {}
-    try:
-        yield
-    finally:
-        _READING.answers = None
 
 
 class Workspace:
@@ -216,8 +194,6 @@ class Workspace:
         self.folder = typed_path(folder) if folder is not None else default_folder()
         self.database = self.folder / CATALOGUE
         self.unfinished = self.folder / "unfinished"  # a folder for each run that may go on where it stopped
-        # run -> its last heartbeat on another host, and when that was first seen, in monotonic seconds
-        self._heard: dict[str, tuple[float, float]] = {}
         check_contained(self.folder)
         with self.translate_errors(opened=not make):
             if make and not self.database.exists():
@@ -241,36 +217,28 @@ class Workspace:
         """One transaction, in which no other process writes; an error undoes it."""
         if self.read_only:
             raise WorkspaceError("This workspace is shared, so it can only be read.", "Choose your own workspace.")
-        with self.translate_errors():
-            with to_write(self.database) as db:
-                db.row_factory = sqlite3.Row
-                db.execute("BEGIN IMMEDIATE")
-                answers = getattr(_READING, "answers", None)
-                answers = {} if answers is None else answers
-                answers.pop(self.database, None)  # decisions in the block depend on the present state
-                yield db
-                db.execute("COMMIT")
-            answers.pop(self.database, None)
+        with self.translate_errors(), to_write(self.database) as db:
+            db.row_factory = sqlite3.Row
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+            db.execute("COMMIT")
 
     def _all(self, query: str, *values) -> list[sqlite3.Row]:
-        answers = getattr(_READING, "answers", None)
-        known = {} if answers is None else answers.setdefault(self.database, {})
-        questions = [(query, *values)]
-        if answers is not None and not known:
-            questions.insert(0, (STATE,))  # so that no answer is older than the version under which it is cached
-        for question in questions:
-            if question not in known:
-                with self.translate_errors(), to_read(self.database) as db:
-                    db.row_factory = sqlite3.Row
-                    known[question] = db.execute(question[0], question[1:]).fetchall()
-                with self._unchanged():
-                    if fault := value_fault(known[question]):
-                        raise ValueError(fault)
-        return known[query, *values]
+        with self.translate_errors(), to_read(self.database) as db:
+            db.row_factory = sqlite3.Row
+            rows = db.execute(query, values).fetchall()
+        with self._unchanged():
+            if fault := value_fault(rows):
+                raise ValueError(fault)
+        return rows
 
     def version(self) -> str:
         """Changes whenever results, items or finished runs change; a key for caches."""
-        return self._all(STATE)[0]["version"]
+        query = (
+            "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items) || '/' ||"
+            " (SELECT count(*) || ':' || count(finished) || ':' || total(finished) FROM runs) AS version"
+        )
+        return self._all(query)[0]["version"]
 
     # items
 
@@ -300,9 +268,7 @@ class Workspace:
             # Files are written here, and removed in `_tidy`, within a transaction: content that one process deletes
             # while another stores it has its file in the end.
             with self._writing() as db:
-                for left in path.parent.glob(
-                    f".{HEX * 32}.tmp"
-                ):  # by a process that was killed: nobody else writes now
+                for left in path.parent.glob(f".{HEX * 32}.tmp"):  # by a process that was killed: only one writes now
                     left.unlink(missing_ok=True)
                 if excerpt or not path.exists():
                     private_folder(path.parent)
@@ -331,7 +297,7 @@ class Workspace:
         """A file stored under a content hash; all of them go with the last item of that content. Raises CapbiasError
         for anything but a hash, which could name a file anywhere."""
         if not HASH.fullmatch(digest):
-            raise CapbiasError(f"{digest[:100]!r} is not a content hash.", "The workspace or bundle was changed.")
+            raise CapbiasError(f"{short(digest, 100)!r} is not a content hash.", "The workspace or bundle was changed.")
         return self.folder / "data" / f"{digest}.{suffix}"
 
     def items(self, kind: str | None = None, collection: str | None = None, name: str | None = None) -> list[Item]:
@@ -353,7 +319,7 @@ class Workspace:
         try:
             yield
         except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
-            reason = str(error).split("\n")[0][:200].rstrip(".")
+            reason = first_line(error)
             raise WorkspaceError(
                 f"The catalogue {self.database} was changed by another program ({reason}).", "Put back a copy of it."
             ) from None
@@ -387,16 +353,16 @@ class Workspace:
             if any((model, captions) in keys and table in keys for model, captions, table in read)
         ]
 
-    def frame(self, digest: str, read: Callable[[Path], Any] = pd.read_parquet) -> Any:
-        """The stored frame with this content hash, or what `read` reads from its file."""
-        path, read_from = self.sidecar_path(digest, "parquet"), None
+    def frame(self, digest: str) -> pd.DataFrame:
+        """The stored frame with this content hash."""
+        path, frame = self.sidecar_path(digest, "parquet"), None
         with suppress(OSError, ArrowException, ValueError):
-            read_from = read(path) if path.is_file() else None  # of a folder, pandas would read what is in it
-        if read_from is None or (isinstance(read_from, pd.DataFrame) and self._is_other(digest, read_from)):
+            frame = pd.read_parquet(path) if path.is_file() else None  # of a folder, pandas would read what is in it
+        if frame is None or self._is_other(digest, frame):
             raise CapbiasError(
                 f"{path.name} is missing from the data folder of the workspace, or damaged.", "Load the file again."
             )
-        return read_from
+        return frame
 
     def _is_other(self, digest: str, frame: pd.DataFrame) -> bool:
         """Whether a table is not that of the items with this content hash."""
@@ -406,19 +372,13 @@ class Workspace:
             if item.hash == digest
         )
 
-    def columns(self, digest: str) -> list[str]:
-        """The columns of the stored frame with this content hash; its rows are not read."""
-        return self.frame(digest, read_schema).names
-
     def tokens(self, digest: str) -> Tokens:
-        """The tokens of a stored caption set, computed at the first call and then read from a file beside it."""
-        path = self.sidecar_path(digest, SUFFIX)
-        with suppress(OSError, ArrowException, LookupError, AttributeError, ValueError):
-            return read_tokens(path, self.frame(digest, read_metadata).num_rows)
-        tokens = Tokens.of(self.frame(digest)["caption"])
-        with suppress(OSError):  # if nothing can be written, it is computed again
-            write_tokens(path, tokens)
-        return tokens
+        """The tokens of a stored caption set."""
+        return _tokens(self.folder, digest)
+
+    def images(self, digest: str) -> frozenset[str]:
+        """The image IDs of a stored table."""
+        return _images(self.folder, digest)
 
     def model_path(self, digest: str) -> str:
         """Where the model with this digest is on this machine; '' if that is not known."""
@@ -468,21 +428,6 @@ class Workspace:
         for item in items:
             self._unused_runs(item)
         return sum(map(self.delete, items))
-
-    def rename_collection(self, collection: str, name: str) -> str:
-        """Give a collection another name, with its runs; returns the name. Raises CapbiasError for a name that is taken
-        or not allowed, and while a run of the collection is under way."""
-        name = checked_name(name)
-        if any(run.status in ACTIVE for run in self.runs(collection)):
-            raise CapbiasError(f"A run of {collection} is under way.", "Cancel the run first.")
-        with self._writing() as db:
-            if db.execute("SELECT 1 FROM items WHERE collection=?", (name,)).fetchone():
-                raise CapbiasError(f"There is a collection {name} already.", "Choose another name.")
-            for table in ("items", "runs"):
-                db.execute(f"UPDATE {table} SET collection=? WHERE collection=?", (name, collection))
-            asked = f"{ASKED}{name}", f"{ASKED}{collection}"
-            db.execute("UPDATE OR REPLACE arrays SET name=? WHERE name=?", asked)
-        return name
 
     def size(self) -> int:
         """Bytes on the disk, of data and results."""
@@ -541,23 +486,10 @@ class Workspace:
             now = time.time()
             row = {"run_id": spec.run_id, "collection": collection, "spec": json.dumps(asdict(spec))}
             row |= {"status": "queued", "process": this_process(), "progress": 0, "message": "waiting"}
-            row |= {"token": _new_token()}
+            row |= {"token": uuid.uuid4().hex}
             _insert(db, "runs", [row | {"notes": "[]", "created": now, "heartbeat": now}])
             _log(db, spec.run_id, "queued")
         return True
-
-    def note_asked(self, run_ids: Sequence[str], collection: str) -> None:
-        """Note that a collection asked for these runs, which another one with the same content may have started."""
-        known = self.asked_for(collection)
-        if new := [run_id for run_id in self.runs_of(run_ids) if run_id not in known]:
-            with suppress(WorkspaceError), self._writing() as db:  # it can be read all the same
-                rows = [{"run_id": run_id, "name": f"{ASKED}{collection}", "data": b""} for run_id in new]
-                _insert(db, "arrays", rows)
-
-    def asked_for(self, collection: str) -> set[str]:
-        """The IDs of the runs that a collection started or asked for."""
-        query = "SELECT run_id FROM runs WHERE collection=? UNION SELECT run_id FROM arrays WHERE name=?"
-        return {row["run_id"] for row in self._all(query, collection, f"{ASKED}{collection}")}
 
     def waiting(self) -> list[RunRow]:
         """The queued and running runs, those that died too, the oldest first."""
@@ -575,7 +507,7 @@ class Workspace:
         with self._writing() as db:
             for run in map(self._run_row, db.execute(WAITING).fetchall()):
                 if accepts(run):
-                    now, token = time.time(), _new_token()
+                    now, token = time.time(), uuid.uuid4().hex
                     db.execute(query, (now, now, this_process(), token, run.run_id))
                     _log(db, run.run_id, f"started in process {os.getpid()}")
                     return replace(run, token=token)
@@ -592,17 +524,14 @@ class Workspace:
             if db.execute(query, (time.time(), run.process, run.run_id, run.token)).rowcount:
                 _log(db, run.run_id, "handed back to the queue")
 
-    def progress(self, run_id: str, share: float, message: str, token: str | None = None) -> bool:
-        """Note progress (0 to 1); False if the run was cancelled or somebody else has it, so that it must stop.
-
-        token: of the claim (default: of the run that this process has).
-        """
-        if (self.database, run_id) in _ENDS:
+    def progress(self, run: RunRow, share: float, message: str) -> bool:
+        """Note progress (0 to 1); False if the run was cancelled or somebody else has it, so that it must stop. run: as
+        `claim` gave it."""
+        if (self.database, run.run_id) in _ENDS:
             return False
         query = f"UPDATE runs SET progress=?, message=?, heartbeat=? WHERE {HELD}"
         with self._writing() as db:
-            held = _token(db, run_id, token)
-            return bool(db.execute(query, (share, message, time.time(), run_id, held)).rowcount)
+            return bool(db.execute(query, (share, message, time.time(), run.run_id, run.token)).rowcount)
 
     def log(self, run_id: str, message: str) -> None:
         """Add a line to a run's log."""
@@ -623,55 +552,23 @@ class Workspace:
 
     def finish(
         self,
-        run_id: str,
+        run: RunRow,
         results: list[Result],
-        arrays: dict[str, bytes],
-        notes: Sequence[str],
-        metrics: Sequence[str] = (),
+        arrays: Mapping[str, bytes],
+        notes: Sequence[str] = (),
         lacking: Mapping[str, str] | None = None,
-        token: str | None = None,
     ) -> bool:
-        """Write the results, arrays and end of a run, in one transaction; False if the run was cancelled or somebody
-        else has it.
-
-        metrics: the names of all metrics of its measure. lacking: why some of them have no value, by metric. token: as
-        of `progress`. A run that was queued and not claimed was computed elsewhere, and teaches nothing about
-        durations.
-        """
-        query = (
-            "UPDATE runs SET status='finished', progress=1, message='finished', token='', notes=?, metrics=?,"
-            f" finished=? WHERE {HELD}"
-        )
+        """Write the results, arrays and end of a run, in one transaction; False if it was cancelled or somebody else
+        has it. run: as `claim` gave it. lacking: why metrics have no value, by metric."""
+        query = "UPDATE runs SET status='finished', progress=1, message='finished', token='', notes=?, finished=?"
         texts = json.dumps([*notes, *([dict(lacking)] if lacking else [])])
         with self._writing() as db:
-            values = (texts, json.dumps(list(metrics)), time.time(), run_id, _token(db, run_id, token))
-            if not db.execute(query, values).rowcount:
+            if not db.execute(f"{query} WHERE {HELD}", (texts, time.time(), run.run_id, run.token)).rowcount:
                 return False
-            _insert(db, "results", [{**result.row(), "run_id": run_id} for result in results])
-            _insert(db, "arrays", [{"run_id": run_id, "name": name, "data": data} for name, data in arrays.items()])
-            _log(db, run_id, "finished")
+            _insert(db, "results", [{**result.row(), "run_id": run.run_id} for result in results])
+            _insert(db, "arrays", [{"run_id": run.run_id, "name": name, "data": data} for name, data in arrays.items()])
+            _log(db, run.run_id, "finished")
         return True
-
-    def add_results(self, run_id: str, results: list[Result], metrics: Sequence[str]) -> None:
-        """Add the rows that a finished run lacks, from the evidence that it left. metrics: the new names."""
-        with self._writing() as db:
-            row = db.execute("SELECT metrics FROM runs WHERE run_id=? AND status='finished'", (run_id,)).fetchone()
-            known = json.loads(row["metrics"]) if row else None
-            if known is None or set(metrics) <= set(known):  # deleted, or another process was first
-                return
-            parts = ("metric", "direction", *ORIGIN_COLUMNS)
-            stored = {
-                tuple(row[name] for name in parts)
-                for row in db.execute("SELECT * FROM results WHERE run_id=?", (run_id,))
-            }
-            rows = [{**result.row(), "run_id": run_id} for result in results]
-            _insert(db, "results", [row for row in rows if tuple(row[name] for name in parts) not in stored])
-            db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps([*known, *metrics]), run_id))
-
-    def withdraw(self, run_id: str) -> None:
-        """Cancel a run if this process has it."""
-        if (run := self.run(run_id)) and run.process == this_process():
-            self.end_here(run_id, "cancelled", "cancelled", run.token)
 
     def end(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
         """End a run that did not finish (failed, cancelled, died); a finished run stays as it is. token: only if this
@@ -699,12 +596,8 @@ class Workspace:
         fields = dict(row)
         if row["status"] in ACTIVE:
             alive = lives(row["process"])
-            if alive is None:  # on another host, whose clock may differ: a change is timed here, its age counts once
-                now, beat = time.monotonic(), row["heartbeat"]
-                last, heard = self._heard.get(row["run_id"], (beat, now - max(0.0, time.time() - beat)))
-                heard = heard if beat == last else now
-                self._heard[row["run_id"]] = beat, heard
-                alive = now - heard < SILENCE
+            if alive is None:  # on another host
+                alive = time.time() - row["heartbeat"] < SILENCE
             token, status, message = _ENDS.get((self.database, row["run_id"]), (None, "", ""))
             if token == row["token"]:
                 fields |= {"status": status, "message": message}
@@ -716,8 +609,7 @@ class Workspace:
             stored = json.loads(row["notes"])  # texts, and perhaps the reasons for metrics without a value
             lacking = {name: reason for note in stored if isinstance(note, dict) for name, reason in note.items()}
             notes = (*(note for note in stored if isinstance(note, str)), *left_out_lines(lacking))
-            metrics = tuple(json.loads(row["metrics"]))
-            read = {"spec": _spec(row["spec"]), "notes": notes, "lacking": lacking, "metrics": metrics}
+            read = {"spec": _spec(row["spec"]), "notes": notes, "lacking": lacking}
             return RunRow(**fields | read, evidence=Evidence(self, row["run_id"]))
 
     def run(self, run_id: str) -> RunRow | None:
@@ -736,26 +628,13 @@ class Workspace:
         rows = {row["run_id"]: row for row in self._all(f"SELECT * FROM runs WHERE run_id IN ({marks})", *run_ids)}
         return {run_id: self._run_row(rows[run_id]) for run_id in run_ids if run_id in rows}
 
-    def past_durations(self, measure: str, attacker: str, card: str, most: int) -> list[tuple[RunSpec, float]]:
-        """Specs of the newest finished runs of a measure by an attacker on a card ('' for a CPU), and the seconds that
-        each took."""
-        query = (
-            "SELECT spec, finished - started AS seconds FROM runs WHERE status='finished' AND finished >= started AND"
-            " json_extract(spec, '$.measure')=? AND coalesce(json_extract(spec, '$.options.attacker'), '')=?"
-            " AND coalesce((SELECT message FROM log WHERE log.run_id = runs.run_id AND message GLOB ?), ?) = ?"
-            " ORDER BY finished DESC LIMIT ?"
-        )
-        given = measure, attacker, f"{ON_CARD}*", ON_CARD, ON_CARD + card, most
-        with self._unchanged():
-            return [(_spec(row["spec"]), row["seconds"]) for row in self._all(query, *given)]
-
     def log_of(self, run_id: str) -> list[tuple[float, str]]:
         """The lines of a run's log with their times (seconds since 1970)."""
         rows = self._all("SELECT at, message FROM log WHERE run_id=? ORDER BY rowid", run_id)
         return [(row["at"], row["message"]) for row in rows]
 
     def array(self, run_id: str, name: str) -> bytes:
-        """An array that a finished run left. It may be large, so `one_reading` does not hold it."""
+        """An array that a finished run left."""
         with self.translate_errors(), to_read(self.database) as db:
             db.execute("BEGIN")  # the row number stays valid until the bytes are read
             row = db.execute("SELECT rowid FROM arrays WHERE run_id=? AND name=?", (run_id, name)).fetchone()
@@ -767,7 +646,7 @@ class Workspace:
     def arrays(self, run_id: str) -> list[str]:
         """The names of the arrays that a finished run left."""
         rows = self._all("SELECT name FROM arrays WHERE run_id=? ORDER BY rowid", run_id)
-        return [row["name"] for row in rows if not row["name"].startswith(ASKED)]
+        return [row["name"] for row in rows]
 
     def counts(self, run_id: str) -> dict[str, Counts]:
         """The evidence of a finished run, by direction."""
@@ -787,10 +666,6 @@ class Workspace:
             _insert(db, "derived", [{"key": key, "data": data}])
         return from_json(kind, data, key)
 
-    def has_derived(self, key: str) -> bool:
-        """Whether `derived` has stored this key."""
-        return bool(self._all("SELECT 1 FROM derived WHERE key=?", key))
-
     def results(self, run_ids=None) -> pd.DataFrame:
         """Measured rows of these finished runs, by default all, in the columns of the results table."""
         columns = ", ".join(f'results."{column}"' for column in RESULT_COLUMNS)
@@ -808,6 +683,16 @@ def results_frame(rows: list[tuple]) -> pd.DataFrame:
     """Rows as the results table."""
     frame = pd.DataFrame(rows, columns=list(RESULT_COLUMNS))
     return frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
+
+
+@lru_cache(maxsize=16)
+def _tokens(folder: Path, digest: str) -> Tokens:
+    return Tokens.of(Workspace(folder, make=False).frame(digest)["caption"])
+
+
+@lru_cache(maxsize=64)
+def _images(folder: Path, digest: str) -> frozenset[str]:
+    return frozenset(images_in(Workspace(folder, make=False).frame(digest)))
 
 
 @lru_cache(maxsize=4096)
@@ -840,18 +725,6 @@ def _insert(db: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Any]
 def _underive(db: sqlite3.Connection, identity: str) -> None:
     """Forget what was derived from a run or from stored content."""
     db.execute("DELETE FROM derived WHERE instr(key, ?)", (identity,))
-
-
-def _new_token() -> str:
-    return uuid.uuid4().hex
-
-
-def _token(db: sqlite3.Connection, run_id: str, token: str | None) -> str:
-    """The token given, else that of a run that this process has; no token for a run that it does not have."""
-    if token is not None:
-        return token
-    row = db.execute("SELECT token FROM runs WHERE run_id=? AND process=?", (run_id, this_process())).fetchone()
-    return (row and row["token"]) or NOBODY
 
 
 def _end(db: sqlite3.Connection, run_id: str, status: str, message: str, token: str | None) -> bool:

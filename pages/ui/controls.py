@@ -19,6 +19,8 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from capbias_core.errors import short
+
 # Choices that hold on all pages; those after the second, until another collection is chosen.
 SHARED = ("workspace", "collection", "attribute", "captioner", "setting", "references")
 OF_COLLECTION = SHARED[2:]
@@ -219,7 +221,7 @@ def tabs(names: Iterable[str]) -> str:
 
 def missing(label: str, wanted: str) -> None:
     """A line on what a link names and is not here."""
-    name = escape(f"{wanted[:100]!r}")
+    name = escape(f"{short(wanted, 100)!r}")
     st.html(f'<div class="cb-note">⚠ There is no {escape(label.lower())} {name} here. Another is shown.</div>')
 
 

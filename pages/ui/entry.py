@@ -14,7 +14,7 @@ from capbias_core.load import places
 from capbias_core.runs.demo import run_demo
 from capbias_core.runs.engine import Engine, engine_for
 from capbias_core.views.choose import Choice, choose, measured_rows
-from capbias_core.workspace.store import Workspace, one_reading
+from capbias_core.workspace.store import Workspace
 from pages.ui import controls, sign_in
 from pages.ui.base import box, errors
 from pages.ui.frame import frame
@@ -34,7 +34,7 @@ TITLES = {
 
 def draw(main: Callable[[], None]) -> None:
     """Draw a page by its function. The last line of each page."""
-    with one_reading(), controls.written_at_end(), errors():
+    with controls.written_at_end(), errors():
         main()
 
 

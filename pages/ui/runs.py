@@ -188,10 +188,7 @@ def _poll(engine: Engine, collection: str | None, to_come: Expected) -> None:
     share, left = to_come.left(active)
     first = ([run for run in active if run.status == "running"] or active)[-1]
     st.progress(
-        share,
-        text=plain(
-            f"{counted(len(active), 'run')} to go{left_text(to_come, left)} · {first.spec.model}: {first.message}"
-        ),
+        share, text=plain(f"{counted(len(active), 'run')} to go{left_text(left)} · {first.spec.model}: {first.message}")
     )
 
 

@@ -7,7 +7,7 @@ import json
 import streamlit as st
 
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.kinds import CAPTIONS, LABELS
 from capbias_core.measures import registry
 from capbias_core.measures.options import MOST_SEEDS
@@ -185,5 +185,5 @@ def _options(text: str) -> dict:
     except ValueError:
         options = None
     if not isinstance(options, dict):
-        raise CapbiasError(f"Further options are no JSON object: {text[:80]}", 'Write such as {"test_share": 0.2}.')
+        raise CapbiasError(f"Further options are no JSON object: {short(text)}", 'Write such as {"test_share": 0.2}.')
     return options

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from capbias_core.errors import CapbiasError
+from capbias_core.errors import CapbiasError, short
 from capbias_core.load.files import is_dataset, unpacked_parts
 from capbias_core.load.places import named
 from capbias_core.whole_files import HEX, private_file, private_folder
@@ -137,9 +137,9 @@ def server_path(text: str) -> Path:
     if path.is_dir() and not is_dataset(path):
         files = ", ".join(sorted(file.name for file in path.iterdir() if file.is_file())[:5])
         examples = f", such as {files}" if files else ""
-        raise CapbiasError(f"{text.strip()[:200]!r} is a folder.", f"Name a file in it{examples}.")
+        raise CapbiasError(f"{short(text, 200)!r} is a folder.", f"Name a file in it{examples}.")
     if not path.exists():
         raise CapbiasError(
-            f"There is no file {text.strip()[:200]!r} on the computer that runs the dashboard.", "Check the spelling."
+            f"There is no file {short(text, 200)!r} on the computer that runs the dashboard.", "Check the spelling."
         )
     return path

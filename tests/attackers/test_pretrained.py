@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from capbias_core.attackers import ATTACKERS, attacker_entry, encoder_files, load_attacker
-from capbias_core.attackers.base import Setup, Training, probabilities
-from capbias_core.attackers.device import FP32, TF32, matmul_precision
+from capbias_core.attackers.base import Corpus, Setup, Training, probabilities
 from capbias_core.attackers.neural import BERT_FT
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import FP32, TF32, matmul_precision
 from capbias_core.language.files import ModelFiles, cached_vectors
 from capbias_core.question import Question
 from capbias_core.runs.engine import needs_workers
@@ -31,9 +31,9 @@ from capbias_core.workspace.store import Workspace
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capbias_core.attackers.networks.pretrained import FineTunedAttacker, FrozenAttacker  # noqa: E402
-from capbias_core.language.encoder import FIRST, TextEncoder, word_attributions  # noqa: E402
-from capbias_core.language.models import SentenceEncoder  # noqa: E402
+from capbias_core.attackers.networks.pretrained import FineTunedAttacker, FittedFrozen  # noqa: E402
+from capbias_core.attackers.networks.training import FittedNetwork  # noqa: E402
+from capbias_core.language.encoder import FIRST, TextEncoder  # noqa: E402
 from tests.attackers.test_ngram import CUES, FILLERS, fit_one, planted  # noqa: E402
 from tests.collections_ import keep  # noqa: E402
 
@@ -63,7 +63,7 @@ def test_every_network_trains_in_the_precision_that_was_asked_for(bert):
     assert "bert_ft" in made and set(made.values()) == {FP32}
     before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
     for precision in (FP32, TF32):
-        with matmul_precision(precision):
+        with matmul_precision(precision, torch.device("cuda")):
             flags = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
             assert flags == (precision == TF32,) * 2
     assert before == (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
@@ -92,9 +92,8 @@ def test_a_model_that_names_others_classes_or_endless_layers_is_refused_before_i
     (folder / file).parent.mkdir(exist_ok=True)
     (folder / file).write_text(json.dumps(content))
     monkeypatch.setattr("sentence_transformers.SentenceTransformer.__init__", lambda *_, **__: pytest.fail("loaded"))
-    for load in (TextEncoder, SentenceEncoder):
-        with pytest.raises(CapbiasError, match="Do not trust the folder"):
-            load(str(folder))
+    with pytest.raises(CapbiasError, match="Do not trust the folder"):
+        TextEncoder(str(folder))
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +145,9 @@ def test_attributions_are_those_of_a_fine_integral(tiny):
     text = "a [MASK] riding surfboard ."
     torch.manual_seed(1)
     head = torch.nn.Linear(32, 2)
-    words, baseline, logits = word_attributions(tiny, head, 2, [text, ""], 50)
+    fitted, corpus = FittedFrozen(lambda: tiny, torch.nn.Sequential(head), 50), Corpus([text, ""])
+    found, logits = fitted.contributions(corpus, np.arange(2)), FittedNetwork.logits(fitted, corpus, np.arange(2))
+    words, baseline = found.words, found.baseline
     ids, of_word = tiny.ids([text])[0], tiny.words_of(text)
     embeddings = tiny.transformer.get_input_embeddings().weight.detach()
     end, start = embeddings[ids], embeddings[np.where(of_word >= 0, tiny.blank, ids)]
@@ -211,22 +212,6 @@ def test_minilm_finds_a_planted_cue_and_reads_each_caption_once(minilm, tmp_path
     monkeypatch.setattr("capbias_core.attackers.networks.pretrained.text_encoder", None)  # nothing is even loaded
     later = attacker.corpus(captions[::-1])
     assert fitted[1].logits(later, rows[::-1]) == pytest.approx(fitted[1].logits(corpus, rows)) and not read
-
-
-def test_heads_of_a_frozen_encoder_train_in_a_stack_as_alone(bert):
-    """Logits and what words add, of three seeds."""
-    captions, labels = planted(2, 161)
-    attacker = FrozenAttacker(batch=32, epochs=8, path=str(bert), device="cpu")
-    corpus, test = attacker.corpus(captions), np.arange(120, 161)
-    trainings = [Training(np.arange(120), labels[:120], seed, test) for seed in range(3)]
-    pairs = zip(
-        *(fit(corpus, trainings, 2, silent) for fit in (attacker.fit_in_stacks, attacker.fit_many)), strict=True
-    )
-    for stacked, alone in pairs:
-        assert stacked.logits(corpus, test) == pytest.approx(alone.logits(corpus, test), abs=1e-5)
-        found, expected = (one.contributions(corpus, test[:9]).words for one in (stacked, alone))
-        for one, other in zip(found, expected, strict=True):
-            assert one == pytest.approx(other, abs=1e-4)
 
 
 def test_a_fine_tuned_bert_finds_a_planted_cue(bert):

@@ -271,7 +271,9 @@ def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
 
 
 def row(value: float, **more) -> dict:
-    return Result("gender", "sat", "LIC", value, "ngram", ci_low=more.pop("low", 1.0), n=9, **more).row()
+    return Result(
+        attribute="gender", model="sat", metric="LIC", value=value, ci_low=more.pop("low", 1.0), n=9, **more
+    ).row()
 
 
 def test_rows_are_compared_number_by_number():

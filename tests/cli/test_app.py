@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,14 +47,12 @@ def started(tmp_path, monkeypatch) -> list[tuple[list[str], dict]]:
         (AUTH.replace(SECRET, SECRET[1:]) + PROVIDER, None),
         (AUTH.replace(SECRET, "a" * 40) + PROVIDER, None),
         *((AUTH.replace(SECRET, f"{text} ") + PROVIDER, None) for text in (app.SAMPLE, app.SAMPLE.upper() * 2)),
-        (AUTH.replace(SECRET, "01234567 89ABCDEF 0123456789abcdef") + PROVIDER, None),
         ("[auth", None),
         ("auth = 1", None),
     ],
 )
 def test_others_reach_the_dashboard_only_with_a_complete_sign_in(started, monkeypatch, text, complete):
     """complete: None for a sign-in that lacks a key, cannot be read, or has a secret that can be guessed."""
-    monkeypatch.setattr(app, "check_free", lambda address, port: None)
     app.SECRETS.write_text(text)
     for address, allowed in (("127.0.0.1", complete is not None), ("0.0.0.0", bool(complete))):
         started.clear()
@@ -79,7 +76,6 @@ def test_others_reach_the_dashboard_only_with_a_complete_sign_in(started, monkey
 )
 def test_only_known_names_open_the_dashboard(started, monkeypatch, address, text, environment, hosts):
     """Else any site could point its name at it, and read all in its visitors' browsers."""
-    monkeypatch.setattr(app, "check_free", lambda address, port: None)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     app.SECRETS.write_text(text)
@@ -88,10 +84,8 @@ def test_only_known_names_open_the_dashboard(started, monkeypatch, address, text
     assert [command[index + 1] for index, part in enumerate(command) if part == "--server.allowedHosts"] == hosts
 
 
-def test_the_dashboard_starts_on_loopback_unless_its_port_is_taken(started, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        argv = ["app", "--workspace", str(tmp_path), "--port", str(taken.getsockname()[1])]
-        assert cli.main(argv) == 2
+def test_the_dashboard_starts_on_loopback(started, tmp_path):
+    argv = ["app", "--workspace", str(tmp_path), "--port", "8600"]
     assert cli.main(argv) == 0
     ((command, environment),) = started
     assert command[1:4] == ["-c", app.SERVE, "run"] and command[4].endswith("app.py")

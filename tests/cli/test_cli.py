@@ -317,7 +317,6 @@ def test_rows_in_the_format_that_was_asked_for(score, format, read):
 # What does not fit together. Capitals stand for the lists above.
 BAD = {
     "missing file": "score SMALL --captions nowhere.csv",
-    "no attribute, and no file": "score nowhere.csv",
     "no kind": "import nowhere.csv --kind zebra",
     "broken JSON": "score SMALL --captions broken.json",
     "wrong attribute": "score STRONG LABELS --attribute gendr",
@@ -349,7 +348,6 @@ BAD = {
     "a map of another attribute": "score SMALL STRONG --map race:Male=Light",
     "choices of files": "score --collection x --attribute gender --rows a=b --map gender:f=Female --sets each",
     "a wrong map": "import attributes.csv --map gender",
-    "a port of nobody": "app --port 70000",
     "an unknown run": "list --repeat zz",
     "cancelled and repeated": "list --cancel all --repeat all",
 }
@@ -361,6 +359,7 @@ WRONG = {
     "an unknown flag": "score SMALL --refrences human.json",
     "no value": "score STRONG --attribute",
     "a stray word": "list everything",
+    "a port of nobody": "app --port 70000",
     "an unknown view": "view tabel",
 }
 

@@ -39,9 +39,7 @@ COMMANDS = f"""
     reproduce bundle.zip --data PATH
     labels check PATH.toml
     labels derive gender --references x --collection c --workspace PATH
-    images detect PATH
-    images detect . --weights PATH
-    images caption PATH
+    images detect --collection c --weights PATH
     demo --workspace PATH
     app --workspace PATH
 """.strip().splitlines()

@@ -26,7 +26,7 @@ READ = [
     ("05_vlmevalkit_think", "Some-VL-8B-Thinking_COCO_VAL.xlsx labels.csv refs.json", (1.29, 8.7)),
     ("101_tokens", "tokens.json labels.csv", TOY),
     ("101_tokens", "ids.json labels.csv", "numbers of tokens"),
-    *(("103_classlabel", f"model.json {name}.parquet", TOY) for name in ("labels", "struct", "map", "categorical")),
+    *(("103_classlabel", f"model.json {name}.parquet", TOY) for name in ("struct", "map", "categorical")),
     ("115_manmade", "model.json labels.csv", (1.18, 6.0)),
     ("116_samples", "samples.json labels.csv --captions samples.json --sets samples", (1.24, 9.4)),
     ("116_samples", "run1.json run2.json labels.csv", {"run1": (1.35, 8.5), "run2": (1.08, 9.0)}),
@@ -81,6 +81,7 @@ READ = [
 # Folder, command -> what the question says, and what is right after the command that it prints.
 ASKED = [
     ("101_tokens", "beams.json labels.csv", "captions.number=max", TOY),
+    ("103_classlabel", "model.json labels.parquet", "--map gender:1=Male gender:0=Female", TOY),
     ("103_classlabel", "model.json list_of_structs.parquet", "--several both", (0.96, 7.3)),
     ("116_samples", "samples_list.json labels.csv", "--sets samples", (1.24, 9.4)),
     *(("120_json_fields", f"{name} labels.csv", "short_caption", None) for name in

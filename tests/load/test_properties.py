@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,15 +29,16 @@ from capbias_core.load.published import read_human_scores, read_results
 from capbias_core.load.read import File, read
 from capbias_core.load.tables import boxes
 from capbias_core.load.vectors import read_vectors
+from tests.load.test_files import zipped
 from tests.load.test_formats import FILES as SHAPES
-from tests.load.test_formats import arrow, to_bytes
+from tests.load.test_formats import arrow
 
 pytestmark = pytest.mark.long
 
 # Valid files: one of each shape that is read, and what else people give to capbias.
 
 RUNS = {"size": [2, 3], "counts": [1, 3, 2]}
-OUTLINES = [[[0, 0, 4, 0, 4, 4]], RUNS, {"size": [2, 3], "counts": "132"}, [RUNS, RUNS], {**RUNS, "counts": "b'132'"}]
+OUTLINES = [[[0, 0, 4, 0, 4, 4]], RUNS, {"size": [2, 3], "counts": "132"}, [RUNS, RUNS]]
 INSTANCES = {
     "images": [{"id": 1, "height": 10, "width": 10}, {"id": 2}, {"id": 3}, {"id": 4}],
     "annotations": [
@@ -58,8 +58,6 @@ SAVED = {
 OTHERS = [
     ("instances.json", json.dumps(INSTANCES)),
     ("scores.csv", "model,value\nsat,1.5\n"),
-    ("failed.tsv", "index\tanswer\tprediction\n0\t['a dog', 'dogs']\ta cat\n1\t[]\tFailed to obtain answer\n"),
-    ("texts.txt", "a dog\na man\n"),
     ("glove.txt", "dog 0.1 0.2\nman 1 2\n"),
     ("word2vec.txt", "2 2\ndog 0.1 0.2\nman 1 2\n"),
     ("attribute.toml", ATTRIBUTE),
@@ -70,28 +68,16 @@ OTHERS = [
 ]
 
 
-def archive(members: dict[str, str | bytes]) -> bytes:
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in members.items():
-            file.writestr(name, data)
-    return target.getvalue()
-
-
 FILES: dict[str, list[bytes]] = defaultdict(list)  # ending -> contents
 for name, content in [*((name, content) for name, (content, *_) in SHAPES.items()), *OTHERS]:
-    plain = archive(content) if isinstance(content, dict) else content
+    plain = zipped(content) if isinstance(content, dict) else content
     FILES[Path(name).suffix].append(plain.encode() if isinstance(plain, str) else plain)
 # Pieces that mean something to one of the readers.
 PIECES = [
-    *(
-        b'" , \t ; \n \r\n [ ] { } : = . \\ \\u0000 \\ud800 \x00 \xff\xfe \xef\xbb\xbf null true -1 1e999 NaN'.split(
-            b" "
-        )
-    ),
-    *(b"image_id caption category_id annotations images categories segmentation counts size name id inf".split()),
-    *(b"imgToEval sentences cocoid doc_id pred answer prediction index references prompt custom_id response".split()),
-    *(b"conversations messages role content columns data box bbox segments_info result choices".split()),
+    *b'" , \t ; \n \r\n [ ] { } : = . \\ \\u0000 \\ud800 \x00 \xff\xfe \xef\xbb\xbf null true -1 1e999 NaN'.split(b" "),
+    *b"image_id caption category_id annotations images categories segmentation counts size name id inf".split(),
+    *b"imgToEval sentences doc_id answer prediction index references prompt custom_id response".split(),
+    *b"conversations messages role content columns data bbox result choices".split(),
     *(b"9" * 5000, b"0x" + b"f" * 5000, b"[" * 5000, b'{"a":' * 5000, b"a." * 150),
     *(b"\xed\xa0\x80", "\u0130\u2028\x85".encode()),
 ]
@@ -120,15 +106,6 @@ COCO = st.fixed_dictionaries(
         "categories": st.lists(st.fixed_dictionaries({"id": ID, "name": st.text() | VALUES}), min_size=1) | VALUES,
     },
 )
-NAMES = ["image_id", "caption", "objects", "class", "confidence", "x1", "y1", "x2", "y2"]
-CELLS = {
-    pa.string(): st.text(st.characters(codec="utf-8"), max_size=6),
-    pa.int64(): st.integers(-(2**63), 2**63 - 1),
-    pa.float64(): st.floats(),
-    pa.binary(): st.binary(max_size=4),
-    pa.list_(pa.string()): st.lists(st.text(st.characters(codec="utf-8"), max_size=3) | st.none(), max_size=3),
-    pa.date32(): st.integers(-(2**31), 2**31 - 1),
-}
 
 
 @st.composite
@@ -138,7 +115,7 @@ def mutated(draw, data: bytes, whole: bool = False) -> bytes:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             members = {name: file.read(name) for name in file.namelist()}
         name = draw(st.sampled_from(sorted(members)))
-        return archive(members | {name: draw(mutated(members[name], True))})
+        return zipped(members | {name: draw(mutated(members[name], True))})
     for _ in range(draw(st.integers(0, 4))):
         start = draw(st.integers(0, len(data)))
         end = draw(st.integers(start, min(len(data), start + draw(st.sampled_from([0, 1, 8, 200, len(data)])))))
@@ -147,21 +124,9 @@ def mutated(draw, data: bytes, whole: bool = False) -> bytes:
     return data
 
 
-@st.composite
-def parquet(draw) -> bytes:
-    size, names = draw(st.integers(0, 4)), draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
-    types = {name: draw(st.sampled_from(list(CELLS))) for name in names}
-    cells = {
-        name: draw(st.lists(CELLS[kind] | st.none(), min_size=size, max_size=size)) for name, kind in types.items()
-    }
-    table = pa.table({name: pa.array(cells[name], kind) for name, kind in types.items()})
-    return to_bytes(lambda target: pyarrow.parquet.write_table(table, target))
-
-
 def contents(ending: str) -> st.SearchStrategy[bytes]:
     made = {
         ".json": (RECORDS | COCO).map(lambda values: json.dumps(values).encode()),
-        ".parquet": parquet(),
         ".pkl": RECORDS.map(pickle.dumps),
         ".gz": st.one_of(*map(mutated, FILES[".csv"])).map(gzip.compress),
     }

@@ -13,17 +13,7 @@ from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
 from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics.dbac import dbac, inverse_cross_entropy, pair_weight, side_weight
-from capbias_core.prepare.tasks import (
-    content_words,
-    function_words,
-    lemmas,
-    mask_verbs,
-    named_verbs,
-    named_words,
-    object_names,
-    task_words,
-    verbs_in,
-)
+from capbias_core.prepare.tasks import content_words, function_words, named_words, object_names, task_words
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
@@ -91,52 +81,37 @@ def finished(folder, human, model, values, *metrics: str, objects=None, known=No
 # The authors' code has the mean probability of the truth, 0.6 * 0.6 + 0.4 * 0.4 = 0.52 and 0.82. Of T->A masked
 # captions say nothing of the word: 1 / ln 2 on both sides, and two words, each there or not with probability 1/2,
 # give 1/4. Values and words are as common on both sides: a constant attacker sees no difference.
-KNOWN = {
-    "dbac dbac_equations dbac_accuracy": ("{who} {cue} a {word}", "sits by|lies by", "bed|tie", [
-        ("DBAC_accuracy_H", "A->T", 0.6, 0.05),
-        ("DBAC_accuracy_M", "A->T", 0.9, 0.03),
-        ("DBAC_accuracy", "A->T", 100 * (0.9 - 0.6) / (0.9 + 0.6), 4),
-        ("DBAC_equations_H", "A->T", 1 / 0.673, 0.08),
-        ("DBAC_equations_M", "A->T", 1 / 0.325, 0.37),
-        ("DBAC_H", "A->T", 0.52, 0.03),
-        ("DBAC_M", "A->T", 0.82, 0.04),
-        ("DBAC_constant", "A->T", 0, 0.5),
-        ("DBAC_equations_M", "T->A", 1 / np.log(2), 0.09),
-        ("DBAC_equations_H", "T->A", 1 / np.log(2), 0.09),
-        ("DBAC_equations", "T->A", 0, 2),
-        ("DBAC_H", "T->A", 0.25, 0.02),
-    ]),
-    "dbac_verbs": ("{who} {word} near a {cue}", "bed|tie", "sitting|runs", [
-        ("DBAC_verbs_H", "A->T", 1 / 0.673, 0.05 / 0.673),
-        ("DBAC_verbs_M", "A->T", 1 / 0.325, 0.12 / 0.325),
-        ("DBAC_verbs_H", "T->A", 1 / np.log(2), 0.06 / np.log(2)),
-        ("DBAC_verbs_M", "T->A", 1 / np.log(2), 0.06 / np.log(2)),
-        ("DBAC_verbs_constant", "A->T", 0, 0.5),
-        ("DBAC_verbs_constant", "T->A", 0, 0.5),
-    ]),
-}  # fmt: skip
+KNOWN = [
+    ("DBAC_accuracy_H", "A->T", 0.6, 0.05),
+    ("DBAC_accuracy_M", "A->T", 0.9, 0.03),
+    ("DBAC_accuracy", "A->T", 100 * (0.9 - 0.6) / (0.9 + 0.6), 4),
+    ("DBAC_equations_H", "A->T", 1 / 0.673, 0.08),
+    ("DBAC_equations_M", "A->T", 1 / 0.325, 0.37),
+    ("DBAC_H", "A->T", 0.52, 0.03),
+    ("DBAC_M", "A->T", 0.82, 0.04),
+    ("DBAC_constant", "A->T", 0, 0.5),
+    ("DBAC_equations_M", "T->A", 1 / np.log(2), 0.09),
+    ("DBAC_equations_H", "T->A", 1 / np.log(2), 0.09),
+    ("DBAC_equations", "T->A", 0, 2),
+    ("DBAC_H", "T->A", 0.25, 0.02),
+]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("metrics", KNOWN)
-def test_values_of_the_best_possible_attackers(metrics, tmp_path):
+def test_values_of_the_best_possible_attackers(tmp_path):
     """1,000 images, values and words independent and equally common. The human captions' cue agrees with the value in
     60% of them, the model's in 90%, and each caption names its word: P(t) / P(a) = 1 on both sides, and w is Q."""
-    form, cues, words, expected = KNOWN[metrics]
-    (values, tasks), rng = values_and(*words.split("|"), 1000), np.random.default_rng(8)
+    (values, tasks), rng = values_and("bed", "tie", 1000), np.random.default_rng(8)
 
     def captions(share):
         agree = rng.permutation(1000) < share * 1000
-        return captions_of(form, values, tasks, np.where((values == "Female") == agree, *cues.split("|")))
+        cues = np.where((values == "Female") == agree, "sits by", "lies by")
+        return captions_of("{who} {cue} a {word}", values, tasks, cues)
 
-    verbs, human, model = metrics == "dbac_verbs", captions(0.6), captions(0.9)
-    run, rows = finished(tmp_path, human, model, values, *metrics.split(), objects=None if verbs else tasks)
-    for metric, direction, value, tolerance in expected:
+    human, model = captions(0.6), captions(0.9)
+    run, rows = finished(tmp_path, human, model, values, "dbac", "dbac_equations", "dbac_accuracy", objects=tasks)
+    for metric, direction, value, tolerance in KNOWN:
         assert rows.loc[metric, direction]["value"] == pytest.approx(value, abs=tolerance), (metric, direction)
-    if verbs:
-        assert rows.loc["DBAC_verbs", "A->T"]["ci_low"] > 0
-        assert "2 verbs that the human captions" in " ".join(run.notes)
-        return
     row = rows.loc["DBAC_accuracy", "A->T"]
     assert 0 < row["ci_low"] < 20 < row["ci_high"]
     assert row["n"] == 200 and row["seeds"] == 3 and row["encoder"] == "ngram"
@@ -269,29 +244,8 @@ def test_batches_shrink_with_the_images_by_hand():
     assert measure.small_batches(linear, 100) == (linear, "")
 
 
-@pytest.mark.long
-def test_a_verb_is_hidden_in_every_form_from_who_is_to_guess_it(tmp_path):
-    """The model says the verb that people say, in another form: left in the caption, it would tell all."""
-    values, verbs = values_and("rides", "eats", 600)
-    human = captions_of("{who} {word} there", values, np.random.default_rng(2).permutation(verbs))
-    model = human.assign(caption=human["caption"].str.replace("rides", "riding").str.replace("eats", "eating"))
-    _, rows = finished(tmp_path, human, model, values, "dbac_verbs")
-    assert rows.loc["DBAC_verbs", "T->A"]["value"] == pytest.approx(0, abs=3)
-    assert rows.loc["DBAC_verbs_M", "T->A"]["value"] == pytest.approx(1 / np.log(2), rel=0.06)
-
-
-def test_auxiliaries_and_words_of_the_attribute_are_no_task_words():
-    names, there = named_verbs(["a man has held a cup", "people holding and eating", "a rider"])
-    assert names == ["eat", "hold"] and there.toarray().tolist() == [[0, 1], [1, 1], [0, 0]]
-    assert named_verbs(["a woman is holding a cup"], {"holding"})[0] == []
-    assert verbs_in("a man rides past the rides") == ("", "", "ride", "", "", ""), "by its place in the caption"
-    assert mask_verbs(["she held a cup holding on"], ()) == ["she <verb> a cup <verb> on"]
-    assert mask_verbs(["a woman holding on"], {"holding"}) == ["a woman holding on"]
-
-
 def test_a_word_of_any_length_is_tagged_at_once():
     """HanTa takes 33 s for 4,000 letters, and hours for 80,000; a word that long is none."""
     long, began = "abcdefgh" * 10_000, time.monotonic()
-    assert lemmas([long, "riding"]) == [("", ""), ("ride", "VVG")] and function_words([long, "to"]) == {"to"}
-    assert verbs_in(f"a man {long} rides past") == ("", "", "", "ride", "")
+    assert function_words([long, "to"]) == {"to"}
     assert content_words(Tokens.of([f"a dog {long}"])) == ["dog"] and time.monotonic() - began < 5

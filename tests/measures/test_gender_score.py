@@ -24,19 +24,13 @@ from capbias_core.measures.gender_score import (
     COOCCURRENCE_METRICS,
     METRICS,
     GenderScoreOptions,
-    cosines_of,
-    scored,
-)
-from capbias_core.measures.gender_score_common import (
-    Gendered,
-    ObjectChoices,
-    VariantChoices,
     Weights,
     by_value,
+    cosines_of,
     evidence,
-    gendered,
-    texts_of,
+    scored,
 )
+from capbias_core.measures.gender_score_common import Gendered, ObjectChoices, VariantChoices, gendered, texts_of
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
 from capbias_core.prepare.text import variants
@@ -120,7 +114,7 @@ def rows_of(data: Gendered, columns: dict[str, Weights], metrics) -> pd.DataFram
     """The rows over the set and of each object."""
     outcome = evidence(data, columns, metrics)
     facts = RunFacts("gender", GENDER.values, {"model": "m"})
-    given = metrics, outcome.counts, facts, outcome.columns_of_rows[""]
+    given = metrics, outcome.counts, facts, outcome.columns_of("")
     made = [result_rows(*given), object_rows(*given)]
     return pd.DataFrame([row.row() for rows in made for row in rows])
 
@@ -140,8 +134,8 @@ def value_of(rows: pd.DataFrame, metric: str, direction: str, name: str = "") ->
 def test_cooccurrence_by_hand():
     """Skateboard: 1 woman, 2 men; dog: 1 and 1. Over the set a caption counts once: 2 women, 2 men."""
     data = gendered(frame_of(), GENDER, None, USUAL)
-    assert len(data.captions) == 5 and data.others == 2
-    rows = cooccurrence(data.with_objects())
+    assert len(data.captions) == 4 and "1 more have none, and 2 name no or several values" in data.note
+    rows = cooccurrence(data)
     for name, women, men in (("skateboard", 1, 2), ("dog", 1, 1)):
         assert value_of(rows, f"{COOCCURRENCE}_count", "Female", name) == women
         assert value_of(rows, COOCCURRENCE, "Male", name) == pytest.approx(men / (women + men))
@@ -153,23 +147,24 @@ def test_cooccurrence_by_hand():
         ("No caption names one value and has an object", frame_of(CAPTIONS[-1:]), GENDER, None, USUAL),
     ):
         with pytest.raises(CapbiasError, match=message):
-            gendered(*given).with_objects()
+            gendered(*given)
 
 
 def test_objects_of_the_image_and_their_confidence():
     """Person is left out, and what a detector is less sure of than 0.2; three stay, the surest."""
     text = pd.Series({"1": "cat:0.9|dog:0.19|person:0.99", "2": "a:0.3|b:0.4|c:0.5|d:0.6", "3": "tie|cup"})
     options = GenderScoreOptions(objects_from="image", object_confidence=0.7)
-    data = gendered(frame_of(), GENDER, text, options).with_objects()
+    data = gendered(frame_of(), GENDER, text, options)
     found = [(data.captions[c][2:5], data.objects[o], p) for c, o, p in zip(*data.pairs, strict=True)]
     men = {("man", "cat", 0.9), ("man", "d", 0.6), ("man", "c", 0.5), ("man", "b", 0.4)}
     assert set(found) == men | {("wom", "tie", 0.7), ("wom", "cup", 0.7)}
-    assert data.unsure == 2, "the dog, and the fourth object of image 2"
+    assert " 2 do not count" in data.note, "the dog, and the fourth object of image 2"
     options = GenderScoreOptions(objects_from="image", least_confidence=0.0)  # as for cloze probabilities
-    data = gendered(frame_of(), GENDER, text, options).with_objects()
-    assert {data.objects[o]: p for _, o, p in zip(*data.pairs, strict=True)}["dog"] == 0.19 and data.unsure == 1
+    data = gendered(frame_of(), GENDER, text, options)
+    assert {data.objects[o]: p for _, o, p in zip(*data.pairs, strict=True)}["dog"] == 0.19
+    assert " 1 do not count" in data.note
     # Other metrics read names without the confidence.
-    names, _ = objects_of(
+    names, _, _ = objects_of(
         ["1", "2", "3"], pd.Series({"1": "cat:0.93|person:1.0", "2": "dog:1|cat:.5", "3": "dog:5e-05"})
     )
     assert names == ["cat", "dog"]
@@ -218,7 +213,7 @@ def test_shares_of_objects_have_wilsons_interval():
 
 def test_rows_of_few_captions_have_no_interval():
     rows = [(str(n), f"a {'man' if n % 2 else 'woman'} with a {'dog' if n < 9 else 'cat'}") for n in range(19)]
-    data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
+    data = gendered(frame_of(rows), GENDER, None, USUAL)
     found = cooccurrence(data)
     ends = found[found["metric"] == f"{COOCCURRENCE}_count"].set_index("object")["ci_low"]
     assert ends["dog"].isna().all() and ends["cat"].notna().all() and set(found["n"]) == {9, 10, 19}
@@ -249,7 +244,7 @@ def masked(questions, tick):
 
 
 def scores_of(rows, masked=None) -> pd.DataFrame:
-    data = gendered(frame_of(rows), GENDER, None, USUAL).with_objects()
+    data = gendered(frame_of(rows), GENDER, None, USUAL)
     columns = scored(data, texts_of(data, GENDER, VariantChoices()), encode, likelihood, masked, 2, silent)
     return rows_of(data, columns, METRICS)
 

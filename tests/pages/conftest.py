@@ -12,6 +12,11 @@ from tests.browser import WINDOW
 from tests.pages.synthetic import fill, score
 
 
+@pytest.fixture(autouse=True)
+def here(read_here):
+    """No page that is drawn in this process waits for a child; servers have theirs."""
+
+
 @pytest.fixture(scope="session")
 def home(tmp_path_factory) -> Path:
     workspace = Workspace(tmp_path_factory.mktemp("pages"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -20,7 +21,6 @@ from tests.collections_ import keep
 
 pytestmark = pytest.mark.long
 
-MODEL, LABELS = "Captions of a model", "Labels"
 IMAGES, WHO = range(60), ("woman", "man")
 LINES = {
     "first.csv": [f"{image},a {WHO[image % 2]} with a {('cat', 'dog')[image % 2]}" for image in IMAGES],
@@ -85,32 +85,40 @@ def save(page):
     return button
 
 
-def select(page, label: str, value: str):
-    (box,) = [box for box in page.selectbox if box.label == label]
-    return run(box.select(value))
-
-
-def images_used(page) -> pd.DataFrame:
-    (table,) = [table.value for table in page.dataframe if "after balancing" in table.value]
-    return table
-
-
 def stored(workspace: Workspace) -> dict[str, str]:
     return {item.name: item.kind for item in workspace.items()}
 
 
-@pytest.mark.parametrize(("changes", "name"), [({}, "first"), ({"first.csv": {"Name": "mine"}}, "mine")])
-def test_save_stores_what_the_table_says(dropped, table, workspace, changes, name):
-    table.changes = changes
+def test_save_stores_what_the_table_says(dropped, table, workspace):
+    table.changes = {"first.csv": {"Name": "mine"}}
     page = dropped("first.csv", "labels.csv")
-    assert tuple(table.rows["Type"]) == (MODEL, LABELS)
-    if not changes:
-        assert set(table.rows["Images matched"]) == {"60 of 60"} and table.rows["Save"].all()
-        (used,) = images_used(page).to_dict("records")
-        assert (used["captioner"], used["labelled"], used["after balancing"]) == ("first", 60, 60)
+    assert tuple(table.rows["Type"]) == ("Captions of a model", "Labels") and table.rows["Save"].all()
+    assert set(table.rows["Images matched"]) == {"60 of 60"}
+    (used,) = next(each.value for each in page.dataframe if "after balancing" in each.value).to_dict("records")
+    assert (used["captioner"], used["labelled"], used["after balancing"]) == ("mine", 60, 60)
     page = run(save(page).click())
-    assert len(page.success) == 1 and stored(workspace) == {name: "captions", "labels": "labels"}
+    assert len(page.success) == 1 and stored(workspace) == {"mine": "captions", "labels": "labels"}
     assert not list((workspace.folder / "uploads").iterdir())
+
+
+class Exploit:
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_what_cannot_be_read_has_one_error_and_is_not_saved(dropped, workspace, tmp_path):
+    ran = tmp_path / "ran"
+    refused = {"evil.pkl": pickle.dumps([Exploit(ran)]), "columns.csv": b"colour,size\nred,2\n", "2.png": b"no picture"}
+    refused["broken.json"] = b'[{"image_id": 1, "caption": "a man"}, {"image'
+    for name, content in refused.items():
+        (tmp_path / name).write_bytes(content)
+        page = dropped(tmp_path / name)
+        assert len(errors(page)) == 1 and name in errors(page)[0]
+        assert "Save" not in {button.label for button in page.button}
+    assert not stored(workspace) and not ran.exists()
 
 
 @pytest.mark.parametrize(

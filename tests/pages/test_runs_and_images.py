@@ -46,7 +46,7 @@ def test_all_runs_are_cancelled_and_repeated_in_the_dialog(queued):
 def test_the_dialog_shows_how_a_number_was_made_and_a_page_follows_its_runs(queued, monkeypatch):
     (bar,) = opened("Answer").get("progress")
     assert bar.proto.text.startswith("3 runs")
-    expected = Expected({run.run_id: 1.0 for run in queued.runs()}, 3.0, False)
+    expected = Expected({run.run_id: 1.0 for run in queued.runs()}, 3.0)
     first, *others = queued.runs()
     for run in others:
         queued.end(run.run_id, "failed", "broken")

@@ -143,9 +143,6 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
     planned = {spec.run_id: spec.model for spec in demo_scores.slow_runs(workspace)}
     runs = workspace.runs()
     assert {run.run_id: run.spec.model for run in runs} == planned and len(planned) == 34
-    assert (
-        workspace.past_durations("caption_scores", demo_scores.NETWORK, "", 5) == []
-    )  # nothing here says how long they take
     for run in runs:
         rows = workspace.results([run.run_id]).set_index(["metric", "direction"])["value"]
         values = {key: estimate.value for key, estimate in estimates(run).items() if key in rows.index}

@@ -15,25 +15,20 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from capbias_core import worker
-from capbias_core.attackers import device
-from capbias_core.attackers.device import GPUS, card, visible_gpus
 from capbias_core.errors import CapbiasError
+from capbias_core.language.device import GPUS, visible_gpus
 from capbias_core.measures.base import Outcome
 from capbias_core.question import Question
 from capbias_core.runs import engine as engine_module
-from capbias_core.runs import run as run_module
-from capbias_core.runs.engine import Engine, dask_executor, expected, light_slots, torch_environments, unfinished
+from capbias_core.runs.engine import Engine, dask_executor, light_slots, torch_environments, unfinished
 from capbias_core.runs.plan import plan
-from capbias_core.types import Result, silent
-from capbias_core.views.sentence import cost_text, left_text
+from capbias_core.types import Result
 from capbias_core.workspace.catalogue import this_process
-from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
@@ -131,7 +126,11 @@ class Gate:
         except BaseException:
             self.stopped.set()
             raise
-        return Outcome(results=[Result("group", spec.model, "LIC_M", 25.0)], arrays={"model": b""}, notes=("note",))
+        return Outcome(
+            results=[Result(attribute="group", model=spec.model, metric="LIC_M", value=25.0)],
+            arrays={"model": b""},
+            notes=("note",),
+        )
 
 
 @pytest.fixture
@@ -158,7 +157,9 @@ def hang(workspace, spec, progress) -> Outcome:
 
 
 def unwritable(*_) -> Outcome:
-    return Outcome(results=[Result("group", "m", "LIC_M", 25.0)], arrays={"model": object()})
+    return Outcome(
+        results=[Result(attribute="group", model="m", metric="LIC_M", value=25.0)], arrays={"model": object()}
+    )
 
 
 RUN_ONE = worker.run_one
@@ -344,65 +345,6 @@ def test_a_slot_per_gpu_that_is_left_visible(monkeypatch, named, gpus, slots):
     monkeypatch.setenv(GPUS, named)
     assert visible_gpus() == gpus
     assert [environment.get(GPUS) for environment in torch_environments()] == slots
-
-
-@pytest.mark.parametrize(
-    ("visible", "first", "gpus"),
-    [(None, "NVIDIA H200", ["0", "1"]), ("1", "NVIDIA L4", ["1"]), ("GPU-b2", "NVIDIA L4", ["GPU-b2"]), ("", "", [])],
-)
-def test_the_card_is_that_of_the_first_visible_gpu(monkeypatch, visible, first, gpus):
-    listed = "GPU 0: NVIDIA H200 (UUID: GPU-a1)\nGPU 1: NVIDIA L4 (UUID: GPU-b2)\n"
-    monkeypatch.setattr(device.shutil, "which", lambda name: f"/bin/{name}")
-    monkeypatch.setattr(device.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=listed))
-    monkeypatch.setattr(device, "_installed_gpus", device._installed_gpus.__wrapped__)
-    monkeypatch.delenv(GPUS, raising=False)
-    if visible is not None:
-        monkeypatch.setenv(GPUS, visible)
-    assert (card(), visible_gpus()) == (first, gpus)
-
-
-def test_the_time_that_runs_take_is_that_of_the_card(tmp_path, monkeypatch):
-    """A run on another card says nothing about this one; until one has finished on it, the time of a CPU is given."""
-    question, workspace = fill(tmp_path, models=("a", "b", "c", "d")), Workspace(tmp_path)
-    specs = [plan(workspace, replace(question, captions=(name,), attacker="rnn"))[0] for name in question.captions]
-    on_cpu = replace(specs[0], options={**specs[0].options, "device": "cpu"})
-    monkeypatch.setattr(run_module, "card", lambda: "NVIDIA H200")
-
-    def finish(spec, seconds: float, *log: str) -> None:
-        clock = iter((1000.0 + seconds * len(workspace.runs()), 1000.0 + seconds * (1 + len(workspace.runs()))))
-        workspace.enqueue(spec, "c")
-        with monkeypatch.context() as patch:
-            now = next(clock)
-            patch.setattr("capbias_core.workspace.store.time.time", lambda: now)
-            assert workspace.claim(lambda run: run.run_id == spec.run_id)
-            for line in log:
-                workspace.log(spec.run_id, line)
-            now = next(clock)
-            workspace.finish(spec.run_id, [], {}, [])
-
-    def text(spec) -> str:
-        return cost_text(expected(workspace, [spec]))
-
-    assert text(specs[0]).endswith(" on two free cores; no run on NVIDIA H200 yet")
-    assert text(on_cpu).endswith("on two free cores")
-    assert left_text(expected(workspace, [specs[0]]), 9) == ""
-    finish(on_cpu, 600)
-    assert (text(specs[1]), text(on_cpu)) == ("about 10 min on a CPU; no run on NVIDIA H200 yet", "about 10 min")
-    finish(specs[1], 60, "computed on NVIDIA L4")
-    assert text(specs[2]) == "about 10 min on a CPU; no run on NVIDIA H200 yet"
-    finish(specs[2], 25, "computed on NVIDIA H200")
-    assert (text(specs[3]), text(on_cpu)) == ("about 25 s on NVIDIA H200", "about 10 min")
-    assert left_text(expected(workspace, [specs[3]]), 9) == ", about 9 s left"
-
-
-@pytest.mark.parametrize(("used", "log"), [("cuda", ("computed on NVIDIA H200",)), ("cpu", ())])
-def test_the_log_of_a_run_names_the_card_that_computed_it(tmp_path, monkeypatch, used, log):
-    question, workspace = fill(tmp_path), Workspace(tmp_path)
-    spec = plan(workspace, question)[0]
-    monkeypatch.setattr(run_module, "needs_workers", lambda _spec: True)
-    monkeypatch.setattr(run_module, "device_of", lambda options: used if options.device == "auto" else "")
-    monkeypatch.setattr(run_module, "card", lambda: "NVIDIA H200")
-    assert run_module.compute(data_of(workspace, spec), spec, silent).log == log
 
 
 # progress and cancelling

@@ -1,8 +1,5 @@
 """Runs: from what is asked for to results, on small sets whose answer is known and on the real captions."""
 
-import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -18,13 +15,13 @@ from capbias_core.measures.registry import expand_metrics
 from capbias_core.prepare import align
 from capbias_core.question import Question
 from capbias_core.runs.plan import WORDS_COMPARED, plan
-from capbias_core.runs.run import add_later_metrics, run_one
+from capbias_core.runs.run import run_one
 from capbias_core.views import results
 from capbias_core.views.scored import caption_scores, stored_attackers
 from capbias_core.views.words import top_words, words_of_set
 from capbias_core.worker import execute
 from capbias_core.workspace.spec import RunSpec, Setting
-from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
+from capbias_core.workspace.store import Workspace, bytes_frame
 from tests import sentences
 from tests.collections_ import keep
 
@@ -319,20 +316,6 @@ def test_the_same_captions_in_two_collections_have_results_in_both(workspace):
     assert workspace.runs() == [] and len(workspace.results()) == 0
 
 
-def test_a_device_left_open_takes_what_finished_on_one_that_was_named(workspace):
-    labels = labels_of(30, 30)
-    asked = replace(fill(workspace, labels, {"a": plainly(labels)}), attacker="rnn", seeds=1)
-    ((open_,), (named,)) = (plan(workspace, replace(asked, options=own)) for own in ({}, {"device": "cpu"}))
-    assert plan(workspace, asked) == [open_] != [named]
-    workspace.enqueue(named, "c")
-    assert workspace.claim(lambda _: True) and plan(workspace, asked) == [open_]
-    workspace.finish(named.run_id, [], {}, [])
-    assert plan(workspace, asked) == [named]
-    workspace.enqueue(open_, "c")
-    assert workspace.finish(open_.run_id, [], {}, [])
-    assert plan(workspace, asked) == [open_]
-
-
 # ratio and error by hand
 
 
@@ -425,50 +408,6 @@ def test_real_captions_give_what_the_paper_printed(coco_bias, workspace):
     rows = {row.metric: row for row in run_one(workspace, spec, silent).results}
     assert rows["LIC"].value > 0 and rows["LIC_D"].value == pytest.approx(37.5 + 1.2, abs=1.5)
     assert rows["LIC_D"].method.startswith("1418/158 balanced images")  # 788 women with references: 79 in test
-
-
-def sorted_rows(workspace: Workspace, run: RunRow) -> pd.DataFrame:
-    return workspace.results([run.run_id]).sort_values(["metric", "direction", "group"], ignore_index=True)
-
-
-@pytest.mark.long
-def test_a_later_metric_has_its_own_n_and_method(tmp_path):
-    """BA rests on the 40 captions that name a gender, DBA_O on all 60; error is a share, and naming_gap has groups.
-    The rows are those of the fresh run, whole."""
-    labels = {str(place): ("Female", "Male")[place % 2] for place in range(60)}
-
-    def text(place: int, thing: int) -> str:
-        who = ("a woman", "a man", "a person")[place % 2 if place < 40 else 2]
-        return f"{who} with a {('cake', 'tie')[thing % 2]}"
-
-    human = {str(place): [text(place, place // 2), text(place % 40, place // 3)] for place in range(60)}
-    model = {str(place): [text(place, place // 2 + place // 7)] for place in range(60)}
-    workspace = Workspace(tmp_path)
-    request = fill(workspace, labels, {"m": model}, human, get_attribute("gender"))
-    for spec in plan(workspace, replace(request, metrics=("ba", "dba", "error", "naming_gap", "lic"), seeds=2)):
-        assert workspace.enqueue(spec, "c")
-        execute(str(tmp_path), spec.run_id)
-    runs = {run.spec.measure: run for run in workspace.runs("c")}
-    for measure, name, n, how in (
-        ("bias_amplification", "DBA_O", 60, "no interval"),
-        ("bias_amplification", "DBA_O_crossfit", 60, "bootstrap"),
-        ("ratio_error", "error", 60, "Wilson"),
-        ("named_values", "unnamed_gap", 60, "minus"),
-        ("lic", "LIC", 6, "references"),
-        ("lic", "LIC_M", 6, "std over"),
-    ):
-        run = runs[measure]
-        before = sorted_rows(workspace, run)
-        with closing(sqlite3.connect(workspace.database)) as db, db:
-            groups = "(metric=? OR metric || '_gap'=? AND \"group\"<>'')"
-            db.execute(f"DELETE FROM results WHERE run_id=? AND {groups}", (run.run_id, name, name))
-            kept = [own for own in run.metrics if own != name]
-            db.execute("UPDATE runs SET metrics=? WHERE run_id=?", (json.dumps(kept), run.run_id))
-        add_later_metrics(workspace, [workspace.run(run.run_id)])
-        after = sorted_rows(workspace, run)
-        pd.testing.assert_frame_equal(after, before)
-        row = after[(after["metric"] == name) & (after["group"] == "")].iloc[0]
-        assert row["n"] == n and how in row["method"]
 
 
 @pytest.mark.long

@@ -59,7 +59,7 @@ def test_a_small_file_does_not_take_the_place_of_a_large_column(workspace):
     """Runs read the objects of the column, or of a file that has both labelled images; each may be asked for."""
     before = spec_of(workspace)
     workspace.enqueue(before, "c")
-    workspace.finish(before.run_id, [], {}, ())
+    workspace.finish(workspace.get_run(before.run_id), [], {})
     item = keep_objects(workspace, (1, CATS))
     assert objects_of(workspace, spec_of(workspace)).to_dict() == {"1": "cake", "2": "tie"}
     assert spec_of(workspace, objects="coco").objects["table"] == item.hash

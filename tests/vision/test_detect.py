@@ -24,7 +24,7 @@ from capbias_core.runs.inputs import _detected
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, silent
-from capbias_core.vision.detect import find_weights, to_download
+from capbias_core.vision.detect import find_weights
 from capbias_core.vision.masking import PERSON
 from capbias_core.worker import execute
 from capbias_core.workspace.models import resolve_model
@@ -92,17 +92,19 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr("socket.socket.connect", refuse)
     monkeypatch.setattr("socket.getaddrinfo", refuse)
-    files = (folder / "nobody.png", folder / "text.jpg", folder / "missing.jpg", shipped)
-    more = ("--class", "Person", "--output", tmp_path / "boxes.csv", "--weights", yolo, "--workspace", tmp_path / "w")
-    assert main(["images", "detect", *map(str, (*files, *more))]) == 0
+    for name in PEOPLE:
+        (folder / name).write_bytes((shipped / name).read_bytes())
+    keep_images(Workspace(tmp_path / "w"), folder, "c")
+    monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)
+    more = ("--output", tmp_path / "boxes.csv", "--weights", yolo, "--workspace", tmp_path / "w")
+    assert main(["images", "detect", "--collection", "c", *map(str, more)]) == 0
     printed = capfd.readouterr()
     table = pd.read_csv(tmp_path / "boxes.csv")
     assert list(table) == ["image", "class", "confidence", "x1", "y1", "x2", "y2"]
-    assert table["image"].value_counts().to_dict() == PEOPLE
-    lines = printed.err.strip().splitlines()
-    refused = [line.split(":")[1].strip() for line in lines if line.startswith("left out:")]
-    assert refused == ["text.jpg", "missing.jpg"] and len(lines) == 5
-    assert "boxes on 3 photographs by yolov8n_int8.tflite; 3 detected now, 0 before" in lines[2]
+    assert table.loc[table["class"] == "person", "image"].value_counts().to_dict() == PEOPLE
+    notes = [line for line in printed.err.splitlines() if line.startswith("note: ")]
+    assert "boxes on 3 photographs, 2 of them with people; 3 photographs were processed now" in notes[0]
+    assert notes[1].startswith("note: 1 photograph left out: text.jpg")
     assert list(home.rglob("*")) == [] and printed.out == ""
 
 
@@ -180,10 +182,10 @@ def test_files_that_are_no_detector_run_no_code_and_weights_that_are_missing(tmp
     for name in (str(ROOT / "README.md"), "gone.tflite", "gone.pt"):
         with pytest.raises(CapbiasError):
             find_weights(name, tmp_path)
-    assert to_download("yolov8n", tmp_path) and not to_download("gone.pt", tmp_path)
-    (tmp_path / "yolov8n.pt").write_bytes(b"downloaded before")
+    with pytest.raises(CapbiasError, match="yolo predict model=yolov8n.pt"):
+        find_weights("yolov8n", tmp_path)
+    (tmp_path / "yolov8n.pt").write_bytes(b"kept before")
     assert find_weights("yolov8n", tmp_path).path == str(tmp_path / "yolov8n.pt")
-    assert not to_download("yolov8n", tmp_path)
     monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
     with pytest.raises(CapbiasError, match="ai-edge-litert"):
         Detector("a.tflite")
@@ -225,11 +227,9 @@ def test_photographs_of_a_collection_and_of_score(looked_at, yolo, shipped, coco
     """Boxes of another folder do not replace those of the originals."""
     monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
     command = ["images", "detect", "--collection", "c", "--weights", str(yolo), "--workspace", str(looked_at.folder)]
-    assert main([*command, "--name", "y8", "--output", str(tmp_path / "boxes.csv"), "--class", "person"]) == 0
-    boxes = looked_at.frame(looked_at.item(BOXES, "yolo", "c").hash)
-    table = pd.read_csv(tmp_path / "boxes.csv")
-    assert set(table["class"]) == {"person"}
-    assert table["image"].nunique() == boxes.loc[boxes["object"] == PERSON, "image_id"].nunique() >= 23
+    assert main([*command, "--name", "y8"]) == 0
+    boxes = looked_at.frame(looked_at.item(BOXES, "y8", "c").hash)
+    assert boxes.loc[boxes["object"] == PERSON, "image_id"].nunique() >= 23
     assert looked_at.item("objects", "y8", "c").images == 24
     keep_images(looked_at, coco_bias / "images", "c", "twin")
     assert main(command) == 0 and main([*command, "--photographs", "twin"]) == 0
@@ -237,7 +237,7 @@ def test_photographs_of_a_collection_and_of_score(looked_at, yolo, shipped, coco
     assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
     assert main([*command, "--photographs", "masked"]) == 2
     given = Question("files", attribute="gender", weights=str(yolo), options={"photographs": shipped})
-    boxes, detector = _detected(Stored(looked_at), given, [].append, silent)
+    boxes, detector = _detected(Stored(looked_at), given, shipped, [].append, silent)
     item = looked_at.keep(BOXES, "objects", boxes.frame, "files", *about_boxes(boxes, detector, CONFIDENCE))
     texts = looked_at.frame(keep_objects_of(looked_at, item).hash).set_index("image_id")["objects"]
     objects = {image: {part.split(":")[0] for part in text.split("|")} for image, text in texts.items()}

@@ -252,7 +252,7 @@ def test_a_limit_takes_images_that_can_be_read_the_same_every_time(workspace):
 def test_finished_runs_give_estimates_and_maps_again(workspace):
     spec, outcome = measured(workspace)
     workspace.enqueue(spec, "c")
-    workspace.finish(spec.run_id, outcome.results, outcome.kept, outcome.notes)
+    workspace.finish(workspace.get_run(spec.run_id), outcome.results, outcome.kept, outcome.notes)
     run = attribution_runs(workspace, "c", "gender")["planted"]
     again = estimates(run)
     rows = {(row.metric, row.direction): row.value for row in outcome.results}

@@ -21,7 +21,6 @@ from capbias_core.vision.masking import MaskRule
 from capbias_core.workspace.masked_photographs import Masking, masked_folder
 from capbias_core.workspace.photographs import file_cache
 from capbias_core.workspace.store import Workspace, frame_bytes
-from capbias_core.workspace.tokens import SUFFIX
 from pages.ui.uploads import _new_folder
 from tests.app import errors, opened
 from tests.pages.synthetic import fill, score
@@ -57,7 +56,7 @@ COMMANDS = ("list", SCORE, "labels check", "export --collection c")
 PARTS = (
     *("unfinished", "uploads", "data", "pictures", "models", "attributes", "weights", "embeddings"),
     *("capbias.sqlite", "capbias.sqlite-wal", "capbias.sqlite-journal", "cache.sqlite", "attributes/x.toml"),
-    *(f"data/{HEX}.parquet", f"data/{HEX}.tokens-2.arrow", f"models/{HEX}", f"unfinished/{HEX}", f"uploads/{HEX * 2}"),
+    *(f"data/{HEX}.parquet", f"models/{HEX}", f"unfinished/{HEX}", f"uploads/{HEX * 2}"),
     *(f"pictures/{HEX}", f"pictures/{HEX}/1.png"),
 )
 MAKE: dict[str, Callable[[Path, Path], None]] = {
@@ -148,7 +147,6 @@ def table_of(kind: str, make: Callable[[Path, Path], object]) -> Callable[[Path]
     def change(home: Path) -> None:
         files = {item.kind: home / "data" / f"{item.hash}.parquet" for item in Workspace(home).items()}
         labels = shutil.copy(files["labels"], home.parent / "labels")
-        files[kind].with_suffix(f".{SUFFIX}").unlink(missing_ok=True)
         files[kind].unlink()
         make(files[kind], Path(labels))
 
@@ -166,10 +164,6 @@ def evidence(change: Callable[[Counts], Counts]) -> Callable[[Path], None]:
     return rewrite
 
 
-def tokens(change: Callable[[Path], object]) -> Callable[[Path], None]:
-    return lambda home: [change(path) for path in sorted((home / "data").glob("*.arrow"))] and None
-
-
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS key, i AS value FROM n"
 ALL = ("list", "export --collection c")
 WORDS = "explain --collection c --attribute gender --captions second"
@@ -181,8 +175,6 @@ FORGED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "a folder as captions": (table_of("captions", lambda path, _: path.mkdir()), (WHERE, WORDS)),
     "half a file": (table_of("captions", lambda path, labels: path.write_bytes(labels.read_bytes()[:50])), (WHERE,)),
     "a folder as labels": (table_of("labels", lambda path, _: path.mkdir()), (WHERE,)),
-    "tokens of another set": (tokens(lambda path: path.write_bytes(min(path.parent.glob("*.arrow")).read_bytes())), ()),
-    "no tokens": (tokens(lambda path: path.write_bytes(b"x" * 100)), (SCORE,)),
     "other rows": (changed("UPDATE items SET rows=3"), (WHERE,)),
     "a date without end": (changed("UPDATE items SET created=1e300"), ALL),
     "bytes as a name": (changed("UPDATE items SET name=x'ff' WHERE name='first'"), ALL),
@@ -223,14 +215,7 @@ FORGED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "a table that is gone": (changed("DROP TABLE results"), (TABLE,)),
 }
 # Of these there is nothing to say: what was forged is not needed, or is computed again.
-HARMLESS = {
-    "tokens of another set",
-    "no tokens",
-    "another measure",
-    "no value",
-    "a process that is none",
-    "what was derived, of another kind",
-}
+HARMLESS = {"another measure", "no value", "a process that is none", "what was derived, of another kind"}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ HUMAN = [{**row, "caption": f"{row['caption']} in a room"} for row in CAPTIONS]
 
 
 def scored(**more):
-    given = {"metrics": ["lic", "ratio", "reference_words"], "seeds": 2} | more
+    given = {"metrics": ["lic", "ratio", "naming"], "seeds": 2} | more
     return capbias.score({"a": CAPTIONS, "b": HUMAN[:70]}, LABELS, "gender", HUMAN, **given)
 
 

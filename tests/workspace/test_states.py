@@ -88,13 +88,13 @@ def test_what_is_finished_answers_on_a_read_only_disk(tmp_path):
 def test_a_run_whose_end_finds_no_space_is_lost_whole_and_its_process_knows(disk):
     workspace = fill(Workspace(disk.folder / "home"))
     workspace.enqueue(spec(run_id="r2"), "c")
-    workspace.claim(any_run)
+    run = workspace.claim(any_run)
     disk.fill()
     with pytest.raises(CapbiasError, match="no space left"):
-        workspace.finish("r2", [result()], {"model": bytes(100_000)}, [])
+        workspace.finish(run, [result()], {"model": bytes(100_000)})
     assert workspace.end_here("r2", "failed", "no space") and workspace.end_here("r2", "died", "broke")
     assert workspace.run("r2").status == "failed" == Workspace(workspace.folder).run("r2").status
-    assert not workspace.progress("r2", 0.9, "late")
+    assert not workspace.progress(run, 0.9, "late")
     with pytest.raises(CapbiasError, match="no space left"):
         workspace.beat()
     disk.free()

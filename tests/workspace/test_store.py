@@ -20,15 +20,13 @@ from capbias_core.cli.terminal import write
 from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import checked_name
-from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Result
 from capbias_core.workspace import catalogue, store
 from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, this_process
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.photographs import file_cache
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import SILENCE, Workspace, content_hash, one_reading
-from capbias_core.workspace.tokens import SUFFIX
+from capbias_core.workspace.store import SILENCE, Workspace, content_hash
 from tests.orphans import ELSEWHERE, any_run, ended, give
 
 PROCESSES = multiprocessing.get_context("spawn")
@@ -59,7 +57,7 @@ def workspace(tmp_path) -> Workspace:
 
 def finish(workspace: Workspace, run_id: str = "r1", captions: str = "c" * 16) -> None:
     assert workspace.enqueue(spec(captions, run_id), "c") and workspace.claim(any_run)
-    assert workspace.finish(run_id, [result()], {"model": b"bytes"}, ["a note"], ["LIC", "LIC_M"], {"LIC": "no"})
+    assert workspace.finish(workspace.run(run_id), [result()], {"model": b"bytes"}, ["a note"], {"LIC": "no"})
 
 
 def counts(workspace: Workspace) -> list[int]:
@@ -78,16 +76,9 @@ def test_a_reopened_workspace_has_all(workspace):
     assert (kept.rows, kept.images, kept.details) == (2, 2, {"trained": True})
     pd.testing.assert_frame_equal(again.frame(kept.hash), frame("a dog", "«ü»\n男"), check_dtype=False)
     run = again.run("r1")
-    assert (run.status, run.progress, run.spec, run.metrics) == ("finished", 1, spec(), ("LIC", "LIC_M"))
+    assert (run.status, run.progress, run.spec) == ("finished", 1, spec())
     assert run.lacking == {"LIC": "no"} and run.notes == ("a note", "LIC left out: no")
     assert again.array("r1", "model") == b"bytes" and again.log_of("r1")[-1][1] == "finished"
-    assert len(again.past_durations("lic", "", "", 5)) == 1
-
-
-def test_a_run_that_was_computed_elsewhere_teaches_no_duration(workspace):
-    assert workspace.enqueue(spec(), "c") and workspace.finish("r1", [result()], {}, [])
-    assert workspace.run("r1").status == "finished" and workspace.past_durations("lic", "", "", 5) == []
-    assert not workspace.enqueue(spec(), "c")
 
 
 @pytest.mark.parametrize("name", ["", "a" * 81, "<b>", "a/b", "..\\x", "a`b", 'x"y', "[a]", "$x$", "a\x00b", "\u202e"])
@@ -157,7 +148,6 @@ def test_deletion_takes_results_arrays_log_tokens_and_file_and_nothing_else(work
     gone = workspace.keep("captions", "gone", frame("x"), "c", "s")
     stays = workspace.keep("captions", "stays", frame("y"), "c", "s")
     twin = workspace.keep("captions", "twin", frame("x"), "c", "s")
-    workspace.tokens(gone.hash)
     finish(workspace, "r1", gone.hash)
     finish(workspace, "r2", stays.hash)
     assert workspace.delete(twin) == 0, "another item has its content"
@@ -175,29 +165,12 @@ def test_what_was_derived_goes_with_its_run_or_its_content_and_nothing_else(work
     finish(workspace, "r2")
     items = [workspace.keep("captions", name, frame(name), "c", "t") for name in ("one", "two")]
     keys = ["pairs LIC r1", "pairs LIC r2", *(f"images of {item.hash}" for item in items)]
-    for key in keys:
-        workspace.derived(key, lambda: 1, int)
+    assert [workspace.derived(key, lambda: 1, int) for key in keys] == [1] * 4
     assert workspace.enqueue(spec("b" * 16, "r3"), "c")
-    assert all(map(workspace.has_derived, keys))
+    assert [workspace.derived(key, lambda: 2, int) for key in keys] == [1] * 4
     workspace.forget("r1")
     workspace.delete(items[0])
-    assert [workspace.has_derived(key) for key in keys] == [False, True, False, True]
-
-
-CAPTIONS = ["A dog, a cat.", "", "the café's <unk> dog", "a  man\twith a T-shirt"]
-
-
-def test_tokens_are_those_of_the_captions_whatever_became_of_their_file(workspace, monkeypatch):
-    item = workspace.keep("captions", "m", frame(*CAPTIONS), "c", "s")
-    file = workspace.sidecar_path(item.hash, SUFFIX)
-    for damaged in (None, b"", b"no Arrow"):
-        if damaged is not None:
-            file.write_bytes(damaged)
-        read = workspace.tokens(item.hash)
-        assert list(read) == list(Tokens.of(CAPTIONS)) and file.stat().st_size > 100
-    monkeypatch.setattr(store, "write_tokens", None)  # from now on the file is read
-    again = workspace.tokens(item.hash)
-    assert (list(again), list(again.words)) == (list(read), list(read.words))
+    assert [workspace.derived(key, lambda: 2, int) for key in keys] == [2, 1, 2, 1]
 
 
 def test_a_workspace_can_be_read_by_its_owner_alone(tmp_path):
@@ -206,8 +179,7 @@ def test_a_workspace_can_be_read_by_its_owner_alone(tmp_path):
         (tmp_path / "open").mkdir()
         for folder in (tmp_path / "new" / "one", tmp_path / "open"):
             workspace = Workspace(folder)
-            item = workspace.keep("captions", "sat", frame("a dog"), "c", "test")
-            workspace.tokens(item.hash)
+            workspace.keep("captions", "sat", frame("a dog"), "c", "test")
             with file_cache(folder), to_write(workspace.database) as db:
                 db.execute("BEGIN IMMEDIATE")
                 modes = {path.relative_to(folder): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
@@ -237,7 +209,6 @@ def test_a_shared_workspace_is_read_and_not_changed(tmp_path, monkeypatch):
         lambda: shared.keep("captions", "sat", frame("a cat"), "coco", "here"),
         lambda: shared.delete(item),
         lambda: shared.delete_collection("coco"),
-        lambda: shared.rename_collection("coco", "other"),
         lambda: shared.enqueue(spec(run_id="r2"), "coco"),
         lambda: engine.cancel("r1"),
     ):
@@ -294,78 +265,47 @@ def test_a_run_under_way_is_not_queued_twice_and_one_that_ended_badly_is(workspa
         assert workspace.end("r1", status, "why") and workspace.run("r1").status == status
 
 
-def test_a_worker_stops_whose_run_the_scheduler_sent_elsewhere(workspace, monkeypatch):
-    """It was cut off and not ended."""
-    workspace.enqueue(spec(), "c")
-    assert workspace.claim(any_run) and workspace.progress("r1", 0.5, "half")
-    with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(store, "this_process", lambda: ELSEWHERE)
-        assert workspace.claim(any_run) and workspace.progress("r1", 0.4, "less")
-    assert not workspace.progress("r1", 0.6, "more")
-    assert workspace.run("r1").message == "less"
-
-
-def test_a_claim_that_was_cancelled_writes_nothing_though_its_process_has_the_run_again(workspace):
+def test_only_who_has_the_last_claim_writes(workspace):
+    """Whether the run was cancelled since, or a cluster sent it elsewhere."""
     workspace.enqueue(spec(), "c")
     first = workspace.claim(any_run)
-    assert workspace.progress("r1", 0.5, "half") and workspace.end("r1", "cancelled", "cancelled")
-    assert not workspace.progress("r1", 0.6, "more") and not workspace.claim(any_run)
-    assert not workspace.finish("r1", [result()], {"model": b"x"}, [])
+    assert workspace.progress(first, 0.5, "half")
+    second = workspace.claim(any_run)
+    assert workspace.progress(second, 0.4, "less")
+    assert not workspace.progress(first, 0.6, "more") and not workspace.finish(first, [result()], {"model": b"x"})
+    assert not workspace.end("r1", "failed", "late", first.token)
+    assert (workspace.run("r1").status, workspace.run("r1").message) == ("running", "less")
+    assert workspace.end("r1", "cancelled", "cancelled") and not workspace.claim(any_run)
+    assert not workspace.progress(second, 0.6, "more") and not workspace.finish(second, [result()], {"model": b"x"})
     assert workspace.run("r1").status == "cancelled" and counts(workspace) == [0, 0]
     assert workspace.enqueue(spec(), "c")
-    second = workspace.claim(any_run)
-    assert not workspace.progress("r1", 0.5, "late", first.token)
-    assert not workspace.finish("r1", [result()], {}, [], token=first.token)
-    assert not workspace.end("r1", "failed", "late", first.token) and workspace.run("r1").status == "running"
-    assert workspace.progress("r1", 0.6, "on", second.token)
+    third = workspace.claim(any_run)
+    assert not workspace.finish(second, [result()], {}) and workspace.finish(third, [result()], {})
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_a_run_dies_with_its_process_and_who_takes_it_over_alone_writes(workspace, state, monkeypatch):
     workspace.enqueue(spec(), "c")
-    if state == "running":
-        workspace.claim(any_run)
+    lost = workspace.claim(any_run) if state == "running" else workspace.run("r1")
     now = time.time() + 3600 * 48  # no clock says whether a process of this host lives
     monkeypatch.setattr(time, "time", lambda: now)
     assert workspace.run("r1").status == state and not workspace.enqueue(spec(), "c")
     give(workspace, ended())
     assert workspace.run("r1").status == "died" == workspace.runs()[0].status and workspace.run("r1").message
-    assert workspace.enqueue(spec(), "c") and workspace.claim(any_run)
-    with monkeypatch.context() as late:
-        late.setattr(store, "this_process", ended)
-        assert not workspace.progress("r1", 0.9, "late") and not workspace.end("r1", "failed", "late", "another")
-        assert not workspace.finish("r1", [result(1.0)], {"model": b"old"}, [])
-    assert workspace.finish("r1", [result(2.0)], {"model": b"new"}, [])
+    assert workspace.enqueue(spec(), "c") and (own := workspace.claim(any_run))
+    assert not workspace.progress(lost, 0.9, "late") and not workspace.finish(lost, [result(1.0)], {"model": b"old"})
+    assert workspace.finish(own, [result(2.0)], {"model": b"new"})
     assert workspace.results()["value"].tolist() == [2.0] and workspace.array("r1", "model") == b"new"
 
 
 def test_a_run_on_another_host_died_if_its_heartbeat_is_old(workspace, monkeypatch):
-    """By the clock of who looks, which may be another than that of the heartbeat, and may jump after the first look."""
-    now, passed = [time.time()], [0.0]
-    monkeypatch.setattr(time, "time", lambda: now[0])
-    monkeypatch.setattr(time, "monotonic", lambda: passed[0])
     workspace.enqueue(spec(), "c")
     give(workspace, ELSEWHERE)
-
-    def beat() -> None:
-        with monkeypatch.context() as elsewhere:
-            elsewhere.setattr(store, "this_process", lambda: ELSEWHERE)
-            workspace.beat()
-
-    def after(seconds: float) -> str:
-        now[0] += seconds
-        passed[0] += seconds
-        return workspace.run("r1").status
-
-    for jump in (0, 10_000, -10_000):
-        now[0] += jump
-        beat()
-        now[0] += jump
-        assert [after(0), after(SILENCE - 1), after(2)] == ["queued", "queued", "died"]
-    now[0] = workspace.run("r1").heartbeat + SILENCE - 1
-    assert Workspace(workspace.folder).run("r1").status == "queued", "at the first look"
-    now[0] += 2
-    assert Workspace(workspace.folder).enqueue(spec(), "c")
+    beat = workspace.run("r1").heartbeat
+    for seconds, status in ((SILENCE - 1, "queued"), (SILENCE + 1, "died")):
+        monkeypatch.setattr(time, "time", lambda seconds=seconds: beat + seconds)
+        assert workspace.run("r1").status == status
+    assert workspace.enqueue(spec(), "c")
 
 
 def test_which_processes_live(tmp_path, monkeypatch):
@@ -397,9 +337,9 @@ def test_which_processes_live(tmp_path, monkeypatch):
 def test_finishing_is_one_transaction(workspace):
     """Results are written before arrays; an array that cannot be written must take the results with it."""
     workspace.enqueue(spec(), "c")
-    workspace.claim(any_run)
+    run = workspace.claim(any_run)
     with pytest.raises((sqlite3.Error, TypeError)):
-        workspace.finish("r1", [result()], {"model": b"x", "broken": object()}, ["note"])
+        workspace.finish(run, [result()], {"model": b"x", "broken": object()})
     assert counts(workspace) == [0, 0] and workspace.run("r1").status == "running"
 
 
@@ -416,31 +356,6 @@ def test_the_version_changes_with_what_pages_show(workspace, monkeypatch):
         now = time.time() - 3600  # the clock was set back
         monkeypatch.setattr(time, "time", lambda now=now: now)
     assert len(set(versions)) == 5 and workspace.version() == versions[-1]
-
-
-def test_one_reading_asks_once_and_sees_its_own_changes_alone(workspace):
-    def names() -> list[str]:
-        return [item.name for item in workspace.items()]
-
-    def elsewhere(action) -> None:
-        thread = threading.Thread(target=lambda: action(Workspace(workspace.folder)))
-        thread.start()
-        thread.join()
-
-    with one_reading():
-        workspace.keep("captions", "first", frame("first"), "c", "s")
-        assert names() == ["first"]
-        version = workspace.version()
-        elsewhere(lambda other: other.keep("captions", "a", frame("a"), "c", "s"))
-        assert names() == ["first"] and workspace.version() == version
-        own = workspace.keep("captions", "own", frame("own"), "c", "s")
-        assert names() == ["first", "a", "own"] and workspace.version() != version
-        assert not workspace.using(own)
-        elsewhere(lambda other: other.enqueue(spec(own.hash), "c"))
-        with pytest.raises(CapbiasError, match="A run is reading"):
-            workspace.delete(own)
-        elsewhere(lambda other: other.keep("captions", "late", frame("late"), "c", "s"))
-    assert names() == ["first", "a", "own", "late"]
 
 
 @pytest.mark.long
@@ -472,7 +387,7 @@ def keep_many(folder: str, who: str, ready, start) -> None:
         for run_id in (f"{who}{number}", f"contested{number}"):
             workspace.enqueue(spec(run_id=run_id), "c")
             while run := workspace.claim(lambda run: run.status == "queued"):  # also one of the other process
-                assert workspace.finish(run.run_id, [result(number, who)], {"model": who.encode()}, [])
+                assert workspace.finish(run, [result(number, who)], {"model": who.encode()})
 
 
 @pytest.mark.long

@@ -25,24 +25,18 @@ import torch
 from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus, Training
-from capbias_core.attackers.device import choose_device
-from capbias_core.attackers.networks.stacked import Head, StackedAttacker, Together
 from capbias_core.attackers.networks.training import (
     DROP,
-    Attributed,
+    FittedNetwork,
     Learner,
     NetworkAttacker,
     in_threads,
     initialised,
-    learn_alone,
     logit_count,
-    logits_of,
     mlp,
-    set_aside,
-    start_at_frequencies,
-    width_of,
 )
-from capbias_core.language.encoder import OWN, TextEncoder, text_encoder, word_attributions
+from capbias_core.language.device import choose_device
+from capbias_core.language.encoder import OWN, TextEncoder, text_encoder
 from capbias_core.language.files import cached_vectors
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -66,7 +60,7 @@ class PretrainedAttacker(NetworkAttacker):
 
     def encoder(self) -> TextEncoder:
         """The encoder, loaded on first use."""
-        return text_encoder(self.path, self.pooling, str(choose_device(self.device)))
+        return text_encoder(self.path, self.pooling, self.device)
 
     def cut(self, captions: Sequence[str]) -> list[str]:
         """A note if captions are cut; loads the encoder only if some are long."""
@@ -80,23 +74,41 @@ class PretrainedAttacker(NetworkAttacker):
         return initialised(partial(mlp, sizes, self.leak, self.norm), training.seed).to(choose_device(self.device))
 
 
-@dataclass(frozen=True)
-class FittedPretrained(Attributed):
-    """An encoder and a trained head on its vectors."""
+class PretrainedNetwork(nn.Module):
+    """An encoder and a head on its vectors."""
 
-    encoder: Callable[[], TextEncoder]
-    head: nn.Sequential
-    integration_steps: int
+    def __init__(self, encoder: TextEncoder, head: nn.Sequential):
+        super().__init__()
+        self.text, self.model, self.head = encoder, encoder.model, head
 
-    def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-        """See Attributed. The baseline is the caption with each word masked: a mask adds nothing."""
-        encoder = self.encoder()
-        texts = [encoder.read(caption) for caption in captions]
-        return word_attributions(encoder, self.head, width_of(self.head), texts, self.integration_steps)
+    @property
+    def words(self) -> nn.Module:
+        return self.text.transformer.get_input_embeddings()
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        return self.text.pooled(ids)
+
+
+class FittedPretrained(FittedNetwork):
+    """A trained head on an encoder, whose mask is the blank."""
+
+    network: PretrainedNetwork
+
+    @property
+    def blank(self) -> int:
+        return self.network.text.blank
+
+    def coded(self, captions: Tokens) -> Tokens:
+        return encoder_ids(self.network.text, captions)
+
+    def word_of(self, captions: Tokens, coded: Tokens) -> np.ndarray:
+        encoder = self.network.text
+        words = [encoder.words_of(encoder.read(caption)) for caption in captions]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *words])
 
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption as the encoder reads it; see TextEncoder."""
-        encoder = self.encoder()
+        encoder = self.network.text
         return [encoder.attention(encoder.read(corpus.distinct[number])) for number in corpus.copy_of[rows]]
 
 
@@ -122,7 +134,7 @@ class EmbeddedCorpus(Corpus):
 
 
 @dataclass(frozen=True)
-class FrozenAttacker(StackedAttacker, PretrainedAttacker):
+class FrozenAttacker(PretrainedAttacker):
     """See the module's text; the defaults are DBAC's."""
 
     def corpus(self, captions: Sequence[str]) -> EmbeddedCorpus:
@@ -135,12 +147,12 @@ class FrozenAttacker(StackedAttacker, PretrainedAttacker):
 
     def untrained(
         self, corpus: EmbeddedCorpus, training: Training, kept: np.ndarray, n_values: int
-    ) -> tuple[Head, Tensor, np.ndarray, dict[str, int]]:
+    ) -> tuple[nn.Module, Tensor, np.ndarray, dict[str, int]]:
         vectors = corpus.vectors()
-        head = Head(self.untrained_head(vectors.shape[1], training, n_values))
-        return head, vectors, corpus.copy_of[training.rows], {}
+        head = self.untrained_head(vectors.shape[1], training, n_values)
+        return nn.ModuleDict({"head": head}), vectors, corpus.copy_of[training.rows], {}
 
-    def trained(self, learner: Learner, together: Together | None = None) -> FittedFrozen:
+    def trained(self, learner: Learner) -> FittedFrozen:
         return FittedFrozen(self.encoder, learner.network.head, self.integration_steps)
 
     def fit_many(
@@ -150,8 +162,17 @@ class FrozenAttacker(StackedAttacker, PretrainedAttacker):
         yield from super().fit_many(corpus, trainings, n_values, tick)
 
 
+@dataclass(frozen=True)
 class FittedFrozen(FittedPretrained):
-    """A trained head on a frozen encoder."""
+    """A trained head on a frozen encoder, which is loaded on first use."""
+
+    encoder: Callable[[], TextEncoder]
+    head: nn.Sequential
+    integration_steps: int
+
+    @property
+    def network(self) -> PretrainedNetwork:
+        return PretrainedNetwork(self.encoder(), self.head)
 
     def logits(self, corpus: EmbeddedCorpus, rows: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -165,46 +186,36 @@ class FineTunedAttacker(PretrainedAttacker):
     def corpus(self, captions: Sequence[str]) -> Corpus:
         return Corpus(captions)
 
-    def train(self, corpus: Corpus, training: Training, n_values: int, tick: Progress) -> FittedFineTuned:
-        kept, aside = set_aside(len(training.rows), training.seed, self.patience)
+    def untrained(
+        self, corpus: Corpus, training: Training, kept: np.ndarray, n_values: int
+    ) -> tuple[PretrainedNetwork, Tokens, np.ndarray, dict[str, int]]:
         captions, copies = corpus.at(training.rows)
         encoder = deepcopy(self.encoder())
-        network = FineTunedNetwork(encoder, self.untrained_head(encoder.width, training, n_values))
-        start_at_frequencies(network.head, training.labels[kept])
-        learner = Learner(network, encoder_ids(encoder, captions), copies, training, kept, aside, {})
-        with torch.random.fork_rng():
+        head = self.untrained_head(encoder.width, training, n_values)
+        return PretrainedNetwork(encoder, head), encoder_ids(encoder, captions), copies, {}
+
+    def train(self, corpus: Corpus, training: Training, n_values: int, tick: Progress) -> FittedFineTuned:
+        with torch.random.fork_rng():  # the encoder's own dropout draws from the process's generator
             torch.manual_seed(child_seed(training.seed, FIT, DROP))
-            learn_alone(learner, self, tick)
-        return FittedFineTuned(lambda: encoder, network.head, self.integration_steps, network)
+            return super().train(corpus, training, n_values, tick)
+
+    def trained(self, learner: Learner) -> FittedFineTuned:
+        return FittedFineTuned(learner.network, self.integration_steps)
 
     def fit_many(self, corpus: Corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator:
         """One after the other: copies of a whole BERT side by side would only cost memory."""
         yield from in_threads([partial(self.train, corpus, training, n_values) for training in trainings], 1, tick)
 
 
-class FineTunedNetwork(nn.Module):
-    """An encoder and a head that train together."""
+@dataclass(frozen=True)
+class FittedFineTuned(FittedPretrained):
+    """An encoder and the head that trained with it."""
 
-    def __init__(self, encoder: TextEncoder, head: nn.Sequential):
-        super().__init__()
-        self.text, self.model, self.head = encoder, encoder.model, head
-
-    def vectors(self, ids: Tensor) -> Tensor:
-        return self.text.pooled(ids)
+    network: PretrainedNetwork
+    integration_steps: int
 
 
 def encoder_ids(encoder: TextEncoder, captions: Sequence[str]) -> Tokens:
     """Masked captions as the ids that the encoder reads."""
     ids = encoder.ids([encoder.read(caption) for caption in captions])
     return Tokens(np.concatenate([np.zeros(0, dtype=np.int64), *ids]), np.cumsum([0, *map(len, ids)]), [])
-
-
-@dataclass(frozen=True)
-class FittedFineTuned(FittedPretrained):
-    """An encoder and the head that trained with it."""
-
-    network: FineTunedNetwork
-
-    def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
-        captions, copies = corpus.at(rows)
-        return logits_of(self.network, encoder_ids(self.encoder(), captions))[copies]

@@ -12,8 +12,8 @@ embeddings, and 5 heads divide it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -22,29 +22,26 @@ import torch
 from torch import Tensor, nn
 
 from capbias_core.attackers.base import Corpus, Training
-from capbias_core.attackers.networks.stacked import StackedAttacker, Together
+from capbias_core.attackers.networks.stacked import in_stacks
 from capbias_core.attackers.networks.training import (
     PAD,
     SCORING_BATCH,
-    Attributed,
     Dropout,
+    FittedNetwork,
     Learner,
-    contributions_of,
+    NetworkAttacker,
     ids_of,
     initialised,
     logit_count,
-    logits_of,
     mlp,
     positions,
     training_vocabulary,
     with_ids,
 )
-from capbias_core.errors import need
+from capbias_core.language.device import choose_device
 from capbias_core.language.encoder import of_one_length
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import UNKNOWN_TOKEN, Attention, Contributions
-
-ATTRIBUTION_BATCH = 64  # captions; Captum reads each `integration_steps` times
+from capbias_core.types import UNKNOWN_TOKEN, Attention, Progress
 
 
 class ScratchNetwork(nn.Module):
@@ -120,52 +117,21 @@ class TransformerNetwork(ScratchNetwork):
 
 
 @dataclass(frozen=True)
-class FittedScratch(Attributed):
-    """A trained network with its vocabulary."""
+class FittedScratch(FittedNetwork):
+    """A trained network with its vocabulary. Its blank is PAD, whose embedding is zero."""
 
     vocabulary: dict[str, int]
     network: ScratchNetwork
     integration_steps: int
-    together: Together | None = None  # the networks that trained in one stack with it
 
-    def logits(self, corpus: Corpus, rows: np.ndarray) -> np.ndarray:
-        if self.together and (known := self.together.places(self.network, corpus, rows)):
-            return self.together.logits[known[0]][known[1]]
-        captions, copies = corpus.at(rows)
-        return logits_of(self.network, with_ids(captions, self.vocabulary))[copies]
+    blank = PAD
 
-    def contributions(self, corpus: Corpus, rows: np.ndarray) -> Contributions:
-        if self.together and (known := self.together.places(self.network, corpus, rows)):
-            return contributions_of(*self.together.attributions[known[0]], known[1])
-        return super().contributions(corpus, rows)
+    def coded(self, captions: Tokens) -> Tokens:
+        return with_ids(captions, self.vocabulary)
 
-    def attribute(self, captions: Tokens) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-        """See Attributed. The baseline is a caption of the same length with embeddings of zero. On COCO captions and
-        LIC's LSTM, 20 points of the integral differ from 200 by 1e-6."""
-        need("Attributing words", "captum")
-        from captum.attr import IntegratedGradients
-
-        gradients = IntegratedGradients(lambda states: self.network.head(self.network.encode(states)))
-        coded, device = with_ids(captions, self.vocabulary), self.network.words.weight.device
-        logits = logits_of(self.network, coded)
-        baseline = logits_of(self.network, replace(coded, codes=np.full_like(coded.codes, PAD)))
-        words = [np.zeros((0, logits.shape[1]))] * len(captions)
-        for members in of_one_length(coded.lengths, ATTRIBUTION_BATCH):
-            with torch.no_grad():
-                states = self.network.words(ids_of(coded, members, device))
-            shares = []
-            for logit in range(logits.shape[1]):
-                with torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradients of a trained LSTM
-                    values = gradients.attribute(
-                        states,
-                        target=logit,
-                        n_steps=self.integration_steps,
-                        internal_batch_size=max(SCORING_BATCH, len(states)),
-                    )
-                shares.append(values.detach().sum(dim=2).double().cpu().numpy())
-            for member, values in zip(members, np.stack(shares, axis=-1), strict=True):  # (T, C)
-                words[member] = values[: captions.lengths[member]]  # an empty caption is read as one PAD
-        return words, baseline, logits
+    def word_of(self, captions: Tokens, coded: Tokens) -> np.ndarray:
+        places = np.arange(len(coded.codes)) - np.repeat(coded.start[:-1], coded.lengths)
+        return np.where(captions.lengths[coded.caption] > 0, places, -1)  # an empty caption is read as one PAD
 
 
 @dataclass(frozen=True)
@@ -177,7 +143,7 @@ class FittedTransformer(FittedScratch):
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
         """The attention between the words of each caption: unknown words are `<unk>`, an empty caption is one word."""
         captions = corpus.distinct.rows(corpus.copy_of[rows])
-        coded, weights = with_ids(captions, self.vocabulary), [np.empty(0)] * len(captions)
+        coded, weights = self.coded(captions), [np.empty(0)] * len(captions)
         for members in of_one_length(coded.lengths, SCORING_BATCH):
             with torch.no_grad():
                 shares = self.network.attentions(ids_of(coded, members, self.network.words.weight.device))
@@ -190,7 +156,7 @@ class FittedTransformer(FittedScratch):
 
 
 @dataclass(frozen=True)
-class ScratchAttacker(StackedAttacker):
+class ScratchAttacker(NetworkAttacker):
     """What attackers from scratch share."""
 
     embedding: int = 100
@@ -216,8 +182,8 @@ class ScratchAttacker(StackedAttacker):
         make = partial(self.network, len(vocabulary) + 1, logit_count(training.labels, n_values))
         return initialised(make, training.seed), with_ids(captions, vocabulary), copies, vocabulary
 
-    def trained(self, learner: Learner, together: Together | None = None) -> FittedScratch:
-        return self.fitted(dict(learner.vocabulary), learner.network, self.integration_steps, together)
+    def trained(self, learner: Learner) -> FittedScratch:
+        return self.fitted(dict(learner.vocabulary), learner.network, self.integration_steps)
 
 
 @dataclass(frozen=True)
@@ -229,6 +195,16 @@ class RecurrentAttacker(ScratchAttacker):
 
     def network(self, words: int, logits: int) -> RecurrentNetwork:
         return RecurrentNetwork(words, logits, self)
+
+    def fit_many(self, corpus: Corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator:
+        """See `base.Attacker`. On CUDA in stacks."""
+        device = choose_device(self.device)
+        if device.type == "cpu":
+            yield from super().fit_many(corpus, trainings, n_values, tick)
+            return
+        learners = [self.learner(corpus, training, n_values) for training in trainings]
+        for learner in in_stacks(learners, self, device, tick):
+            yield self.trained(learner)
 
 
 @dataclass(frozen=True)

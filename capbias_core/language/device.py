@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 DEVICES = (AUTO, "cpu", "cuda")
-# How products are computed on CUDA: with 23 bits of each number, with 10 of them, or with 7.
-PRECISIONS = FP32, TF32, BF16 = "fp32", "tf32", "bf16"
+# How products are computed on CUDA: with 23 bits of each number, or with 10 of them.
+PRECISIONS = FP32, TF32 = "fp32", "tf32"
 # cuBLAS needs it for deterministic algorithms; read when a process first uses CUDA.
 CUBLAS = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 GPUS = "CUDA_VISIBLE_DEVICES"
+# PyTorch's messages if memory is short on a CPU; on a GPU the error has another type.
+SHORT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 
 def choose_device(name: str) -> torch.device:
@@ -61,10 +63,13 @@ def deterministic(asked: bool) -> Iterator[None]:
 
 
 @contextmanager
-def matmul_precision(precision: str) -> Iterator[None]:
+def matmul_precision(precision: str, device: torch.device) -> Iterator[None]:
     """Products and convolutions on CUDA in TF32 within the block, where asked for; as they were after it."""
     import torch
 
+    if device.type == "cpu":  # where attackers train in threads, which share the settings
+        yield
+        return
     settings: tuple[Any, ...] = torch.backends.cuda.matmul, torch.backends.cudnn
     before = [each.allow_tf32 for each in settings]
     for each in settings:
@@ -74,6 +79,25 @@ def matmul_precision(precision: str) -> Iterator[None]:
     finally:
         for each, allowed in zip(settings, before, strict=True):
             each.allow_tf32 = allowed
+
+
+def halving(size: int, work: Callable[[int], Any]) -> Any:
+    """What `work` gives for a size: for this one, or for half of it as often as memory runs out. Raises MemoryError if
+    size 1 does not fit."""
+    import torch
+
+    while True:
+        try:
+            return work(size)
+        except RuntimeError as error:
+            short = any(words in str(error) for words in SHORT_OF_MEMORY)
+            if not short and not isinstance(error, torch.OutOfMemoryError):
+                raise
+            if size == 1:
+                raise MemoryError(str(error)) from None
+        size //= 2  # not in the handler, whose error holds the memory
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
 
 def device_of(attacker: object) -> str:
@@ -95,18 +119,12 @@ def visible_gpus() -> list[str]:
     """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES."""
     if GPUS in os.environ:
         return [name for part in os.environ[GPUS].split(",") if (name := part.strip()) and name != "-1"]
-    return [number for number, _, _ in _installed_gpus()]
-
-
-def card() -> str:
-    """What the first of them is, such as `NVIDIA H200`; '' without a GPU."""
-    first = next(iter(visible_gpus()), "")
-    return next((card for number, card, uuid in _installed_gpus() if first in (number, uuid)), first and f"GPU {first}")
+    return list(_installed_gpus())
 
 
 @cache
-def _installed_gpus() -> tuple[tuple[str, str, str], ...]:
-    """Number, card and UUID of each GPU, by NVIDIA's program."""
+def _installed_gpus() -> tuple[str, ...]:
+    """The number of each GPU, by NVIDIA's program."""
     program = shutil.which("nvidia-smi")
     if not program:
         return ()
@@ -114,4 +132,4 @@ def _installed_gpus() -> tuple[tuple[str, str, str], ...]:
         listed = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return tuple(re.findall(r"^GPU (\d+): (.+) \(UUID: (\S+)\)", listed.stdout, re.MULTILINE))
+    return tuple(re.findall(r"^GPU (\d+): ", listed.stdout, re.MULTILINE))
