@@ -105,7 +105,7 @@ def masking_runs(choice: Choice, options: MaskingOptions = USUAL) -> list[RunSpe
                 table=table,
                 objects=options.objects,
             )
-            specs |= {spec.run_id: spec for spec in planned.specs}
+            specs |= {spec.run_id: spec for spec in planned}
     return list(specs.values())
 
 

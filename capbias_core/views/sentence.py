@@ -228,14 +228,10 @@ def significance_note(ranking: Ranking | None) -> str:
     if not apart and (ranking.provisional or not others):
         finding = "no_difference_shown" if ranking.provisional else "no_two_differ"
     method = ", ".join(filter(None, (ranking.method, ranking.provisional)))
-    more = (
-        [say("comparison.pairs_not_compared", pairs=counted(others, "pair"), incomparable=incomparable)]
-        if others
-        else []
-    )
-    if alone := [f"{name} ({ranking.images[name]:,})" for name in ranking.apart if not ranking.letters[name]]:
-        more.append(say("comparison.compared_with_none", captioners=", ".join(alone)))
-    more += [say("comparison.apart")] if any(letters.isupper() for letters in ranking.letters.values()) else []
+    compared = {"pairs": counted(others, "pair"), "incomparable": incomparable}
+    more = [say("comparison.pairs_not_compared", **compared)] if others else []
+    if alone := [f"{name} ({ranking.images[name]:,})" for name, letters in ranking.letters.items() if not letters]:
+        more.append(say("comparison.not_with_most", captioners=", ".join(alone)))
     said = say("comparison.letters", finding=say(f"comparison.{finding}"), method=method)
     return " ".join(filter(None, [said, *more, lengths_note(ranking.words)]))
 

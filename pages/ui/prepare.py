@@ -12,7 +12,7 @@ from capbias_core.kinds import LABELS, SEGMENTS, checked_name, suggested_name
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
 from capbias_core.question import Question
-from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
+from capbias_core.runs.artifact_runs import plan_artifact, plan_captioning, plan_masking
 from capbias_core.runs.plan import plan
 from capbias_core.types import counted
 from capbias_core.views import photographs as views
@@ -175,7 +175,7 @@ def _caption(page: Page) -> None:
         CaptionOptions(captioner=name, photographs=folder, beams=int(beams), length=int(length)) for folder in chosen
     ]
     specs = [plan_captioning(page.workspace, page.collection, of_folder) for of_folder in options]
-    start_button(page, apart(specs), "Caption", "caption")
+    start_button(page, specs, "Caption", "caption")
 
 
 def _maps(page: Page) -> None:
