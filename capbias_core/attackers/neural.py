@@ -14,38 +14,21 @@ from capbias_core.attackers.base import Attacker, AttackerEntry, Seconds, Setup
 from capbias_core.language.files import MINILM
 
 
-def _lstm_bi(setup: Setup) -> Attacker:
-    from capbias_core.attackers.networks.scratch import LSTM_BI
+def _scratch(setup: Setup, unit: str, **settings: Any) -> Attacker:
+    from capbias_core.attackers.networks import scratch
 
-    return replace(LSTM_BI, device=setup.device, precision=setup.precision)
-
-
-def _recurrent(setup: Setup, **settings: Any) -> Attacker:
-    from capbias_core.attackers.networks.scratch import RecurrentAttacker
-
-    return RecurrentAttacker(device=setup.device, precision=setup.precision, **settings)
+    made = {"lstm_bi": scratch.LSTM_BI, "transformer": scratch.TransformerAttacker()}
+    attacker = made.get(unit) or scratch.RecurrentAttacker(unit=unit)
+    return replace(attacker, device=setup.device, precision=setup.precision, **settings)
 
 
-def _transformer(setup: Setup, heads: int) -> Attacker:
-    from capbias_core.attackers.networks.scratch import TransformerAttacker
-
-    return TransformerAttacker(device=setup.device, precision=setup.precision, heads=heads)
-
-
-def _frozen(setup: Setup, **settings: Any) -> Attacker:
-    from capbias_core.attackers.networks.pretrained import FrozenAttacker
+def _pretrained(setup: Setup, tuned: bool = False, **settings: Any) -> Attacker:
+    from capbias_core.attackers.networks.pretrained import FineTunedAttacker, FrozenAttacker
 
     assert setup.model is not None  # an entry that names a model gets its files
-    device, precision, (path, digest) = setup.device, setup.precision, (setup.model.path, setup.model.digest)
-    return FrozenAttacker(device=device, precision=precision, path=path, digest=digest, cache=setup.cache, **settings)
-
-
-def _fine_tuned(setup: Setup, **settings: Any) -> Attacker:
-    from capbias_core.attackers.networks.pretrained import FineTunedAttacker
-
-    assert setup.model is not None
-    device, precision, (path, digest) = setup.device, setup.precision, (setup.model.path, setup.model.digest)
-    return FineTunedAttacker(device=device, precision=precision, path=path, digest=digest, **settings)
+    shared = {"device": setup.device, "precision": setup.precision, "cache": setup.cache}
+    kind = FineTunedAttacker if tuned else FrozenAttacker
+    return kind(path=setup.model.path, digest=setup.model.digest, **shared, **settings)
 
 
 # Names of pretrained encoders on the Hugging Face hub; none is downloaded.
@@ -70,25 +53,26 @@ LIC, DBAC, AGE = "(the LIC paper's)", "(the DBAC paper's)", "batch normalisation
 def frozen_entry(model: str) -> AttackerEntry:
     """The entry of an encoder that has none: a folder, or a name on the Hugging Face hub."""
     shown = Path(model.rstrip("/")).name or model
-    return PRETRAINED(shown, f"{shown}, frozen", _frozen, BASE, model=model)
+    return PRETRAINED(shown, f"{shown}, frozen", _pretrained, BASE, model=model)
 
 
-RNN, RNN_BI = (partial(_recurrent, unit="rnn", ways=ways) for ways in (1, 2))
-ONE_HEAD, FIVE_HEADS = (partial(_transformer, heads=heads) for heads in (1, 5))
-PRE, PRE_BN = partial(_frozen, **BERT_PRE), partial(_frozen, **BERT_PRE, **NORMALISED)
-FT, FT_BN = partial(_fine_tuned, **BERT_FT), partial(_fine_tuned, **BERT_FT, **NORMALISED)
+LSTM_BI, LSTM, RNN = (partial(_scratch, unit=unit) for unit in ("lstm_bi", "lstm", "rnn"))
+RNN_BI = partial(_scratch, unit="rnn", ways=2)
+ONE_HEAD, FIVE_HEADS = (partial(_scratch, unit="transformer", heads=heads) for heads in (1, 5))
+PRE, PRE_BN = (partial(_pretrained, **BERT_PRE, **more) for more in ({}, NORMALISED))
+FT, FT_BN = (partial(_pretrained, tuned=True, **BERT_FT, **more) for more in ({}, NORMALISED))
 
 ENTRIES = (
-    SCRATCH("lstm_bi", f"bidirectional LSTM {LIC}", _lstm_bi, Seconds(25.0, 85.0), lic_paper=True),
-    SCRATCH("lstm", f"one-way LSTM {DBAC}", _recurrent, Seconds(4.4, 20.0)),
+    SCRATCH("lstm_bi", f"bidirectional LSTM {LIC}", LSTM_BI, Seconds(25.0, 85.0), lic_paper=True),
+    SCRATCH("lstm", f"one-way LSTM {DBAC}", LSTM, Seconds(4.4, 20.0)),
     SCRATCH("rnn", f"one-way RNN {DBAC}", RNN, Seconds(2.0, 9.0)),
     SCRATCH("rnn_bi", f"bidirectional RNN {DBAC}", RNN_BI, Seconds(4.0, 18.0)),
     SCRATCH("transformer_1h", f"Transformer, 1 head {DBAC}", ONE_HEAD, Seconds(2.0, 10.0), attends=True),
     SCRATCH("transformer_5h", f"Transformer, 5 heads {DBAC}", FIVE_HEADS, Seconds(2.0, 10.0), attends=True),
-    PRETRAINED("minilm", f"MiniLM-L6-v2, frozen {DBAC}", _frozen, Seconds(0.4, 100.0), model=MINILM),
-    PRETRAINED("mpnet", f"MPNet, frozen {DBAC}", _frozen, BASE, model=MPNET),
-    PRETRAINED("distilroberta", f"DistilRoBERTa, frozen {DBAC}", _frozen, HALF, model=ROBERTA),
-    PRETRAINED("distilbert", f"DistilBERT, frozen {DBAC}", _frozen, HALF, model=DISTILBERT),
+    PRETRAINED("minilm", f"MiniLM-L6-v2, frozen {DBAC}", _pretrained, Seconds(0.4, 100.0), model=MINILM),
+    PRETRAINED("mpnet", f"MPNet, frozen {DBAC}", _pretrained, BASE, model=MPNET),
+    PRETRAINED("distilroberta", f"DistilRoBERTa, frozen {DBAC}", _pretrained, HALF, model=ROBERTA),
+    PRETRAINED("distilbert", f"DistilBERT, frozen {DBAC}", _pretrained, HALF, model=DISTILBERT),
     PRETRAINED("bert_pre", f"BERT, frozen {LIC}", PRE, BASE, model=BERT, lic_paper=True),
     PRETRAINED("bert_ft", f"BERT, fine-tuned {LIC}", FT, TUNED, model=BERT, lic_paper=True, version=1),
     PRETRAINED("bert_pre_bn", f"BERT, frozen, {AGE}", PRE_BN, BASE, model=BERT),

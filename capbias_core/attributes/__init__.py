@@ -8,16 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from capbias_core.errors import CapbiasError, NotMeasurable, unknown_name
-from capbias_core.typed import typed
+from capbias_core.errors import CapbiasError, NotMeasurable, short, unknown_name
+from capbias_core.typed import shown, typed
 from capbias_core.types import BOTH, PRECEDENCE, UNKNOWN_TOKEN, WITHIN, Attribute, Derivation
 from capbias_core.whole_files import check_contained, check_file, typed_path
 
 FOLDER = Path(__file__).parent
 MOST_BYTES = 64 * 1024  # of a TOML file, which a stranger may have written
 MOST_DOTS = 200  # in a line: each may be a table in a table, and reading them takes the square of their number
-KEYS = ("name", "title", "values", "mask_token", "columns", "note", "words", "aliases", "derived", "forms")
+TEXTS = tuple[str, ...]
+BY_VALUE = dict[str, TEXTS]
+KEYS = {"name": str, "title": str, "values": TEXTS, "mask_token": str, "columns": TEXTS, "note": str}
+KEYS |= {"words": BY_VALUE, "aliases": BY_VALUE, "derived": dict, "forms": tuple[TEXTS, ...]}
+RULE = {"precedence": TEXTS, "at_least": int, "both": str, "title": str, "note": str}
 
 
 def read_attribute(path: Path) -> Attribute:
@@ -60,68 +65,48 @@ def _checked(data: dict, source: str) -> Attribute:
     """The attribute in a TOML file. Raises CapbiasError for anything that is missing or wrong."""
 
     def wrong(key: str, reason: str, hint: str = "") -> CapbiasError:
-        return CapbiasError(f"{source} has {key} = {data.get(key)!r}, which {reason}.", hint)
+        return CapbiasError(f"{source} has {key} = {shown(data.get(key))}, which {reason}.", hint)
 
-    def text(key: str, usual: str = "") -> str:
-        return typed(f"{source}: {key}", data.get(key, usual), str)
-
-    def texts(given: object, what: str) -> tuple[str, ...]:
-        return typed(f"{source}: {what}", given, tuple[str, ...])
-
-    def by_value(table: str, values: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-        """The table [words] or [aliases]: value -> texts."""
-        given = data.get(table, {})
-        stray = sorted(set(given) - set(values)) if isinstance(given, dict) else [given]
-        if stray:
-            names = ", ".join(map(repr, stray))
+    def read(table: dict, keys: dict[str, Any], where: str) -> dict[str, Any]:
+        if stray := sorted(set(table) - set(keys)):
             raise CapbiasError(
-                f"{source} has {table} for {names}, but its values are {', '.join(dict.fromkeys(values))}."
+                f"{where} has unknown keys: {', '.join(map(short, stray))}.",
+                f"The keys are {', '.join(keys)}. Lists of words belong under [words].",
             )
-        return {value: texts(names, f"{table} of {value}") for value, names in given.items()}
+        return {key: typed(f"{where}: {key}", value, keys[key]) for key, value in table.items()}
 
-    if stray := [key for key in data if key not in KEYS]:
-        raise CapbiasError(
-            f"{source} has unknown keys: {', '.join(stray)}.",
-            f"The keys are {', '.join(KEYS)}. Lists of words belong under [words].",
-        )
-    given = data["values"] if isinstance(data.get("values"), list) else []
-    values = tuple(map(str, given))
+    values = tuple(map(str, given)) if isinstance(given := data.get("values"), list) else ()
     if len(values) < 2 or len({value.strip() for value in values} - {""}) < len(values):
         raise wrong("values", "is not a list of two or more different values", 'Write values = ["Female", "Male"].')
+    given = read(data | {"values": list(values)}, KEYS, source)
     # Words of a crossed attribute name a part of a value, such as Female in `Female, Dark`.
-    words = by_value("words", (*values, *(part for value in values for part in value.split(WITHIN))))
-    if words:  # as the tokenizer gives them
-        words = {value: tuple(word.lower() for word in words.get(value, ())) for value in (*values, *words)}
+    parts = {*values, *(part for value in values for part in value.split(WITHIN))}
+    for table, known in (("words", parts), ("aliases", set(values))):
+        if stray := sorted(given.get(table, {}).keys() - known):
+            raise wrong(table, f"are for {', '.join(map(short, stray))}, and the values are {', '.join(values)}")
+    words = {value: given["words"].get(value, ()) for value in (*values, *given["words"])} if given.get("words") else {}
+    words = {value: tuple(word.lower() for word in listed) for value, listed in words.items()}  # as tokens are
     listed = [word for names in words.values() for word in names]
-    for word in listed:
-        if not word.isalnum() or listed.count(word) > 1:
-            raise CapbiasError(
-                f"{source} lists {word!r} "
-                + ("twice." if word.isalnum() else "as a word, but it is not a single word."),
-                "Captions are compared word by word. List single words of letters and digits, each for one value.",
-            )
-    forms = typed(f"{source}: forms", data.get("forms", []), tuple[tuple[str, ...], ...])
-    for row in forms:
+    if bad := [word for word in listed if not word.isalnum() or listed.count(word) > 1]:
+        raise CapbiasError(
+            f"{source} lists {short(bad[0])!r} as a word, which is not a single word, or is there twice.",
+            "Captions are compared word by word. List single words of letters and digits, each for one value.",
+        )
+    for row in given.get("forms", ()):
         if len(row) != len(values) + 1 or not all(word.isalnum() and word == word.lower() for word in row):
             raise CapbiasError(
                 f"{source} has the forms {', '.join(row) or '(none)'}, which are not {len(values) + 1} single words in "
                 "lower case.",
                 f"Write a word for each of {', '.join(values)} and, last, one for nobody in particular.",
             )
-    mask_token = text("mask_token", Attribute.mask_token)
+    mask_token = given.get("mask_token") or Attribute.mask_token
     if not re.fullmatch(r"<\w+>", mask_token) or mask_token == UNKNOWN_TOKEN:
         raise wrong("mask_token", "cannot be used", "Write one word in <>, such as <gender>.")
     derived = None
-    if "derived" in data:
-        table = data["derived"]
-        rule = {"precedence": [], "at_least": 1, "both": PRECEDENCE, "title": "", "note": ""}
-        known = isinstance(table, dict) and set(table) <= set(rule)
-        order, least, both, title, note = (rule | table if known else rule).values()
-        known = known and both in BOTH and isinstance(order, list) and type(least) is int and least >= 1
-        known = known and isinstance(title, str) and isinstance(note, str)
-        if known and sorted(map(str, order)) == (sorted(values) if both == PRECEDENCE else []):
-            derived = Derivation(tuple(map(str, order)), least, both, title, note)
-        else:
+    if "derived" in given:
+        derived = Derivation(**{"both": PRECEDENCE} | read(given["derived"], RULE, f"{source}: derived"))
+        order = values if derived.both == PRECEDENCE else ()
+        if derived.both not in BOTH or derived.at_least < 1 or sorted(derived.precedence) != sorted(order):
             raise wrong(
                 "derived",
                 "is not a rule",
@@ -133,19 +118,10 @@ def _checked(data: dict, source: str) -> Attribute:
                 f"{source} has [derived], but no words for {', '.join(silent)}, from which labels would be derived.",
                 "Add the words, or remove [derived].",
             )
-    aliases = by_value("aliases", values)
-    return Attribute(
-        name=text("name") or Path(source).stem,
-        title=text("title") or text("name") or Path(source).stem,
-        values=values,
-        words=words,
-        mask_token=mask_token,
-        columns=texts(data.get("columns", []), "columns"),
-        aliases={alias.lower(): value for value, names in aliases.items() for alias in names},
-        note=text("note"),
-        derived=derived,
-        forms=forms,
-    )
+    name = given.get("name") or Path(source).stem
+    aliases = {alias.lower(): value for value, names in given.get("aliases", {}).items() for alias in names}
+    changed = {"name": name, "title": given.get("title") or name, "words": words, "aliases": aliases}
+    return Attribute(**given | changed | {"mask_token": mask_token, "derived": derived})
 
 
 def attribute_folder(workspace: Path) -> Path:

@@ -90,9 +90,8 @@ def halving(size: int, work: Callable[[int], Any]) -> Any:
         try:
             return work(size)
         except RuntimeError as error:
-            # An error in the capture of a graph may end in another one.
-            short = any(isinstance(each, torch.OutOfMemoryError) for each in (error, error.__context__))
-            if not short and not any(words in str(error) for words in SHORT_OF_MEMORY):
+            short = any(words in str(error) for words in SHORT_OF_MEMORY)
+            if not short and not isinstance(error, torch.OutOfMemoryError):
                 raise
             if size == 1:
                 raise MemoryError(str(error)) from None

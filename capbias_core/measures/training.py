@@ -20,13 +20,14 @@ from capbias_core.aggregate.counts import from_npz, to_npz
 from capbias_core.attackers import load_attacker
 from capbias_core.attackers.base import Attacker, Training, probabilities
 from capbias_core.data import Data
+from capbias_core.databases import byte_cache
+from capbias_core.errors import CapbiasError
 from capbias_core.metrics.lic import label_probabilities, lic_scores, right_predictions
 from capbias_core.metrics.share import difference
 from capbias_core.prepare.align import Aligner, constant
 from capbias_core.prepare.split import FIT, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split, counted
-from capbias_core.whole_files import private_folder, write_whole
 
 # Whose captions are read, by attackers trained on the same side or, in the last two, on the other side.
 MODEL, HUMAN, MODEL_BY_HUMAN, HUMAN_BY_MODEL = "model", "human", "model_by_human", "human_by_model"
@@ -159,11 +160,9 @@ def attacker_of(data: Data, options: Any) -> Attacker:
     return load_attacker(options.attacker, options.device, model, data.embeddings, options.precision)
 
 
-def _kept_logits(file: Path) -> list[np.ndarray] | None:
-    """The logits in a file; None if it is not there or damaged."""
-    with suppress(OSError, ValueError, LookupError):
-        return list(from_npz(file.read_bytes())[1].values())
-    return None
+def _kept_guesses(folder: Path):
+    """The cache of finished trainings in a folder."""
+    return byte_cache(folder / "guesses.sqlite", "finished trainings of a stopped run", "they are then trained again")
 
 
 @dataclass(frozen=True)
@@ -281,8 +280,14 @@ class AttackerTrainer:
         """For each case, of each that its attacker reads, the images held out and the logits (n, C) of their captions.
         Attackers whose logits are kept are not trained again."""
         held_out = [[self.balance(one.captions.with_caption(one.split.test)) for one in read] for read in reads]
-        files = [self.kept / f"{name}.npz" for name in self._names(captions, cases, reads)] if self.kept else []
-        kept = [_kept_logits(file) for file in files] or [None] * len(cases)
+        names = self._names(captions, cases, reads) if self.kept else []
+        kept: list[list[np.ndarray] | None] = [None] * len(cases)
+        if self.kept:
+            with suppress(CapbiasError), _kept_guesses(self.kept) as cache:
+                known = cache.get(names)
+                for number, name in enumerate(names):
+                    with suppress(ValueError, LookupError):  # none is kept, or it is damaged
+                        kept[number] = list(from_npz(known[name])[1].values())
         self.done += sum(logits is not None for logits in kept)
         corpus = self.attacker.corpus(captions)
         rows = [
@@ -296,10 +301,10 @@ class AttackerTrainer:
                 attacker = next(fitted)
                 logits = [attacker.logits(corpus, rows_read) for rows_read in rows[number]]
                 if self.kept:
-                    with suppress(OSError):  # such as a full disk: a stopped run then trains this one again
-                        private_folder(self.kept)
-                        kept_logits = {str(position): each for position, each in enumerate(logits)}
-                        write_whole(files[number], to_npz(None, **kept_logits))
+                    kept_logits = {str(position): each for position, each in enumerate(logits)}
+                    # Without it, as on a full disk, a stopped run trains this one again.
+                    with suppress(CapbiasError), _kept_guesses(self.kept) as cache:
+                        cache.put({names[number]: to_npz(None, **kept_logits)})
             yield list(zip(tests, logits, strict=True))
         next(fitted, None)
 

@@ -13,39 +13,35 @@ from capbias_core.aggregate import Estimate, estimates_of
 from capbias_core.attackers import attacker_entry
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import BOXES, CAPTIONS
+from capbias_core.kinds import BOXES
 from capbias_core.language.device import deterministic
 from capbias_core.load.checks import refuse
 from capbias_core.measures.base import Outcome
 from capbias_core.measures.registry import MEASURES
+from capbias_core.resources import PACKAGE
 from capbias_core.types import Progress, left_out_lines
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.objects import forget_objects_of, keep_objects_of
 from capbias_core.workspace.sources import data_of
 from capbias_core.workspace.spec import WITH_REFERENCES, RunSpec, Setting
 from capbias_core.workspace.store import ACTIVE, RUN, RunRow, Workspace
-from capbias_core.workspace.vectors import look_up_new_words
 
 Watch = Callable[[list[RunRow]], object]
 Stopped = Callable[[KeyboardInterrupt], object] | None
 
-PACKAGE_ROOT = Path(__file__).parent.parent
-EXTENDED = ("attackers", "measures")  # packages that users extend: a failure is located there if it passed through them
+EXTENDED = ("attackers", "measures")
 
 
 def failure(error: Exception) -> str:
     """Why a run failed: the sentence of a CapbiasError; else `KeyError: x (measures/lic.py, line 12)`, with the last
-    line in a traceback of a measure or an attacker, else of this package."""
+    line in a traceback of a measure or an attacker, which users extend, else of this package."""
     if isinstance(error, CapbiasError):
         return str(error)
-    lines = [
-        (Path(frame.filename).relative_to(PACKAGE_ROOT), frame.lineno)
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(PACKAGE_ROOT)
-    ]
-    extended = [line for line in lines if line[0].parts[0] in EXTENDED and line[0].name != "base.py"]
-    file, number = (extended or lines or [("", 0)])[-1]
-    return f"{type(error).__name__}: {error}" + (f" ({file}, line {number})" if file else "")
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [(Path(frame.filename), frame.lineno) for frame in frames if PACKAGE in Path(frame.filename).parents]
+    extended = [line for line in lines if line[0].parent.name in EXTENDED and line[0].name != "base.py"]
+    file, number = (extended or lines or [(PACKAGE, 0)])[-1]
+    return f"{type(error).__name__}: {error}" + (f" ({file.relative_to(PACKAGE)}, line {number})" if number else "")
 
 
 def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
@@ -66,8 +62,6 @@ def run_one(workspace: Workspace, spec: RunSpec, progress: Progress) -> Outcome:
         item = workspace.keep(
             kind, name, made.frame, collection, made.source, details | {RUN: spec.run_id}, made.digest
         )
-        if kind == CAPTIONS:
-            look_up_new_words(workspace, collection)
         if kind == BOXES:
             keep_objects_of(workspace, item) if len(made.frame) else forget_objects_of(workspace, item)
     return outcome

@@ -10,9 +10,10 @@ import pandas as pd
 from capbias_core.aggregate.comparison import LabelAgreement, label_agreement
 from capbias_core.attributes.labels import spellings_of
 from capbias_core.errors import CapbiasError
+from capbias_core.load.labels import mapping_details
 from capbias_core.prepare.labels import Trial, try_attribute
 from capbias_core.types import Attribute
-from capbias_core.workspace.labels import keep_attributes, labels_in, mapping_details
+from capbias_core.workspace.labels import keep_attributes, labels_in
 from capbias_core.workspace.store import Item, Workspace
 
 

@@ -14,7 +14,7 @@ from capbias_core.measures.base import BY_OBJECT
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs.run import estimates, is_current
 from capbias_core.types import RESULT_COLUMNS, Attribute
-from capbias_core.workspace.objects import OBJECTS, reads_its_column
+from capbias_core.workspace.objects import COLUMN, OBJECTS, usual_objects
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 
@@ -65,7 +65,7 @@ def current_runs(workspace: Workspace, collection: str, measure: str | None = No
     references, objects = ({item.hash for item in items if item.kind == kind} for kind in ("references", OBJECTS))
     tables = [item for item in items if item.kind == "labels"]
     # Once a file of objects is there, the column of a table counts only where it is still what runs read.
-    columns = {table.hash for table in tables if not objects or reads_its_column(workspace, collection, table)}
+    columns = {table.hash for table in tables if usual_objects(workspace, collection, table)[0] == COLUMN}
     labels = [
         (table.hash, entry["column"], entry["mapping"], entry["attribute"])
         for table in tables

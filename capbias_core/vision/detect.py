@@ -1,8 +1,7 @@
 """A YOLO detector through `ultralytics`: its weights to a path and a digest, and photographs to boxes.
 
 Imports nothing heavy; only workers and terminals detect. Ultralytics is kept to itself: it installs nothing, contacts
-nobody, writes no settings, runs no code that a file of weights brings along, and says nothing. Only a download asks for
-the network: `python -m capbias_core.vision.detect NAME FILE`, in a process of its own.
+nobody, writes no settings, runs no code that a file of weights brings along, and says nothing.
 """
 
 from __future__ import annotations
@@ -10,49 +9,30 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, first_line, need, short
+from capbias_core.errors import CapbiasError, first_line, need
 from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import nameable, named
 from capbias_core.load.tables import kept_name
-from capbias_core.processes import python, temporary_folder
+from capbias_core.processes import temporary_folder
 from capbias_core.whole_files import typed_path, whole_file
 
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
 NEEDS = {".pt": (), ".onnx": (), ".tflite": ("ai_edge_litert",)}
-# Names in the folder of downloads, and which of them ultralytics downloads; anything else is a path.
+# Names in the folder of weights; anything else is a path.
 NAME = re.compile(r"[A-Za-z][\w-]*(\.(pt|onnx|tflite))?", re.ASCII)
-DOWNLOADED = re.compile(r"(yolo|rtdetr)[\w-]*(\.pt)?", re.ASCII | re.IGNORECASE)
-PATIENCE = 900.0  # seconds for a download
 # Boxes that the detector is less sure of are never asked for. Whoever wants surer ones leaves the others out: which box
 # hides which is decided from the surest down, so the rest is as if it had been asked for alone.
 FLOOR = 0.05
 _starting = threading.Lock()
-
-
-def to_download(name: str, folder: Path) -> bool:
-    """Whether these weights are not on this machine, and ultralytics may know them by this name.
-
-    >>> to_download("yolov8n", Path("nowhere")), to_download("gone.pt", Path("nowhere"))
-    (True, False)
-    """
-    given = typed_path(name)
-    here = (nameable(given) and given.exists()) or _in_folder(name, folder).is_file()
-    return not here and bool(DOWNLOADED.fullmatch(name))
-
-
-def _in_folder(name: str, folder: Path) -> Path:
-    return folder / (name if Path(name).suffix in NEEDS else f"{name}.pt")
 
 
 def saved_weights(folder: Path) -> list[str]:
@@ -79,41 +59,24 @@ def keep_weights(folder: Path, path: Path) -> Path:
 
 
 def find_weights(name: str, folder: Path) -> ModelFiles:
-    """The weights in a file (.pt, .onnx, .tflite), or those that ultralytics knows by this name.
-
-    A name is looked for in `folder`, and else downloaded there by ultralytics, once. Raises CapbiasError if there is
-    no such file, it cannot be read, or it cannot be downloaded.
-    """
+    """The weights in a file (.pt, .onnx, .tflite), or those of this name in `folder`. Nothing is downloaded. Raises
+    CapbiasError, which says how to get them, if they are not on this machine."""
     need("Detecting objects", "torch", "PIL", "ultralytics")
     path = typed_path(name)
     if not NAME.fullmatch(name) or (nameable(path) and path.exists()):
         path = named(path)
     else:
-        path = _in_folder(name, folder)
-        if to_download(name, folder):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            command, environment = python("-m", "capbias_core.vision.detect", path.name, str(path))
-            options = {"capture_output": True, "text": True, "timeout": PATIENCE, "env": environment}
-            failed, fault = True, ""
-            with suppress(subprocess.TimeoutExpired):
-                done = subprocess.run(command, **options, check=False)
-                failed, fault = bool(done.returncode), done.stderr.strip()
-            if failed or not path.is_file():
-                reason = f" ({short(fault.splitlines()[-1], 200)})" if fault else ""
-                raise CapbiasError(
-                    f"The weights {path.name!r} are not on this machine and could not be downloaded{reason}.",
-                    f"Where there is a network, run `yolo predict model={path.name}`, copy {path.name} here, and name "
-                    f"the file instead, or put it into {path.parent}.",
-                )
+        path = folder / (name if Path(name).suffix in NEEDS else f"{name}.pt")
         if not path.is_file():
             raise CapbiasError(
-                f"The weights {name!r} are no file, here or in {folder}, and no name that ultralytics knows.",
-                "Name a file (.pt, .onnx, .tflite), or a detector such as yolov8n.",
+                f"The weights {name!r} are no file, here or in {folder}.",
+                f"Name a file ({', '.join(NEEDS)}). Where there is a network, `yolo predict model={path.name}` fetches "
+                "a detector that ultralytics knows, such as yolov8n.pt.",
             )
     if path.suffix.lower() not in NEEDS:
         raise CapbiasError(
             f"Weights are in a file that ends in {', '.join(NEEDS)}, unlike {path.name!r}.",
-            "Export the detector in one of these formats, or name one such as yolov8n.",
+            "Export the detector in one of these formats.",
         )
     return ModelFiles(path.name, str(path.resolve()), file_digest(path))
 
@@ -164,14 +127,13 @@ class Detector:
         return list(self._model.predict(reversed_colours, **options, **self._how))
 
 
-def ultralytics(offline: bool = True):
-    """The package, imported in a way that leaves nothing behind. offline: that it is not to find out whether there is a
-    network; decided by whoever asks first in a process."""
+def ultralytics():
+    """The package, imported in a way that leaves nothing behind."""
     need("Detecting objects", "torch", "PIL", "ultralytics")
     with _starting, _unchanged(), temporary_folder() as settings:
         os.environ |= {
             "YOLO_AUTOINSTALL": "false",
-            "YOLO_OFFLINE": str(offline).lower(),
+            "YOLO_OFFLINE": "true",
             "YOLO_VERBOSE": "false",
             "YOLO_CONFIG_DIR": str(settings),
             "ULTRALYTICS_SAFE_LOAD": "true",  # weights are data: no code in a .pt is run
@@ -225,25 +187,3 @@ def _loading(path: Path) -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
-
-
-def download(name: str, file: str) -> int:
-    """Fetch weights; 0 if FILE is there, else the last line of stderr says why not. Ultralytics writes a part of a file
-    beside its final place."""
-    ultralytics(offline=False)
-    from ultralytics.utils.downloads import GITHUB_ASSETS_NAMES, attempt_download_asset
-
-    if name not in GITHUB_ASSETS_NAMES:
-        detectors = [known for known in sorted(GITHUB_ASSETS_NAMES) if known.startswith("yolo") and "n.pt" in known]
-        print(f"ultralytics knows no {name}, but {', '.join(detectors)} and others", file=sys.stderr)
-        return 2
-    try:
-        attempt_download_asset(file, progress=False)
-    except (OSError, MemoryError) as error:
-        print(f"{' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    return 0 if Path(file).is_file() else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(download(*sys.argv[1:]))

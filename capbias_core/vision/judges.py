@@ -55,7 +55,7 @@ from capbias_core.language.device import FP32, choose_device, matmul_precision
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.types import Attribute, Progress
+from capbias_core.types import Attribute, Progress, silent
 from capbias_core.vision.presets import written
 
 if TYPE_CHECKING:
@@ -370,17 +370,28 @@ class AskedJudge:
     attribute: Attribute
     prompt: str
     answers: dict = field(default_factory=dict)  # by caption and image: every seed asks the same
+    tick: Progress = silent
 
     def corpus(self, pairs: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
         return list(pairs)
 
-    def fit_many(self, corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator[FittedAsked]:
+    def fit_many(self, corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator[AskedJudge]:
+        """Itself, with the progress of each training: that is, of reading."""
         for done in range(len(trainings)):
 
             def part(share: float, text: str, done=done) -> None:
                 tick((done + share) / len(trainings), text)
 
-            yield FittedAsked(self, part)
+            yield replace(self, tick=part)
+
+    @torch.no_grad()
+    def logits(self, corpus: list[tuple[int, str]], rows: np.ndarray) -> np.ndarray:
+        """See `value_logits`."""
+        for done, row in enumerate(rows):
+            if corpus[row] not in self.answers:
+                self.tick(done / len(rows), f"caption {done + 1:,} of {len(rows):,}")
+                self.answers[corpus[row]] = self.read(*corpus[row]).cpu().numpy()
+        return value_logits(np.stack([self.answers[corpus[row]] for row in rows]))
 
     def read(self, image: int, caption: str) -> Tensor:
         """(K,) log-probabilities of the answers for a masked caption of an image, by its index."""
@@ -394,23 +405,3 @@ class AskedJudge:
             tokens = [number for number, word in enumerate(scores.words) if word >= first]
             answers.append(scores.log_probabilities[tokens].sum())
         return functional.log_softmax(torch.stack(answers).double(), dim=0)
-
-
-@dataclass(frozen=True)
-class FittedAsked:
-    """A captioner that is asked."""
-
-    judge: AskedJudge
-    tick: Progress
-
-    def logits(self, corpus: list[tuple[int, str]], rows: np.ndarray) -> np.ndarray:
-        """See `value_logits`."""
-        answers, known = [], self.judge.answers
-        with torch.no_grad():
-            for done, row in enumerate(rows):
-                pair = corpus[row]
-                if pair not in known:
-                    self.tick(done / len(rows), f"caption {done + 1:,} of {len(rows):,}")
-                    known[pair] = self.judge.read(*pair).cpu().numpy()
-                answers.append(known[pair])
-        return value_logits(np.stack(answers))

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.attributes import attribute_folder, known_attributes
-from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import (
     BOXES,
@@ -34,7 +33,6 @@ from capbias_core.workspace.conditions import condition_details
 from capbias_core.workspace.labels import keep_attributes
 from capbias_core.workspace.photographs import keep_images
 from capbias_core.workspace.store import Item, Workspace, content_hash
-from capbias_core.workspace.vectors import look_up_new_words
 
 DEMO = "demo"
 DEFAULT_COLLECTION = "my captions"
@@ -137,8 +135,6 @@ def store(workspace: Workspace, collection: str, parts: Sequence[Part], source: 
             items.append(held)
             continue
         items.append(workspace.keep(part.kind, name, frame, collection, origin, details))
-        if part.kind in (CAPTIONS, REFERENCES):
-            look_up_new_words(workspace, collection)
     return items
 
 
@@ -147,7 +143,7 @@ def held_by(workspace: Workspace, collection: str) -> Held:
     images: dict[str, frozenset[str]] = {}
     for item in workspace.items(collection=collection):
         if item.kind in (CAPTIONS, REFERENCES, LABELS, PHOTOGRAPHS):
-            images[item.kind] = images.get(item.kind, frozenset()) | images_in(workspace.frame(item.hash))
+            images[item.kind] = images.get(item.kind, frozenset()) | workspace.images(item.hash)
     human = [workspace.frame(item.hash) for item in workspace.items(REFERENCES, collection)]
     return Held(images, pd.concat(human) if human else None)
 

@@ -9,13 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.attributes import known_attributes, read_attribute
+from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import label_columns
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.load.columns import Wanted
-from capbias_core.load.labels import SHOWN_LABELS, attribute_and_mapping, mapping_details
+from capbias_core.load.labels import SHOWN_LABELS
 from capbias_core.types import Attribute
-from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import Item, Workspace, content_hash
 
@@ -96,27 +94,6 @@ def table_of(tables: Iterable[Item], attribute: str, where: Mapping) -> Item | N
 def reads(where: Mapping, attribute: str, table: Item) -> bool:
     """Whether a run read its labels of an attribute in this table. where: RunSpec.labels."""
     return table_of([table], attribute, where) is not None
-
-
-# from a column of a table to an attribute
-
-
-def resolve_attribute(frame: pd.DataFrame, name: str, column: str = "", folder: Path | None = None) -> dict:
-    """An attribute of a table and its mapping, as stored with the table (`mapping_details`).
-
-    name: an attribute (shipped or in the folder), a TOML file, or a column. column: of its labels, '' for a usual name.
-    Raises CapbiasError if no column holds its labels.
-    """
-    known = known_attributes(folder)
-    attribute = known[name] if name in known else read_attribute(typed_path(name)) if name.endswith(".toml") else None
-    wanted = Wanted(attribute.name if attribute else name, attribute)
-    usual = [each for each in frame.columns if each.strip().casefold() in wanted.names]
-    column = column or (usual[0] if usual else "")
-    if column not in frame or column == "image_id":
-        raise unknown_name("column", column or name, frame.columns.drop("image_id"))
-    counts = frame[column].value_counts().to_dict()
-    attribute, mapping = attribute_and_mapping(wanted, column, counts, {})
-    return mapping_details(attribute, column, mapping, counts)
 
 
 # lines about a mapping

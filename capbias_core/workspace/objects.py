@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.data import images_in
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.kinds import OBJECTS
 from capbias_core.language.files import ModelFiles
@@ -27,7 +26,7 @@ from capbias_core.workspace.store import Item, Workspace
 
 COLUMN = "column objects of the labels"
 FOUND_BY = "found_by"  # the key in the details of detected objects: the name of the boxes
-WEIGHTS = "weights"  # the folder of a workspace with weights that were downloaded
+WEIGHTS = "weights"  # the folder of a workspace with weights that were uploaded
 BARE = "bare"  # the key in an item's details for images without a box
 CONFIDENCE = 0.2  # boxes that a detector is less sure of are left out, as objects of the Gender Score are
 VERSION = "square, floor 0.05"  # how photographs are read; changed when boxes would differ
@@ -40,42 +39,27 @@ def object_sources(workspace: Workspace, collection: str, table: Item) -> dict[s
     return sources | ({COLUMN: table.hash} if OBJECTS in workspace.frame(table.hash) else {})
 
 
-def _default_source(workspace: Workspace, collection: str, table: Item) -> tuple[str, dict[str, str]]:
-    """The source with objects of most labelled images ('' without any), and the sources that it was chosen from: those
-    that people annotated, or all if a detector made all of them."""
-    every = object_sources(workspace, collection, table)
+def _by_use(workspace: Workspace, collection: str, table: Item) -> dict[str, str]:
+    """The sources to choose from, with their hashes: those that people annotated, or all if a detector made all of
+    them. The one with objects of most labelled images comes first."""
+    every, labelled = object_sources(workspace, collection, table), workspace.images(table.hash)
     detected = {item.name for item in workspace.items(OBJECTS, collection) if FOUND_BY in item.details}
     sources = {name: digest for name, digest in every.items() if name not in detected} or every
-    if len(sources) < 2:
-        return next(iter(sources), ""), sources
-
-    def count() -> dict[str, int]:
-        labelled = images_in(workspace.frame(table.hash))
-        return {digest: len(labelled & images_in(workspace.frame(digest))) for digest in sources.values()}
-
-    counts = workspace.derived(f"objects of {table.hash}: {' '.join(sorted(sources.values()))}", count, dict[str, int])
-    return max(sources, key=lambda name: counts[sources[name]]), sources
+    return dict(sorted(sources.items(), key=lambda source: -len(labelled & workspace.images(source[1]))))
 
 
 def usual_objects(workspace: Workspace, collection: str, table: Item) -> tuple[str, str]:
-    """Name and content hash of the source with objects of most labelled images; '' without any. Files that people
-    annotated come before those of a detector."""
-    name, sources = _default_source(workspace, collection, table)
-    return name, sources.get(name, "")
-
-
-def reads_its_column(workspace: Workspace, collection: str, table: Item) -> bool:
-    """Whether runs on a table of labels read its column of objects by default."""
-    return _default_source(workspace, collection, table)[0] == COLUMN
+    """Name and content hash of the first source `_by_use`; '' without any."""
+    return next(iter(_by_use(workspace, collection, table).items()), ("", ""))
 
 
 def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: str = "") -> str:
-    """The content hash of the named source of objects, by default of the one with most labelled images; '' without any.
-    Raises CapbiasError for an unknown name, and for several files if none is named."""
+    """The content hash of the named source of objects, by default of the usual one; '' without any. Raises CapbiasError
+    for an unknown name, and for several files if none is named."""
     if asked:
         sources = object_sources(workspace, collection, table)
         return sources[asked] if asked in sources else workspace.item(OBJECTS, asked, collection).hash
-    name, sources = _default_source(workspace, collection, table)
+    sources = _by_use(workspace, collection, table)
     files = [source for source in sources if source != COLUMN]
     if len(files) > 1:
         raise CapbiasError(
@@ -83,7 +67,7 @@ def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: st
             "Choose one, or delete the others.",
             "objects",
         )
-    return sources[name] if name else ""
+    return next(iter(sources.values()), "")
 
 
 # boxes by a detector
@@ -94,10 +78,10 @@ def weights_option(
 ) -> ModelReference:
     """The reference of a run to a detector: the name of its weights and the digest of the file.
 
-    name: a file, a name that ultralytics knows, which is downloaded into `folder` (by default the workspace's
-    `weights`), or a reference, which is returned. Raises CapbiasError if none is named or available.
+    name: a file, a name in `folder` (by default the workspace's `weights`), or a reference, which is returned. Raises
+    CapbiasError if none is named or available.
     """
-    lacking = "No detector is named.", "Name a file of weights, or one that ultralytics knows.", "weights"
+    lacking = "No detector is named.", "Name a file of weights.", "weights"
     return reference(workspace, name, lambda name: find_weights(name, folder or workspace.folder / WEIGHTS), *lacking)
 
 

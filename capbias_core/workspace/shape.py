@@ -92,8 +92,6 @@ class Details(TypedDict, total=False):
     path: Text
     folder: Text
     run: Text
-    size: Count
-    modified: float
     dimension: Count
     found: Count
     twins: Count
@@ -110,7 +108,7 @@ class Details(TypedDict, total=False):
 
 
 # Places on the machine that wrote a bundle, which mean nothing on another.
-PLACES = ("path", "folder", "run", "size", "modified")
+PLACES = ("path", "folder", "run")
 NEEDED = {LABELS: "attributes", PHOTOGRAPHS: "folder", VECTORS: "dimension"}
 
 # Kinds of items whose content is a table, with its columns by what they hold: text, bytes or numbers. A table of labels

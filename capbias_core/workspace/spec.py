@@ -251,12 +251,9 @@ class Setting:
         return all(one == two or NOT_READ in (one, two) for one, two in pairs)
 
 
+_ATTRIBUTE = TypeAdapter(Attribute)
+
+
 def attribute_from(data: Mapping[str, Any]) -> Attribute:
     """The Attribute whose fields are in a mapping from JSON; its lists become tuples."""
-
-    def tupled(value):
-        if isinstance(value, list):
-            return tuple(value)
-        return {key: tupled(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-    return Attribute(**tupled(data))
+    return _ATTRIBUTE.validate_python(data)

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from pyarrow import ArrowException
 
 from capbias_core.aggregate import Counts
 from capbias_core.aggregate.estimate import VERDICTS
+from capbias_core.data import images_in
 from capbias_core.databases import to_read, to_write
 from capbias_core.errors import CapbiasError, first_line, short
 from capbias_core.kinds import checked_name
@@ -49,11 +49,6 @@ COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one 
 MODELS = "models"  # the folder with the path of each model, in a file named by the model's digest
 RUN = "run"  # the key in an item's details for the run that made it
 SILENCE = 300.0  # seconds without a heartbeat after which a run on another host, whose clock may differ, counts as died
-STATE = (
-    "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items)"
-    " || '/' || (SELECT count(*) || ':' || count(finished) || ':' || total(finished) FROM runs)"
-    " || '/' || (SELECT coalesce(max(rowid), 0) FROM results) AS version"
-)
 ACTIVE = ("queued", "running")
 WAITING = f"SELECT * FROM runs WHERE status IN {ACTIVE} ORDER BY rowid"
 # Who queued or claimed a run has its token until somebody else claims it or it ends: nothing else cancels a run, takes
@@ -183,18 +178,6 @@ def shared_folder() -> Path | None:
 
 # Ends that could not be written: database and run -> token of who had the run, status, message.
 _ENDS: dict[tuple[Path, str], tuple[str, str, str]] = {}
-_READING = threading.local()  # answers of catalogues to this thread within `one_reading`, by database
-
-
-@contextmanager
-def one_reading() -> Iterator[None]:
-    """In the block, this thread asks each question of a catalogue once, and sees only its own changes. Each answer was
-    true when the block began, or when this thread last changed something, or later."""
-    _READING.answers = {}
-    try:
-        yield
-    finally:
-        _READING.answers = None
 
 
 class Workspace:
@@ -234,36 +217,28 @@ class Workspace:
         """One transaction, in which no other process writes; an error undoes it."""
         if self.read_only:
             raise WorkspaceError("This workspace is shared, so it can only be read.", "Choose your own workspace.")
-        with self.translate_errors():
-            with to_write(self.database) as db:
-                db.row_factory = sqlite3.Row
-                db.execute("BEGIN IMMEDIATE")
-                answers = getattr(_READING, "answers", None)
-                answers = {} if answers is None else answers
-                answers.pop(self.database, None)  # decisions in the block depend on the present state
-                yield db
-                db.execute("COMMIT")
-            answers.pop(self.database, None)
+        with self.translate_errors(), to_write(self.database) as db:
+            db.row_factory = sqlite3.Row
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+            db.execute("COMMIT")
 
     def _all(self, query: str, *values) -> list[sqlite3.Row]:
-        answers = getattr(_READING, "answers", None)
-        known = {} if answers is None else answers.setdefault(self.database, {})
-        questions = [(query, *values)]
-        if answers is not None and not known:
-            questions.insert(0, (STATE,))  # so that no answer is older than the version under which it is cached
-        for question in questions:
-            if question not in known:
-                with self.translate_errors(), to_read(self.database) as db:
-                    db.row_factory = sqlite3.Row
-                    known[question] = db.execute(question[0], question[1:]).fetchall()
-                with self._unchanged():
-                    if fault := value_fault(known[question]):
-                        raise ValueError(fault)
-        return known[query, *values]
+        with self.translate_errors(), to_read(self.database) as db:
+            db.row_factory = sqlite3.Row
+            rows = db.execute(query, values).fetchall()
+        with self._unchanged():
+            if fault := value_fault(rows):
+                raise ValueError(fault)
+        return rows
 
     def version(self) -> str:
         """Changes whenever results, items or finished runs change; a key for caches."""
-        return self._all(STATE)[0]["version"]
+        query = (
+            "SELECT (SELECT count(*) || ':' || coalesce(max(rowid), 0) || ':' || total(created) FROM items) || '/' ||"
+            " (SELECT count(*) || ':' || count(finished) || ':' || total(finished) FROM runs) AS version"
+        )
+        return self._all(query)[0]["version"]
 
     # items
 
@@ -401,6 +376,10 @@ class Workspace:
         """The tokens of a stored caption set."""
         return _tokens(self.folder, digest)
 
+    def images(self, digest: str) -> frozenset[str]:
+        """The image IDs of a stored table."""
+        return _images(self.folder, digest)
+
     def model_path(self, digest: str) -> str:
         """Where the model with this digest is on this machine; '' if that is not known."""
         note = self.folder / MODELS / digest
@@ -449,19 +428,6 @@ class Workspace:
         for item in items:
             self._unused_runs(item)
         return sum(map(self.delete, items))
-
-    def rename_collection(self, collection: str, name: str) -> str:
-        """Give a collection another name, with its runs; returns the name. Raises CapbiasError for a name that is taken
-        or not allowed, and while a run of the collection is under way."""
-        name = checked_name(name)
-        if any(run.status in ACTIVE for run in self.runs(collection)):
-            raise CapbiasError(f"A run of {collection} is under way.", "Cancel the run first.")
-        with self._writing() as db:
-            if db.execute("SELECT 1 FROM items WHERE collection=?", (name,)).fetchone():
-                raise CapbiasError(f"There is a collection {name} already.", "Choose another name.")
-            for table in ("items", "runs"):
-                db.execute(f"UPDATE {table} SET collection=? WHERE collection=?", (name, collection))
-        return name
 
     def size(self) -> int:
         """Bytes on the disk, of data and results."""
@@ -668,7 +634,7 @@ class Workspace:
         return [(row["at"], row["message"]) for row in rows]
 
     def array(self, run_id: str, name: str) -> bytes:
-        """An array that a finished run left. It may be large, so `one_reading` does not hold it."""
+        """An array that a finished run left."""
         with self.translate_errors(), to_read(self.database) as db:
             db.execute("BEGIN")  # the row number stays valid until the bytes are read
             row = db.execute("SELECT rowid FROM arrays WHERE run_id=? AND name=?", (run_id, name)).fetchone()
@@ -722,6 +688,11 @@ def results_frame(rows: list[tuple]) -> pd.DataFrame:
 @lru_cache(maxsize=16)
 def _tokens(folder: Path, digest: str) -> Tokens:
     return Tokens.of(Workspace(folder, make=False).frame(digest)["caption"])
+
+
+@lru_cache(maxsize=64)
+def _images(folder: Path, digest: str) -> frozenset[str]:
+    return frozenset(images_in(Workspace(folder, make=False).frame(digest)))
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import VECTORS, checked_name
+from capbias_core.kinds import CAPTIONS, REFERENCES, VECTORS, checked_name
 from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
 from capbias_core.prepare import tokenize
@@ -57,7 +57,8 @@ class OfferedVectors:
 def offer_vectors(workspace: Workspace, path: Path, collection: str) -> OfferedVectors:
     """The vectors of the words of a collection's captions in a file. Raises CapbiasError for a wrong file, and for a
     collection without captions."""
-    words = words_of(workspace, collection)
+    items = [item for kind in (CAPTIONS, REFERENCES) for item in workspace.items(kind, collection)]
+    words = words_in(workspace.frame(item.hash) for item in items)
     if not words:
         raise CapbiasError(
             f"The collection {collection!r} has no captions whose words could be looked up.",
@@ -82,32 +83,8 @@ def look_up(path: Path, words: set[str], dimension: int | None = None) -> Offere
 def keep_vectors(workspace: Workspace, offered: OfferedVectors, name: str, collection: str, source: str = "") -> Item:
     """The stored item: the path of a vector file, and the vectors of the words that were looked up. source: the name
     of an uploaded file, which is not kept (default: the path)."""
-    state = offered.path.stat()
-    details = {
-        "path": str(offered.path),
-        "dimension": offered.dimension,
-        "found": offered.found,
-        "size": state.st_size,
-        "modified": state.st_mtime,
-    }
+    details = {"path": str(offered.path), "dimension": offered.dimension, "found": offered.found}
     return workspace.keep(VECTORS, name, offered.frame, collection, source or str(offered.path), details, offered.hash)
-
-
-def look_up_new_words(workspace: Workspace, collection: str) -> None:
-    """Look new words of captions up in those vector files of the collection that have not changed."""
-    for item in workspace.items(VECTORS, collection):
-        path = Path(item.details["path"])
-        if not path.is_file() or words_of(workspace, collection) <= set(workspace.frame(item.hash)["word"]):
-            continue
-        state = path.stat()
-        if (state.st_size, state.st_mtime) == (item.details["size"], item.details["modified"]):
-            keep_vectors(workspace, offer_vectors(workspace, path, collection), item.name, collection)
-
-
-def words_of(workspace: Workspace, collection: str) -> set[str]:
-    """The words of all captions of a collection, human and generated."""
-    items = [item for kind in ("captions", "references") for item in workspace.items(kind, collection)]
-    return words_in(workspace.frame(item.hash) for item in items)
 
 
 def words_in(frames: Iterable[pd.DataFrame]) -> set[str]:

@@ -154,7 +154,7 @@ def _vectors(page: Page) -> None:
     upload = left.file_uploader(
         "Vectors of GloVe, word2vec or fastText",
         key=f"vectors_upload_{st.session_state.setdefault('vectors_round', 0)}",
-        help="GloVe's text, or the text or binary of word2vec and fastText, plain, .gz or .zip. The vectors of the "
+        help="The text of GloVe, word2vec or fastText, plain, .gz or .zip. The vectors of the "
         "captions' words are kept, not the file: upload it again after new captions.",
     )
     typed = ""
@@ -260,7 +260,7 @@ def _stored(page: Page) -> None:
 
 
 def _manage(page: Page) -> None:
-    """Disk used, and what changes a whole collection: another name, or its end."""
+    """Disk used, and the end of a whole collection."""
     workspace, name = page.workspace, page.collection
     items = workspace.items(collection=name)
     if not items:
@@ -269,20 +269,9 @@ def _manage(page: Page) -> None:
     size = sum(item.bytes for item in items)
     note(f"Disk: the files of {name} take {size / 1e6:,.1f} MB; the workspace, with all results, {used / 1e6:,.1f} MB.")
 
-    def rename() -> None:
-        try:
-            renamed = workspace.rename_collection(name, st.session_state["new_name"])
-            controls.choose(collection=renamed)
-            st.session_state[SAVED] = f"{name} is now called {renamed}."
-        except CapbiasError as error:
-            st.session_state["not_deleted"] = error
-
     if name == DEMO or workspace.read_only:
         return
     with st.container(horizontal=True):
-        with st.popover("Rename the collection", icon=":material/edit:"):
-            st.text_input("New name", name, key="new_name")
-            st.button("Rename", type="primary", key="rename", on_click=rename)
         runs = len(workspace.runs(name))
         text = (
             f"Removes {counted(len(items), 'item')} and the results of {counted(runs, 'run')} that nothing else uses. "

@@ -12,11 +12,11 @@ from capbias_core.kinds import LABELS, SEGMENTS, checked_name, suggested_name
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
 from capbias_core.question import Question
-from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
+from capbias_core.runs.artifact_runs import plan_artifact, plan_captioning, plan_masking
 from capbias_core.runs.plan import plan
 from capbias_core.types import counted
 from capbias_core.views import photographs as views
-from capbias_core.vision.detect import saved_weights, to_download
+from capbias_core.vision.detect import saved_weights
 from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES, PERSON, MaskRule, filled
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.labels import table_with
@@ -55,14 +55,14 @@ def _labels(page: Page) -> tuple[str, Item | None]:
     """The attribute and its table of labels: of the setting, else the first there is."""
     tables = page.items(LABELS)
     if page.choice:
-        labels = page.choice.settings[page.choice.setting].labels
+        labels = page.choice.measured_with.labels
         return page.choice.attribute, next((item for item in tables if item.name == labels), None)
     attribute = next(iter(page.attributes), "")
     return attribute, table_with(tables, attribute) if attribute else None
 
 
 def _find_people(page: Page) -> None:
-    """Boxes by a detector; weights that are not on this machine are fetched first, when somebody asks for it."""
+    """Boxes by a detector."""
     left, right = st.columns([3, 1])
     weights = left.selectbox(
         "Weights of a detector",
@@ -70,25 +70,17 @@ def _find_people(page: Page) -> None:
         index=None,
         accept_new_options=True,
         key="weights",
-        placeholder="Choose uploaded weights, or type yolov8n or a file that ends in .pt, .onnx or .tflite",
-        help="A YOLO of ultralytics: uploaded weights (Data, Models and vectors), a path on the server, or a name, "
-        "which is downloaded where there is a network.",
+        placeholder="Choose uploaded weights, or type the path of a file that ends in .pt, .onnx or .tflite",
+        help="A YOLO of ultralytics: uploaded weights (Data, Models and vectors), or a path on the server.",
     )
     weights = (weights or "").strip()
     confidence = right.number_input("Confidence at least", 0.05, 0.95, CONFIDENCE, 0.05, key="sure")
     if weights:
         with errors():
-            missing = to_download(weights, page.workspace.folder / WEIGHTS)
-            if missing and not st.button(f"Fetch {plain(weights)}", key="fetch"):
-                note("These weights are not on this machine yet. They are downloaded once, into the workspace.")
-            else:
-                with st.spinner("Looking for the weights"):
-                    option = weights_option(page.workspace, weights)
-                name = suggested_name(Path(option["name"]).stem)
-                options = DetectOptions(name=name, weights=option, confidence=float(confidence))
-                start_button(
-                    page, [plan_artifact(page.workspace, page.collection, DETECT.name, options)], "Find", "find"
-                )
+            option = weights_option(page.workspace, weights)
+            name = suggested_name(Path(option["name"]).stem)
+            options = DetectOptions(name=name, weights=option, confidence=float(confidence))
+            start_button(page, [plan_artifact(page.workspace, page.collection, DETECT.name, options)], "Find", "find")
     sources = people_sources(page.workspace, page.collection)
     marked = ", ".join(f"{item.name} ({item.images:,} photographs)" for item in sources)
     text = f"People are marked by: {marked}." if marked else "No people are marked on these photographs yet."
@@ -118,12 +110,6 @@ def _mask(page: Page) -> None:
         "attribute in human captions, as in the LIC paper.",
     )
     objects = {name.strip(): 1.0 for name in names.split(",") if name.strip()}
-    only_masked = bool(set(chosen) & set(OF_OBJECTS)) and st.checkbox(
-        "Leave out photographs without such an object",
-        key="only_masked",
-        help="Off, as in the LIC paper: they stay unmasked under object and hide only the person under both, so every "
-        "condition uses the same photographs.",
-    )
     specs, asked = [], objects
     for condition in chosen:
         with errors():
@@ -131,13 +117,7 @@ def _mask(page: Page) -> None:
             if condition in OF_OBJECTS:
                 departures = objects or departures_in(page.workspace, page.collection, attribute, table=table)
                 asked = departures
-            options = MaskOptions(
-                condition=condition,
-                people=people,
-                fraction=float(fraction),
-                departures=departures,
-                only_masked=only_masked,
-            )
+            options = MaskOptions(condition=condition, people=people, fraction=float(fraction), departures=departures)
             specs.append(plan_masking(page.workspace, page.collection, options))
     start_button(page, specs, "Mask", "mask")
     _preview(page, people, chosen, asked, float(fraction))
@@ -163,7 +143,7 @@ def _preview(page: Page, people: str, conditions: list[str], departures: Mapping
                     note(f"{condition}: {reasons.get(condition, 'no mask')}.")
                     continue
                 picture = views.reduced(filled(pixels, hidden[condition]), 2 * CELL)
-                text = views.masked_text(condition, float(hidden[condition].mean()), thing, departures)
+                text = views.masked_text(condition, float(hidden[condition].mean()), thing)
                 st.image(picture, width="stretch", alt=f"{image}, {condition}. {text}")
                 note(f"{condition}. {text}")
 
@@ -195,7 +175,7 @@ def _caption(page: Page) -> None:
         CaptionOptions(captioner=name, photographs=folder, beams=int(beams), length=int(length)) for folder in chosen
     ]
     specs = [plan_captioning(page.workspace, page.collection, of_folder) for of_folder in options]
-    start_button(page, apart(specs), "Caption", "caption")
+    start_button(page, specs, "Caption", "caption")
 
 
 def _maps(page: Page) -> None:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from capbias_core.aggregate import by_name
 from capbias_core.api import score
-from capbias_core.attributes import get_attribute
+from capbias_core.attributes import get_attribute, plain_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.load.labels import mapping_details
 from capbias_core.measures.base import Group, Measure
@@ -29,7 +29,6 @@ from capbias_core.types import RESULT_COLUMNS
 from capbias_core.worker import execute
 from capbias_core.workspace.derived import cross, keep_crossed
 from capbias_core.workspace.ingest import DEMO, keep_attributes, load_demo
-from capbias_core.workspace.labels import resolve_attribute
 from capbias_core.workspace.store import Workspace
 
 # As little training as there can be, of measures that have such choices, and no program of Java.
@@ -114,7 +113,7 @@ TYPES = [
     ("lic", "attacker", "rnn", (3, True, ["rnn"], {"name": "rnn"})),
     ("lic", "alignment", ALIGNED, ("glove", {"name": "glove"}, ALIGNED | {"item": "../x"}, ALIGNED | {"more": 1})),
     ("gender_score", "object_words", ("tiara",), ("tiara", {"tiara": 1}, 3, [3])),
-    ("mask", "only_masked", True, ("false", 0, None, [])),
+    ("lic", "merge_masks", True, ("false", 0, None, [])),
     ("mask", "departures", {"tie": 0.5}, ("tie", ["tie"], 3)),
 ]
 
@@ -169,7 +168,8 @@ def demo(tmp_path_factory) -> tuple[Workspace, pd.DataFrame]:
     fewer = found.frame(human.hash).query("caption_index < 2")
     found.keep("references", "human", fewer, DEMO, "bundled", human.details)
     table = table.assign(sky=["blue", "grey"] * 250)
-    keep_attributes(found, table, "sky", DEMO, "drawn", {"sky": resolve_attribute(table, "sky")})
+    mapped = mapping_details(plain_attribute("sky", ("blue", "grey")), "sky", {"blue": "blue", "grey": "grey"})
+    keep_attributes(found, table, "sky", DEMO, "drawn", {"sky": mapped})
     return found, table
 
 

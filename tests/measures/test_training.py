@@ -1,5 +1,7 @@
 """The trainer of a measure: which captions each attacker trains on and reads; and what a run leaves out."""
 
+import sqlite3
+from contextlib import closing
 from types import SimpleNamespace
 
 import numpy as np
@@ -66,7 +68,7 @@ class Stopping(Noting):
 
 
 def test_finished_attackers_of_a_run_that_was_stopped_are_not_trained_again(tmp_path):
-    """Guesses are those of an undisturbed run; a damaged file and another set of captions are trained anew."""
+    """Guesses are those of an undisturbed run; what is damaged and another set of captions are trained anew."""
     y = np.arange(40) % 2
     splits = [balanced_split(y, 2, seed) for seed in range(3)]
     model, human = ([caption_list([f"{word} {image}" for image in range(40)])] for word in ("a", "bbb"))
@@ -82,8 +84,10 @@ def test_finished_attackers_of_a_run_that_was_stopped_are_not_trained_again(tmp_
         guesses(Stopping(4))
     again, once_more, other = Stopping(99), Stopping(99), Stopping(99)
     assert guesses(again) == whole and len(again.fitted) == 2
-    next(tmp_path.iterdir()).write_bytes(b"PK broken")
+    with closing(sqlite3.connect(tmp_path / "guesses.sqlite")) as db, db:
+        db.execute("UPDATE cache SET value = x'00' WHERE key = (SELECT key FROM cache)")
     assert guesses(once_more) == whole and len(once_more.fitted) == 1
+    (tmp_path / "guesses.sqlite").write_bytes(b"broken" * 999)
     guesses(other, [caption_list([f"a {image} {image}" for image in range(40)])])
     assert len(other.fitted) == 6
 

@@ -26,7 +26,7 @@ from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, thi
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.photographs import file_cache
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import SILENCE, Workspace, content_hash, one_reading
+from capbias_core.workspace.store import SILENCE, Workspace, content_hash
 from tests.orphans import ELSEWHERE, any_run, ended, give
 
 PROCESSES = multiprocessing.get_context("spawn")
@@ -209,7 +209,6 @@ def test_a_shared_workspace_is_read_and_not_changed(tmp_path, monkeypatch):
         lambda: shared.keep("captions", "sat", frame("a cat"), "coco", "here"),
         lambda: shared.delete(item),
         lambda: shared.delete_collection("coco"),
-        lambda: shared.rename_collection("coco", "other"),
         lambda: shared.enqueue(spec(run_id="r2"), "coco"),
         lambda: engine.cancel("r1"),
     ):
@@ -357,31 +356,6 @@ def test_the_version_changes_with_what_pages_show(workspace, monkeypatch):
         now = time.time() - 3600  # the clock was set back
         monkeypatch.setattr(time, "time", lambda now=now: now)
     assert len(set(versions)) == 5 and workspace.version() == versions[-1]
-
-
-def test_one_reading_asks_once_and_sees_its_own_changes_alone(workspace):
-    def names() -> list[str]:
-        return [item.name for item in workspace.items()]
-
-    def elsewhere(action) -> None:
-        thread = threading.Thread(target=lambda: action(Workspace(workspace.folder)))
-        thread.start()
-        thread.join()
-
-    with one_reading():
-        workspace.keep("captions", "first", frame("first"), "c", "s")
-        assert names() == ["first"]
-        version = workspace.version()
-        elsewhere(lambda other: other.keep("captions", "a", frame("a"), "c", "s"))
-        assert names() == ["first"] and workspace.version() == version
-        own = workspace.keep("captions", "own", frame("own"), "c", "s")
-        assert names() == ["first", "a", "own"] and workspace.version() != version
-        assert not workspace.using(own)
-        elsewhere(lambda other: other.enqueue(spec(own.hash), "c"))
-        with pytest.raises(CapbiasError, match="A run is reading"):
-            workspace.delete(own)
-        elsewhere(lambda other: other.keep("captions", "late", frame("late"), "c", "s"))
-    assert names() == ["first", "a", "own", "late"]
 
 
 @pytest.mark.long

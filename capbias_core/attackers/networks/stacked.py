@@ -1,9 +1,9 @@
 """Trains the recurrent networks of a run at once on CUDA: one computation with a leading axis of networks.
 
 A small network does not keep a GPU busy, since its kernels take less time than to launch them. Here all networks of a
-run share each kernel: weights are (N, ...), the gates of all words are one product, each step of the recurrence is one
-product and one cell for both directions of all networks, and a CUDA graph for each length replays a whole training step
-without the launches. The backward direction reads each caption from its last word, so no step needs a mask.
+run share each kernel: weights are (N, ...), the gates of all words are one product, and each step of the recurrence is
+one product and one cell for both directions of all networks. The backward direction reads each caption from its last
+word, so no step needs a mask.
 
 Each network starts from the weights, and reads the split, the vocabulary and the order, that its seed has on a CPU; it
 ends with the weights of its best epoch, and is read like one that trained alone. Nothing of it depends on the other
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,6 @@ from capbias_core.language.device import halving, matmul_precision
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Progress
 
-EXACT_LENGTHS = 16  # longer captions are padded to a multiple of STEP, so that few graphs are captured
-STEP = 8
-WARM_UP = 2  # steps before a graph is captured, which are undone
 STRIDE = 20  # bits of the places along an axis
 
 
@@ -142,10 +139,9 @@ class Stack:
 
 
 class Noise:
-    """Random bytes of each network for one training step. seeds: (N,) int64 on the device. step: () int64 there, the
-    number of the step, which a CUDA graph reads anew in each replay."""
+    """Random bytes of each network for one training step. seeds: (N,) int64. step: its number."""
 
-    def __init__(self, seeds: Tensor, step: Tensor):
+    def __init__(self, seeds: Tensor, step: int):
         self.keys, self.drawn = mixed(seeds * 0x2545F4914F6CDD1D + step), 0
 
     def bytes(self, shape: torch.Size) -> Tensor:
@@ -233,74 +229,12 @@ class Reads:
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """The captions at (N, B) rows with their lengths, as few columns as they need."""
         lengths = self.lengths.gather(1, rows)
-        longest = int(lengths.max())
-        if longest > EXACT_LENGTHS:
-            longest = min(self.ids.shape[2], -(-longest // STEP) * STEP)
-        return at(self.ids[:, :, :longest], rows), lengths
+        return at(self.ids[:, :, : int(lengths.max())], rows), lengths
 
 
 def at(values: Tensor, rows: Tensor) -> Tensor:
     """Those of (N, n, ...) values at (N, B) rows."""
     return values.gather(1, rows if values.dim() == 2 else rows[..., None].expand(-1, -1, values.shape[2]))
-
-
-class Steps:
-    """Training steps of a stack; on CUDA each length is captured once as a graph."""
-
-    def __init__(self, stack: Stack, settings: NetworkAttacker, seeds: Sequence[int]):
-        self.stack, self.graphs, cuda = stack, {}, stack.device.type == "cuda"
-        self.seeds = torch.tensor(np.array(seeds, dtype=np.int64), device=stack.device)
-        self.step = torch.zeros((), dtype=torch.int64, device=stack.device)
-        self.parameters = [parameter.requires_grad_() for parameter in stack.state.values()]
-        optimizer = getattr(torch.optim, settings.optimizer)
-        more = {"capturable": True} if cuda else {}
-        self.optimizer = optimizer(self.parameters, lr=settings.learning_rate, fused=True, **more)
-
-    def __call__(self, ids: Tensor, lengths: Tensor, answers: Tensor, share: Tensor) -> Tensor:
-        """(N,) losses of a step. share: (N, B) of each caption in the mean loss of its batch, 0 for none."""
-        self.step += 1
-        given = (ids, lengths, answers, share)
-        if not ids.is_cuda:
-            return self._train(*given)
-        if ids.shape not in self.graphs:
-            self.graphs[ids.shape] = self._captured([part.clone() for part in given])
-        graph, buffers, losses = self.graphs[ids.shape]
-        for buffer, part in zip(buffers, given, strict=True):
-            buffer.copy_(part)
-        graph.replay()
-        return losses
-
-    def _train(self, ids: Tensor, lengths: Tensor, answers: Tensor, share: Tensor) -> Tensor:
-        logits = self.stack.logits(ids, lengths, Noise(self.seeds, self.step))
-        losses = (caption_losses(logits, answers) * share).sum(dim=1)
-        losses.sum().backward()
-        self.stack.state["words.weight"].grad[:, PAD] = 0  # as nn.Embedding's padding
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=False)
-        return losses.detach()
-
-    def _captured(self, buffers: list[Tensor]) -> tuple[torch.cuda.CUDAGraph, list[Tensor], Tensor]:
-        """A graph of one step. The steps that warm it up are undone."""
-        state, moments = self.stack.state.values(), self.optimizer.state
-        before = [value.detach().clone() for value in state]
-        moments_before = [{key: value.clone() for key, value in moments[each].items()} for each in self.parameters]
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UP):
-                self._train(*buffers)
-        torch.cuda.current_stream().wait_stream(stream)
-        pool = next(iter(self.graphs.values()))[0].pool() if self.graphs else None
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool):
-            losses = self._train(*buffers)
-        with torch.no_grad():
-            for value, kept in zip(state, before, strict=True):
-                value.copy_(kept)
-            for parameter, kept in zip(self.parameters, moments_before, strict=True):
-                for key, moment in moments[parameter].items():
-                    moment.copy_(kept[key]) if kept else moment.zero_()
-        return graph, buffers, losses
 
 
 def learn_together(
@@ -312,20 +246,32 @@ def learn_together(
     All have the same shape, but for their vocabularies, and train on equally many batches.
     """
     stack = Stack([learner.network.eval() for learner in learners], device)
-    steps = Steps(stack, settings, [child_seed(learner.training.seed, FIT, DROP) for learner in learners])
+    parameters = [value.requires_grad_() for value in stack.state.values()]
+    optimizer = getattr(torch.optim, settings.optimizer)(parameters, lr=settings.learning_rate, fused=True)
+    drop = [child_seed(learner.training.seed, FIT, DROP) for learner in learners]
+    seeds, numbers = torch.tensor(np.array(drop, dtype=np.int64), device=device), count(1)
     kept, answers = _given(learners, [learner.kept for learner in learners], device)
     scored, truth = _given(learners, [learner.aside for learner in learners], device)
     orders = [np.random.default_rng(child_seed(learner.training.seed, FIT, ORDER)) for learner in learners]
     best = {name: value.detach().clone() for name, value in stack.state.items()}
     chooses = bool(len(learners[0].aside))
 
-    def steps_of(epoch: int) -> tuple[int, Iterable[Tensor]]:
+    def step(rows: Tensor, share: Tensor) -> Tensor:
+        """(N,) losses. share: (N, B) of each caption in the mean loss of its batch, 0 for none."""
+        logits = stack.logits(*kept.batch(rows), Noise(seeds, next(numbers)))
+        losses = (caption_losses(logits, at(answers, rows)) * share).sum(dim=1)
+        losses.sum().backward()
+        stack.state["words.weight"].grad[:, PAD] = 0  # as nn.Embedding's padding
+        optimizer.step()
+        optimizer.zero_grad()
+        return losses.detach()
+
+    def steps(epoch: int) -> tuple[int, Iterable[Tensor]]:
         batches = [
             epoch_batches(learner, epoch, rng, settings.batch) for learner, rng in zip(learners, orders, strict=True)
         ]
         rows, share = (torch.from_numpy(values).to(device) for values in laid_out(batches))
-        taken = (steps(*kept.batch(row), at(answers, row), part) for row, part in zip(rows, share, strict=True))
-        return len(rows), taken
+        return len(rows), map(step, rows, share)
 
     def losses_aside() -> np.ndarray:
         total = torch.zeros(len(learners), dtype=torch.float64, device=device)
@@ -342,7 +288,7 @@ def learn_together(
             best[name][which] = value.detach()[which]
 
     with matmul_precision(settings.precision, device):
-        run_epochs(settings, steps_of, losses_aside if chooses else None, keep, tick)
+        run_epochs(settings, steps, losses_aside if chooses else None, keep, tick)
     stack.give_back(best if chooses else stack.state)
 
 
