@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired
@@ -45,7 +43,6 @@ NUMBERS = ("value", "spread", "ci_low", "ci_high")
 WORDS = ("n", "seeds", "training", "interval", "verdict")
 # How far a number may be off on another machine, whose processor sums in another order.
 TOLERANCE = 1e-6
-MOST_CANDIDATES = 5_000
 MOST_BYTES = 1_000_000_000  # of a table in a bundle, by its own account
 # Of these files, which are read and checked piece by piece; a bundle of 40,000 rows is smaller.
 MOST_OF_FILE = {MANIFEST: 4_000_000, ROWS: 32_000_000}
@@ -201,12 +198,6 @@ def _table(files: Mapping[str, Path], item: ItemEntry) -> pd.DataFrame:
     return frame
 
 
-def _files_in(folder: Path) -> list[Path]:
-    """The files below a folder that may be read, one more than are searched at most."""
-    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    return sorted(map(Path, islice(filter(os.path.isfile, paths), MOST_CANDIDATES + 1)))
-
-
 def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd.DataFrame]:
     """The tables of a bundle by content, those that it leaves out from files, or all files in folders, whatever their
     names."""
@@ -214,11 +205,7 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
     for path in paths:
         if not path.exists():
             raise CapbiasError(f"{path} does not exist.", "Check the path.")
-        files += _files_in(path) if path.is_dir() else [path]
-        if len(files) > MOST_CANDIDATES:
-            raise CapbiasError(
-                f"There are more than {MOST_CANDIDATES:,} files to search.", "Name the files, or a smaller folder."
-            )
+        files += sorted(filter(Path.is_file, path.rglob("*"))) if path.is_dir() else [path]
     wanted = {item["content"]: item for item in bundle.items if item["content"] not in {"", *bundle.frames}}
     frames = dict(bundle.frames)
     # The second time, image IDs are joined to those of the tables that were found, as they were at the import.
@@ -258,12 +245,10 @@ def reproduce(
     bundle: Bundle,
     frames: dict[str, pd.DataFrame],
     compute: Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]],
-    tolerance: float = TOLERANCE,
 ) -> Reproduction:
     """Repeat the runs of a bundle in an empty workspace, and compare the numbers.
 
-    frames: of `find_data`. compute: computes runs. tolerance: the allowed difference of a number. Raises CapbiasError
-    for missing data.
+    frames: of `find_data`. compute: computes runs. Raises CapbiasError for missing data.
     """
     if workspace.items() or workspace.runs():
         raise CapbiasError(f"The workspace {workspace.folder} is not empty.", "Name another folder.")
@@ -300,11 +285,11 @@ def reproduce(
     made = workspace.results([spec.run_id for spec in specs])
     recorded, here = bundle.manifest.get("versions", {}), versions(networks=True)
     changed = {name: (number, here.get(name, "none")) for name, number in recorded.items() if number != here.get(name)}
-    found = compared(bundle.rows, made, tolerance)
+    found = compared(bundle.rows, made)
     return replace(found, reasons=tuple(dict.fromkeys(reasons)), versions=changed)
 
 
-def compared(rows: pd.DataFrame, made: pd.DataFrame, tolerance: float) -> Reproduction:
+def compared(rows: pd.DataFrame, made: pd.DataFrame, tolerance: float = TOLERANCE) -> Reproduction:
     """The rows of a bundle compared with those made now."""
     by_key: dict[tuple[str, ...], dict] = {}
     for row in made.to_dict("records"):

@@ -13,7 +13,7 @@ import json
 import platform
 import time
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, entry_points, version
@@ -46,17 +46,12 @@ OF_NETWORKS = ("torch", "transformers", "sentence-transformers")
 
 
 def write_bundle(
-    workspace: Workspace,
-    collection: str,
-    run_ids: Collection[str],
-    data: bool = True,
-    metrics: Sequence[str] = (),
-    note: str = "",
+    workspace: Workspace, collection: str, data: bool = True, metrics: Sequence[str] = (), note: str = ""
 ) -> bytes:
-    """The bundle of finished runs of a collection, as a zip. data: with the inputs themselves; else with their content
-    hashes alone. metrics: only these (default: all). note: by the author, for the report. Raises CapbiasError if these
-    runs gave no number."""
-    files = _files(workspace, collection, run_ids, data, metrics, note)
+    """The bundle of a collection's results, as a zip. data: with the inputs themselves; else with their content hashes
+    alone. metrics: only these (default: all). note: by the author, for the report. Raises CapbiasError without a
+    result."""
+    files = _files(workspace, collection, data, metrics, note)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
@@ -64,11 +59,14 @@ def write_bundle(
     return buffer.getvalue()
 
 
-def write_report(
-    workspace: Workspace, collection: str, run_ids: Collection[str], metrics: Sequence[str] = (), note: str = ""
-) -> str:
+def write_report(workspace: Workspace, collection: str, metrics: Sequence[str] = (), note: str = "") -> str:
     """The report of a bundle alone, as one HTML file that needs nothing else. As `write_bundle`."""
-    return str(_files(workspace, collection, run_ids, False, metrics, note, ALONE)[REPORT])
+    return str(_files(workspace, collection, False, metrics, note, ALONE)[REPORT])
+
+
+def no_result(collection: str) -> CapbiasError:
+    """The error for a collection without a result of the metrics that were asked for."""
+    return CapbiasError(f"The collection {collection} has no such result.", "Score it first, or ask for other metrics.")
 
 
 ALONE = (
@@ -83,20 +81,14 @@ REPEATS = "This repeats the runs in an empty workspace and compares every number
 
 
 def _files(
-    workspace: Workspace,
-    collection: str,
-    run_ids: Collection[str],
-    data: bool,
-    metrics: Sequence[str],
-    note: str,
-    alone: str = "",
+    workspace: Workspace, collection: str, data: bool, metrics: Sequence[str], note: str, alone: str = ""
 ) -> dict[str, bytes | str]:
     """The files of a bundle by name. alone: what a report without a bundle says of the inputs."""
     rows = measured_rows(workspace, collection)
-    rows = rows[rows["run_id"].isin(run_ids) & rows["metric"].isin(list(metrics or METRICS))].reset_index(drop=True)
+    rows = rows[rows["metric"].isin(list(metrics or METRICS))].reset_index(drop=True)
     runs = list(workspace.runs_of(list(rows["run_id"].unique())).values())
     if not runs:
-        raise CapbiasError(f"The collection {collection} has no results to export.", "Score it first.")
+        raise no_result(collection)
     items, files = _items(workspace, collection, runs), dict[str, bytes | str]()
     entries = [_entry(workspace, item, files if data else None) for item in items]
     result = named_inputs(rows)

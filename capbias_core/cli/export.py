@@ -6,7 +6,7 @@ import time
 from typing import Annotated
 
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
-from capbias_core.bundle.write import write_bundle, write_report
+from capbias_core.bundle.write import no_result, write_bundle, write_report
 from capbias_core.cli.inputs import (
     ANSWER,
     INPUTS,
@@ -84,19 +84,17 @@ def export(
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     store = opened(workspace)
-    rows = measured_rows(store, known_collection(store, collection))
-    rows = rows[rows["metric"].isin(wanted)]
-    if rows.empty:
-        raise CapbiasError(
-            f"The collection {collection} has no such result.", "Score it first, or ask for other metrics."
-        )
-    run_ids = set(rows["run_id"])
+    known_collection(store, collection)
     if format == BUNDLE and path:
-        write(write_bundle(store, collection, run_ids, not without_data, wanted, note), path)
+        write(write_bundle(store, collection, not without_data, wanted, note), path)
         return DONE
     if format == REPORT:
-        write(write_report(store, collection, run_ids, wanted, note), path)
+        write(write_report(store, collection, wanted, note), path)
         return DONE
+    rows = measured_rows(store, collection)
+    rows = rows[rows["metric"].isin(wanted)]
+    if rows.empty:
+        raise no_result(collection)
     if format == "tex":
         choice = choose(store, rows, {"collection": collection})
         table = TABLE.rows(choice, TableOptions(metrics=tuple(metric or ())))
@@ -118,20 +116,15 @@ def run(
     workspace: Annotated[
         str | None, flag("an empty folder in which to run and keep it (default: a temporary one)", "FOLDER", INPUTS)
     ] = None,
-    tolerance: Annotated[
-        float, flag(f"largest difference of equal numbers (default: {TOLERANCE:g})", "NUMBER", WHAT)
-    ] = TOLERANCE,
 ) -> int:
     """Recompute the numbers of a bundle, and list the differences."""
-    if not tolerance >= 0:
-        raise CapbiasError(f"--tolerance is {tolerance:g}, which is below 0.", "Give another, or leave it out.")
     began, places = time.monotonic(), [checked_path(place) for place in data or ()]
     with temporary_folder() as folder:
         read = read_bundle(checked_path(bundle), folder / "bundle")
         frames = find_data(read, places, say)
         say(f"{counted(len(read.items), 'input')} with the content that the bundle names")
         store = Workspace(workspace or folder / "workspace")
-        compared = reproduce(store, read, frames, run_all, tolerance)
+        compared = reproduce(store, read, frames, run_all)
     for reason in compared.reasons:
         say(f"error: {reason}")
     for name, (before, here) in compared.versions.items():
@@ -139,7 +132,7 @@ def run(
     equal = compared.same + compared.near
     show(f"rows         {compared.rows:,}\nrows equal   {equal:,}")
     if compared.near:
-        show(f"             {compared.same:,} to the last digit, {compared.near:,} within {tolerance:g}")
+        show(f"             {compared.same:,} to the last digit, {compared.near:,} within {TOLERANCE:g}")
     elif compared.same:
         show("             to the last digit")
     show(f"rows differ  {compared.rows - equal:,}")

@@ -163,7 +163,7 @@ def caption(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Masking(choices_of(MaskOptions, "fraction", "labelled", "only_masked", group=HOW)):
+class Masking(choices_of(MaskOptions, "fraction", group=HOW)):
     """Choices of masking."""
 
 
@@ -178,8 +178,8 @@ class Masking(choices_of(MaskOptions, "fraction", "labelled", "only_masked", gro
 Conditions: part (the upper half, or --fraction, of the person's outline), segment (the outline), box (its bounding
 box), object (the object in the photograph most associated with one value of --attribute in the human captions, or one
 of --object), both (person and object). Without such an object the photograph stays unchanged (object) or hides the
-person only (both), as in LIC; --only-masked leaves it out. Masked photographs are PNG files, grey in the mask, in the
-folder that is printed. Photographs without a person, or with another size than their outlines, are left out.""",
+person only (both), as in LIC. Masked photographs are PNG files, grey in the mask, in the folder that is printed.
+Photographs without a person, or with another size than their outlines, are left out.""",
     app,
 ).default
 def mask(
@@ -201,8 +201,6 @@ def mask(
     """Hide people or objects in grey."""
     options = MaskOptions.read(given(choices, MaskOptions) | {"name": source.name})
     conditions, of_objects = list(dict.fromkeys(condition)), set(condition) & set(OF_OBJECTS)
-    if options.only_masked and not of_objects:
-        raise CapbiasError("--only-masked needs the condition object or both.", "Leave it out.")
     if source.name and len(conditions) > 1:
         raise CapbiasError("--name fits one condition only.", "Leave it out, or name one condition.")
     workspace, collection = source.opened(), source.collection
@@ -214,10 +212,7 @@ def mask(
         say(f"{len(departures)} objects by their departure from the share of a value in human captions: {first}, ...")
     chosen = {"people": people or None, "photographs": source.photographs or None, "departures": departures or None}
     options = options.with_(**chosen)
-    specs = []
-    for each in conditions:
-        labelled = options.labelled if each != "object" else None
-        specs.append(plan_masking(workspace, collection, options.with_(condition=each, labelled=labelled)))
+    specs = [plan_masking(workspace, collection, options.with_(condition=each)) for each in conditions]
     code, items = _made(workspace, specs, PHOTOGRAPHS, collection)
     for item in items:
         say(f"stored: photographs {item.name} in the collection {collection}: {item.details['folder']}")

@@ -5,7 +5,7 @@ A photograph that cannot be read is left out, counted and named. An item is stor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,22 +28,30 @@ from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES, MaskRule
 from capbias_core.vision.presets import BATCH, BEAMS, LENGTH, PRESETS
 from capbias_core.workspace.conditions import ORIGINAL, condition_details
 from capbias_core.workspace.labels import attribute_of, labels_of, table_with, tables_with
-from capbias_core.workspace.masked_photographs import Masking, masked_folder
+from capbias_core.workspace.masked_photographs import masked_folder
 from capbias_core.workspace.models import captioner_option
 from capbias_core.workspace.objects import CONFIDENCE, about_boxes, boxes_of, weights_option
 from capbias_core.workspace.photographs import MADE_BY
-from capbias_core.workspace.spec import ItemReference, ModelReference
+from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace
 
-NAMED = 10  # captions: photographs left out that a note names; the log has them all
 MASKED = ("part", "segment", "box", "object", "both")
-FEW_NAMED = 5  # boxes, masks: photographs left out, or reasons, that a note names
+FEW_NAMED = 5  # photographs left out, or reasons, that a note names; the log has them all
 DIGITS = 6  # of departures
 
 
-def first_of(items: Sequence[str], most: int, what: str = "") -> str:
-    """`a; b; and 3 more`: so many items, and the number of the others with what they are."""
-    return "; ".join([*items[:most], *([f"and {len(items) - most:,} more{what}"] if len(items) > most else [])])
+def left_out_notes(reasons: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """A note on photographs that were left out, the commonest reason first, and lines for the log. reasons: by name."""
+    if not reasons:
+        return [], []
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason.rstrip("."), []).append(name)
+    by_size = sorted(names.items(), key=lambda pair: -len(pair[1]))
+    shown = [f"{listed(each, FEW_NAMED)}: {reason}" for reason, each in by_size[:FEW_NAMED]]
+    more = [f"and {len(by_size) - FEW_NAMED:,} more reasons"] if len(by_size) > FEW_NAMED else []
+    log = [f"left out: {name}: {reason}" for name, reason in reasons.items()]
+    return [f"{counted(len(reasons), 'photograph')} left out: {'; '.join([*shown, *more])}."], log
 
 
 @dataclass(frozen=True)
@@ -73,27 +81,25 @@ def caption(data: Data, options: Any, progress: Progress) -> Outcome:
     files = data.sources.photographs(options.photographs)
     progress(0.0, "loading the captioner")
     captioner = Captioner(data.sources.model(options.captioner).path, options.device)
-    captions, refused, batch, log = {}, {}, {}, []
+    captions, left_out, batch = {}, {}, {}
     for number, (image, file) in enumerate(files.items(), 1):
         try:
             batch[image] = read_photograph(file)
         except MissingExtra:
             raise
         except CapbiasError as error:
-            refused[file.name] = error.message.rstrip(".")
-            log.append(f"left out: {error.message}")
+            left_out[file.name] = error.message
         if batch and (len(batch) == options.batch or number == len(files)):
             texts = captioner.captions(list(batch.values()), options.beams, options.length, len(batch))
-            captions |= dict(zip(batch, texts, strict=True))
-            progress((len(captions) + len(refused)) / len(files), f"captioned {len(captions):,} of {len(files):,}")
+            captions |= {name: text for name, text in zip(batch, texts, strict=True) if text}
+            silent = [name for name, text in zip(batch, texts, strict=True) if not text]
+            left_out |= dict.fromkeys((files[name].name for name in silent), "the captioner wrote nothing")
+            progress(number / len(files), f"captioned {len(captions):,} of {len(files):,}")
             batch = {}
-    silent = [files[image].name for image, text in captions.items() if not text]
-    log += [f"left out: {name}: the captioner wrote nothing" for name in silent]
-    captions = {image: text for image, text in captions.items() if text}
+    notes, log = left_out_notes(left_out)
     if not captions:
-        why = f" ({next(iter(refused.values()))})" if refused else ""
         raise CapbiasError(
-            f"None of {counted(len(files), 'photograph')} got a caption; {len(refused):,} cannot be read{why}.",
+            f"None of {counted(len(files), 'photograph')} got a caption. {notes[0]}",
             "Check the folder of photographs, and the captioner on one of them.",
         )
     frame = pd.DataFrame({"image_id": list(captions), "caption_index": 0, "caption": list(captions.values())})
@@ -103,15 +109,11 @@ def caption(data: Data, options: Any, progress: Progress) -> Outcome:
     details |= condition_details(options.name, suggested_name(writer), options.condition)
     progress(1.0, "keeping the captions")
     item = MadeItem(frame, f"{writer} on {options.photographs['name']}", details)
-    notes = [
+    made = (
         f"{len(captions):,} captions by {writer} {options.captioner['digest'][:8]}, beams: {options.beams}, tokens at "
         f"most: {options.length}."
-    ]
-    for names, what in ((list(refused.values()), ""), (silent, " for which the captioner wrote nothing")):
-        if names:
-            shown = first_of(names, NAMED, " (see the log)")
-            notes.append(f"Left out {counted(len(names), 'photograph')}{what}: {shown}.")
-    return Outcome(notes=notes, item=item, log=log)
+    )
+    return Outcome(notes=[made, *notes], item=item, log=log)
 
 
 CAPTION = Measure(
@@ -165,10 +167,8 @@ def detect(data: Data, options: Any, progress: Progress) -> Outcome:
         f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people; "
         f"{boxes.computed:,} photographs were processed now, the others earlier."
     ]
-    if boxes.refused:
-        reasons = [f"{image}: {error.message.rstrip('.')}" for image, error in boxes.refused.items()]
-        notes.append(f"{len(reasons):,} left out: {first_of(reasons, FEW_NAMED)}.")
-    return Outcome(notes=notes, item=MadeItem(boxes.frame, source, details))
+    more, log = left_out_notes({image: error.message for image, error in boxes.refused.items()})
+    return Outcome(notes=[*notes, *more], item=MadeItem(boxes.frame, source, details), log=log)
 
 
 DETECT = Measure(
@@ -201,27 +201,15 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
     fraction: float = option(
         HALF, "for part: how much of the outline, from the top", flag="--fraction", above=0, at_most=1, metavar="SHARE"
     )
-    labelled: ItemReference | str | None = option(
-        None,
-        "boxes of the labelled people, one per photograph: the person whose box overlaps most with it is then in the "
-        "foreground; elsewhere the largest",
-        flag="--labelled",
-        metavar="NAME",
-    )
     departures: dict[str, float] | None = option(None, "the objects that may be hidden, and how far each departs")
-    only_masked: bool = option(
-        False,
-        "object, both: leave out photographs that show no such object (default: keep them, as LIC does)",
-        flag="--only-masked",
-    )
 
     @property
     def rule(self) -> MaskRule:
-        return MaskRule(self.condition, self.fraction, self.departures or {}, self.only_masked)
+        return MaskRule(self.condition, self.fraction, self.departures or {})
 
     def effective(self) -> MaskOptions:
         """Without choices that this condition does not read."""
-        names = ("fraction", "departures", "only_masked")
+        names = ("fraction", "departures")
         unread = set(names) - self.rule.used().keys()
         return self.with_(**{name: getattr(MaskOptions, name) for name in unread})
 
@@ -242,28 +230,19 @@ def freeze_mask(options: MaskOptions, data: Data) -> MaskOptions:
             f"The condition {options.condition} needs outlines of people, but {people['name']} has boxes.",
             "Load a COCO instances file with import --kind segments, or choose the condition box, object or both.",
         )
-    labelled = options.labelled
-    if labelled and options.condition == "object":
-        raise CapbiasError(
-            "Labelled people matter only if a person is hidden, not an object.",
-            "Leave out the labelled people, or choose another condition.",
-        )
-    if isinstance(labelled, str) and labelled:
-        labelled = data.sources.choose_boxes(labelled)
-    return options.with_(people=people, labelled=labelled or None)
+    return options.with_(people=people)
 
 
 def mask(data: Data, options: Any, progress: Progress) -> Outcome:
     """Mask the photographs and keep the folder. Raises CapbiasError if none can be masked."""
     used = options.rule.used()
-    labelled = options.labelled["item"] if options.labelled else ""
-    masking = Masking(options.rule, options.people["item"], labelled)
     masked = masked_folder(
         data.sources.folder / "pictures",
         data.sources.frame,
         data.sources.photographs(options.photographs),
         options.photographs["digest"],
-        masking,
+        options.rule,
+        options.people["item"],
         progress,
     )
     used.pop("departures", None)
@@ -288,15 +267,8 @@ def mask(data: Data, options: Any, progress: Progress) -> Outcome:
         notes.append(f"{len(unmasked):,} more, kept unmasked: they show none of the correlated objects.")
     elif masked.bare:
         notes.append(f"{len(masked.bare):,} of them show none of the correlated objects; only the person is hidden.")
-    if masked.left_out:
-        images: dict[str, list[str]] = {}
-        for image, reason in masked.left_out.items():
-            images.setdefault(reason, []).append(image)
-        by_size = sorted(images.items(), key=lambda pair: -len(pair[1]))
-        reasons = [f"{listed(names, FEW_NAMED)}: {reason}" for reason, names in by_size]
-        notes.append(f"{len(masked.left_out):,} left out: {first_of(reasons, FEW_NAMED, ' reasons')}.")
-    log = [f"left out: {image}: {reason}" for image, reason in masked.left_out.items()]
-    return Outcome(notes=notes, item=item, log=log)
+    more, log = left_out_notes(masked.left_out)
+    return Outcome(notes=[*notes, *more], item=item, log=log)
 
 
 MASK = Measure(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
 
 import pandas as pd
 
@@ -66,12 +64,9 @@ def plan_masking(workspace: Workspace, collection: str, options: MaskOptions) ->
     """The run that makes a folder of masked photographs of a collection.
 
     options name items: photographs (a folder, None for the originals), people (outlines or boxes, None for the only
-    ones, outlines first), labelled (boxes of the labelled people). name: of the folder, '' for `photographs (segment
-    masked)`. Raises CapbiasError for options that exclude each other.
-
-    Without only_masked, photographs that show none of the objects stay as they are under object, and have only the
-    person hidden under both, as in LIC's Table 4 (10,780 captions under every condition; 62% of those under object are
-    word for word those of the originals).
+    ones, outlines first). name: of the folder, '' for `photographs (segment masked)`. Photographs that show none of the
+    objects stay as they are under object, and have only the person hidden under both, as in LIC's Table 4 (10,780
+    captions under every condition; 62% of those under object are word for word those of the originals).
     """
     photographs = frozen_photographs(workspace, collection, options.photographs)
     name = checked_name(options.name or folder_name(photographs["name"], options))
@@ -89,19 +84,6 @@ def _check_free(workspace: Workspace, kind: str, name: str, collection: str) -> 
             "Choose another name" + (", or delete those." if kind == "captions" else "."),
             "name",
         )
-
-
-def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """The same runs. Raises CapbiasError if two of them make an item of one name: the later one would replace it."""
-    unique = {spec.run_id: spec for spec in specs}.values()
-    counts = Counter((spec.measure, spec.options["name"]) for spec in unique)
-    if twice := [name for (_, name), count in counts.items() if count > 1]:
-        raise CapbiasError(
-            f"Several runs would make {', '.join(map(repr, twice))} and replace each other's.",
-            "Ask for one of them, or name each.",
-            "name",
-        )
-    return list(specs)
 
 
 def named_after(maker: str, photographs: str) -> str:
@@ -124,13 +106,9 @@ def folder_name(photographs: str, options: MaskOptions) -> str:
 
     >>> folder_name("photographs", MaskOptions(condition="part", fraction=0.25))
     'photographs (part masked, 0.25)'
-    >>> folder_name("photographs", MaskOptions(condition="object", only_masked=True))
-    'photographs (object masked, only masked)'
     """
     usual, chosen = MaskOptions(), options.effective()
     unusual = [f"{chosen.fraction:g}"] if chosen.fraction != usual.fraction else []
-    unusual += ["only masked"] if chosen.only_masked else []
-    unusual += ["labelled people"] if chosen.labelled else []
     return f"{photographs} ({', '.join([chosen.condition + ' masked', *unusual])})"
 
 

@@ -127,7 +127,7 @@ def runs_to_score(choice: Choice, names: Collection[str], compared: bool = False
     """The runs in which the attacker of the setting (the usual one, of a setting without) scores these sets. compared:
     also those in which their words are compared with human captions. Raises CapbiasError if the attacker cannot be had.
     """
-    setting, spec = choice.settings[choice.setting], choice.run().spec
+    setting, spec = choice.measured_with, choice.run().spec
     hashes = {item.hash for name, item in scored(choice).sets.items() if name in names}
     question = Question(
         *(choice.collection, tuple(choice.captioners), setting.labels, choice.attribute, (), setting.references),

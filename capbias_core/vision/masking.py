@@ -29,7 +29,6 @@ PERSON = "person"
 OF_OUTLINES = ("part", "segment")
 OF_OBJECTS = ("object", "both")
 NO_PERSON = "without a person"
-NOT_LABELLED = "without a person where the label says"
 NO_OBJECT = "without one of the correlated objects"
 NOTHING_MARKED = "without an outline or box of anything"
 HALF = 0.5
@@ -40,16 +39,13 @@ OVER_THE_EDGE = 0.05
 
 @dataclass(frozen=True)
 class MaskRule:
-    """What is hidden of a photograph.
-
-    Without `only_masked`, a photograph without such an object stays as it is under `object`, and has only the person
-    hidden under `both`. LIC's masked sets hold all 10,780 images, so its Table 4 compares LIC_M over the same ones.
+    """What is hidden of a photograph. One without such an object stays as it is under `object`, and has only the person
+    hidden under `both`: LIC's masked sets hold all 10,780 images, so its Table 4 compares LIC_M over the same ones.
     """
 
     condition: str  # as above
     fraction: float = HALF  # part: the share of the outline that is hidden
     departures: Mapping[str, float] = field(default_factory=dict)  # objects to hide; the largest on a photograph counts
-    only_masked: bool = False  # leave out photographs without such an object
 
     def used(self) -> dict:
         """The choices that this condition reads, by name.
@@ -57,13 +53,13 @@ class MaskRule:
         >>> MaskRule("part").used()
         {'condition': 'part', 'fraction': 0.5}
         >>> MaskRule("object", departures={"tie": 0.2}).used()
-        {'condition': 'object', 'departures': {'tie': 0.2}, 'only_masked': False}
+        {'condition': 'object', 'departures': {'tie': 0.2}}
         """
         used: dict = {"condition": self.condition}
         if self.condition == "part":
             used["fraction"] = self.fraction
         if self.condition in OF_OBJECTS:
-            used |= {"departures": dict(self.departures), "only_masked": self.only_masked}
+            used["departures"] = dict(self.departures)
         return used
 
     def object_on(self, rows: pd.DataFrame) -> str:
@@ -73,28 +69,27 @@ class MaskRule:
 
 
 class NothingToMask(Exception):
-    """Why a photograph is left out: it shows no person or, with `only_masked`, no such object."""
+    """Why a photograph is left out: it shows no person, or nothing is marked on it."""
 
 
-def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule, labelled=None) -> np.ndarray:
+def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule) -> np.ndarray:
     """(height, width) booleans: what is hidden of a photograph of this size.
 
-    rows: its outlines (SEGMENT_COLUMNS) or boxes (BOX_COLUMNS); under `object` and `both` boxes stand for outlines.
-    labelled: the box (x1, y1, x2, y2) of the labelled person, if it is known. A photograph of which nothing is marked
-    is left out, since nobody knows what it shows. Raises NothingToMask, and CapbiasError for outlines or boxes of a
-    photograph of another size.
+    rows: its outlines (SEGMENT_COLUMNS) or boxes (BOX_COLUMNS); under `object` and `both` boxes stand for outlines. A
+    photograph of which nothing is marked is left out, since nobody knows what it shows. Raises NothingToMask, and
+    CapbiasError for outlines or boxes of a photograph of another size.
     """
     check_size(rows, size)
     hidden = np.zeros(size, dtype=bool)
     if rule.condition in OF_OBJECTS:
         name = rule.object_on(rows)
-        if not name and (rows.empty or rule.only_masked):
-            raise NothingToMask(NO_OBJECT if rule.only_masked else NOTHING_MARKED)
+        if rows.empty:
+            raise NothingToMask(NOTHING_MARKED)
         hidden |= marked_pixels(rows[rows["object"] == name], *size)
     if rule.condition != "object":
-        person = foreground(rows, labelled)
+        person = foreground(rows)
         if person is None:
-            raise NothingToMask(NOTHING_MARKED if rows.empty else NO_PERSON if labelled is None else NOT_LABELLED)
+            raise NothingToMask(NOTHING_MARKED if rows.empty else NO_PERSON)
         row = person.to_frame().T
         drawn = marked_pixels(row.drop(columns="outline", errors="ignore") if rule.condition == "box" else row, *size)
         hidden |= part_of(drawn, rule.fraction) if rule.condition == "part" else drawn
@@ -193,11 +188,10 @@ def people_of(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["object"].to_numpy() == PERSON]
 
 
-def foreground(rows: pd.DataFrame, labelled=None) -> pd.Series | None:
+def foreground(rows: pd.DataFrame) -> pd.Series | None:
     """The person in the foreground among the boxes or outlines of one photograph: a row, or None without a person.
 
-    The person of the largest area (of the outline, else of the box; the first of equals); with the labelled person's
-    box (x1, y1, x2, y2), the one whose box overlaps most with it. A crowd is nobody.
+    The person of the largest area (of the outline, else of the box; the first of equals). A crowd is nobody.
     """
     people = people_of(rows)
     if "crowd" in people:
@@ -206,14 +200,7 @@ def foreground(rows: pd.DataFrame, labelled=None) -> pd.Series | None:
         return None
     boxes = people[CORNERS].to_numpy(dtype=float)
     score = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    if labelled is not None:
-        of_label = np.asarray(labelled, dtype=float)  # intersection over union of each box and that of the label
-        low, high = np.maximum(boxes[:, :2], of_label[:2]), np.minimum(boxes[:, 2:], of_label[2:])
-        shared = np.prod(np.clip(high - low, 0, None), axis=1)
-        areas, area = (np.clip(side[..., 2:] - side[..., :2], 0, None).prod(axis=-1) for side in (boxes, of_label))
-        union = areas + area - shared
-        score = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
-    elif "outline" in people:
+    if "outline" in people:
         for number, row in enumerate(people[["outline", "height", "width"]].itertuples(index=False)):
             if row.height > 0:
                 score[number] = coco_mask().area(_run_lengths(json.loads(row.outline), row.height, row.width))

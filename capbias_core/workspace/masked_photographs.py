@@ -20,16 +20,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError, MissingExtra
 from capbias_core.load.photographs import read_photograph
 from capbias_core.types import Progress
-from capbias_core.vision.masking import (
-    CORNERS,
-    NO_OBJECT,
-    OF_OBJECTS,
-    MaskRule,
-    NothingToMask,
-    filled,
-    hidden_pixels,
-    people_of,
-)
+from capbias_core.vision.masking import NO_OBJECT, OF_OBJECTS, MaskRule, NothingToMask, filled, hidden_pixels
 from capbias_core.whole_files import HEX, private_folder
 from capbias_core.workspace.store import MADE
 
@@ -37,15 +28,6 @@ VERSION = 1  # raised when a change of the code changes the pixels
 THREADS = 2
 ABANDONED = 3600.0  # seconds
 COMPRESSION = 1  # more would save a tenth of the bytes of a PNG file and take three times as long
-
-
-@dataclass(frozen=True)
-class Masking:
-    """How a folder is masked."""
-
-    rule: MaskRule
-    people: str  # content hash of stored outlines or boxes
-    labelled: str = ""  # of stored boxes of the labelled people, '' for none
 
 
 @dataclass(frozen=True)
@@ -64,19 +46,19 @@ def masked_folder(
     table: Callable[[str], pd.DataFrame],
     files: Mapping[str, Path],
     content: str,
-    masking: Masking,
+    rule: MaskRule,
+    people: str,
     progress: Progress,
 ) -> Masked:
     """The folder of photographs masked in one way; written if it does not exist.
 
-    home: the folder for it. table: content hash to stored outlines or boxes. files: the originals by image ID. content:
-    a digest of their contents. Photographs that cannot be read, differ in size from their outlines, or show nothing to
-    hide (see `MaskRule`) are left out. progress may stop the work by raising; then nothing is left. Raises CapbiasError
-    if nothing can be masked.
+    home: the folder for it. table: content hash to stored outlines or boxes; people: the hash of those. files: the
+    originals by image ID. content: a digest of their contents. Photographs that cannot be read, differ in size from
+    their outlines, or show nothing to hide (see `MaskRule`) are left out. progress may stop the work by raising; then
+    nothing is left. Raises CapbiasError if nothing can be masked.
     """
-    used = masking.rule.used() | {"fill": "grey", "people": masking.people}  # folders of versions with more fills stay
-    used |= {} if masking.rule.condition == "object" else {"whose": "foreground"}
-    used |= {"labelled": masking.labelled} if masking.labelled else {}
+    used = rule.used() | {"fill": "grey", "people": people}  # folders of versions with more fills stay
+    used |= {} if rule.condition == "object" else {"whose": "foreground"}
     text = json.dumps([VERSION, content, used], sort_keys=True)
     folder = home / hashlib.sha256(text.encode()).hexdigest()[:16]
     if not (folder / MADE).is_file():
@@ -87,19 +69,14 @@ def masked_folder(
         target = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
         private_folder(target)
         try:
-            labelled: dict[str, tuple] = {}  # the box of the labelled person, the first of each image
-            if masking.labelled:
-                boxes = people_of(table(masking.labelled)).drop_duplicates("image_id")
-                corners = boxes[CORNERS].itertuples(index=False, name=None)
-                labelled = dict(zip(boxes["image_id"], corners, strict=True))
-            rows = table(masking.people)
+            rows = table(people)
             by_image = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
             nothing, names = rows.iloc[:0], masked_names(files)
             made: dict = {"kept": [], "left_out": {}, "bare": []}
 
             def mask(image: str) -> tuple[str, dict]:
                 marks = by_image.get(image, nothing)
-                return image, _mask_one(files[image], marks, masking, target / names[image], labelled.get(image))
+                return image, _mask_one(files[image], marks, rule, target / names[image])
 
             with ThreadPoolExecutor(THREADS) as pool:
                 try:
@@ -113,7 +90,7 @@ def masked_folder(
                 except BaseException:
                     pool.shutdown(cancel_futures=True)
                     raise
-            if len(made["kept"]) == (len(made["bare"]) if masking.rule.condition == "object" else 0):
+            if len(made["kept"]) == (len(made["bare"]) if rule.condition == "object" else 0):
                 reasons = dict.fromkeys(made["bare"], NO_OBJECT) | made["left_out"]
                 image, reason = next(iter(reasons.items()), ("", "there is none"))
                 raise CapbiasError(
@@ -132,12 +109,11 @@ def masked_folder(
     return Masked(folder, pd.DataFrame(made["kept"]), made["left_out"], tuple(made["bare"]))
 
 
-def _mask_one(file: Path, rows: pd.DataFrame, masking: Masking, target: Path, labelled=None) -> dict:
+def _mask_one(file: Path, rows: pd.DataFrame, rule: MaskRule, target: Path) -> dict:
     """Mask one photograph into a PNG; the share hidden, or the reason if nothing is."""
-    rule = masking.rule
     try:
         pixels = read_photograph(file)
-        hidden = hidden_pixels(rows, pixels.shape[:2], rule, labelled)
+        hidden = hidden_pixels(rows, pixels.shape[:2], rule)
     except NothingToMask as error:
         return {"reason": str(error)}
     except MissingExtra:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from capbias_core.data import Captions, Data, Sources
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.language.files import ModelFiles
 from capbias_core.load.photographs import find_pictures
 from capbias_core.processes import new_scratch_folder
@@ -31,7 +31,7 @@ from capbias_core.workspace.photographs import (
     reference_to,
     resolve_person_regions,
 )
-from capbias_core.workspace.spec import ItemReference, PeopleReference, PhotographsReference, RunSpec, attribute_from
+from capbias_core.workspace.spec import PeopleReference, PhotographsReference, RunSpec, attribute_from
 from capbias_core.workspace.store import Workspace, content_hash
 
 
@@ -119,11 +119,6 @@ class Stored(_Named):
 
     def choose_people(self, name: str | PeopleReference | None) -> PeopleReference:
         return resolve_person_regions(self.workspace, self.collection, name or "")
-
-    def choose_boxes(self, name: str) -> ItemReference:
-        """Boxes of a collection by name."""
-        item = self.workspace.item(BOXES, name, self.collection)
-        return ItemReference(name=item.name, item=item.hash)
 
 
 def load(

@@ -61,23 +61,20 @@ def table_tab(page: Page) -> None:
 
 def _whole(page: Page) -> None:
     """All results of the collection as a report to send and as a bundle to recompute, made when they are asked for."""
-    choice = page.choice
-    assert choice
     box = st.popover("Report and bundle", icon=":material/download:", key="whole_files", on_change="rerun")
     if not box.open:
         return
-    runs = [*choice.of_all["run_id"].unique()]
     name = page.collection.replace(" ", "_")
 
     def bundle() -> bytes:
         from capbias_core.bundle.write import write_bundle
 
-        return write_bundle(page.workspace, page.collection, runs)
+        return write_bundle(page.workspace, page.collection)
 
     def report() -> str:
         from capbias_core.bundle.write import write_report
 
-        return write_report(page.workspace, page.collection, runs)
+        return write_report(page.workspace, page.collection)
 
     row = box.container(horizontal=True)
     row.download_button("Report (HTML)", report, f"{name}.html", on_click="ignore", key="whole_report")

@@ -6,7 +6,6 @@ import io
 import json
 import re
 import zipfile
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
@@ -60,40 +59,15 @@ def measured(data, tmp_path_factory) -> tuple[Workspace, list[str]]:
 @pytest.fixture(scope="module")
 def bundle(measured, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("bundle") / "bundle.zip"
-    path.write_bytes(write_bundle(measured[0], "small", measured[1]))
+    path.write_bytes(write_bundle(measured[0], "small"))
     return path
 
 
 @pytest.fixture(scope="module")
 def bare(measured, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("bare") / "bare.zip"
-    path.write_bytes(write_bundle(measured[0], "small", measured[1], data=False))
+    path.write_bytes(write_bundle(measured[0], "small", data=False))
     return path
-
-
-def test_an_export_has_the_runs_of_its_collection_alone(tmp_path, data):
-    """A collection with the same content as another took the runs of that one, of settings that it never had."""
-    workspace = Workspace(tmp_path / "w")
-    for collection in ("a", "b"):
-        place = ["--collection", collection, "--workspace", str(workspace.folder)]
-        assert cli.main(["import", str(data / "attributes.csv"), "--attribute", "gender", *place]) == 0
-        assert cli.main(["import", str(data / "strong.json"), "--kind", "captions", *place]) == 0
-
-    def run(collection: str, seeds: int) -> None:
-        request = Question(collection, ("strong",), "attributes", "gender", ("lic_m",), seeds=seeds)
-        run_all(workspace, plan(workspace, request), collection)
-
-    def seeds(collection: str) -> list[int]:
-        file = tmp_path / "out.zip"
-        given = ["--collection", collection, "--workspace", str(workspace.folder), "--output", str(file)]
-        assert cli.main(["export", *given, "--format", "bundle"]) == 0
-        return sorted({int(row["seeds"]) for row in json.loads(zipfile.ZipFile(file).read("rows.json"))})
-
-    run("a", 2)
-    run("b", 3)
-    assert seeds("a") == [2] and seeds("b") == [3]
-    run("a", 3)  # which is not computed again
-    assert seeds("a") == [2, 3] and seeds("b") == [3]
 
 
 def changed(path: Path, target: Path, name: str, edit) -> Path:
@@ -135,7 +109,7 @@ def test_a_number_that_differs_is_named_with_both_values(bundle, tmp_path, capsy
 
 
 @pytest.mark.long
-def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, capsys, monkeypatch):
+def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, capsys):
     names = zipfile.ZipFile(bare).namelist()
     assert not [name for name in names if name.startswith("data/")]
     text = b"".join(zipfile.ZipFile(bare).read(name) for name in names)
@@ -144,33 +118,12 @@ def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, caps
     assert "--data" in capsys.readouterr().err
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    for number, name in enumerate(("human.json", "strong.json", "weak.json", "attributes.csv", "broken.json")):
+    for number, name in enumerate(("human.json", "strong.json", "weak.json", "attributes.csv")):
         (elsewhere / f"{number}{Path(name).suffix}").write_bytes((data / name).read_bytes())
+    (elsewhere / "broken.json").write_text('[{"image_id": 1, "caption": "a wom')
     assert cli.main(["reproduce", str(bare), "--data", str(elsewhere)]) == 0
     printed = capsys.readouterr()
     assert "1.json: captions strong" in printed.err and "rows differ  0" in printed.out
-    monkeypatch.setattr("capbias_core.bundle.reproduce.MOST_CANDIDATES", 4)
-    assert cli.main(["reproduce", str(bare), "--data", str(elsewhere)]) == 2
-    assert "more than 4 files to search" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_the_report_needs_no_server_and_no_network(bundle):
-    text = zipfile.ZipFile(bundle).read("report.html").decode()
-
-    class Addresses(HTMLParser):
-        found: list[str] = []
-
-        def handle_starttag(self, tag, attrs):
-            self.found += [value for name, value in attrs if name in ("src", "href") and value]
-            assert tag not in ("link", "iframe", "img")
-
-    Addresses().feed(text)
-    assert Addresses.found == [] and not re.search(r"""url\(["']?[^#"']""", text) and "@import" not in text
-    assert "prefers-color-scheme: dark" in text and "capbias reproduce" in text
-    assert "strong" in text and "labelled, binary" in text
-    assert "<script" not in text and "default-src 'none'" in text
-    assert "Where does it amplify?" in text
 
 
 @pytest.mark.long
@@ -179,6 +132,7 @@ def test_a_report_alone_is_that_of_the_bundle(bundle, measured, capsys):
     assert cli.main(["export", *place, "--format", "report"]) == 0
     alone, text = capsys.readouterr().out, zipfile.ZipFile(bundle).read("report.html").decode()
     answers = [page.partition("<h1>")[2].partition("<summary>How it was measured")[0] for page in (alone, text)]
+    assert "<script" not in text and "default-src 'none'" in text and "capbias reproduce" in text
     assert answers[0] == answers[1] and "<h2>Captioners</h2>" in answers[0] and "strong" in answers[0]
 
 
@@ -195,33 +149,8 @@ def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
     csv = pd.read_csv(io.BytesIO(archive.read("rows.csv")), float_precision="round_trip")
     own = measured[0].results(measured[1])
     assert csv["value"].tolist() == own["value"].tolist() and len(csv) == manifest["rows"]
-    with pytest.raises(CapbiasError, match="no result"):
-        write_bundle(measured[0], "small", [])
-
-
-BAD = {
-    "no zip": (lambda path: path.write_bytes(b"PK nothing"), "it is no zip file"),
-    "another zip": (lambda path: _zip(path, {"a.txt": "a"}), "it lacks manifest.json"),
-    "a path outside": (lambda path: _zip(path, {"../evil.txt": "a"}), "evil.txt|c:x"),
-    "a path from the root": (lambda path: _zip(path, {"/evil.txt": "a"}), "evil.txt|c:x"),
-    "a path of Windows": (lambda path: _zip(path, {"..\\evil.txt": "a", "c:x": "a"}), "evil.txt|c:x"),
-    "no manifest": (lambda path: _zip(path, {"manifest.json": "[]", "rows.json": "[]"}), "manifest"),
-}
-
-
-def _zip(path: Path, files: dict[str, str]) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(zipfile.ZipInfo(name), text)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("make", "message"), BAD.values(), ids=BAD)
-def test_what_is_no_bundle_is_one_error_and_leaves_nothing(make, message, tmp_path):
-    make(tmp_path / "bad.zip")
-    with pytest.raises(CapbiasError, match=message):
-        read_bundle(tmp_path / "bad.zip", tmp_path / "inside" / "here")
-    assert not (tmp_path / "evil.txt").exists() and not (tmp_path / "inside" / "evil.txt").exists()
+    with pytest.raises(CapbiasError, match="no such result"):
+        write_bundle(measured[0], "nothing")
 
 
 @pytest.mark.long
@@ -241,27 +170,10 @@ def test_data_whose_image_ids_were_joined_are_found_again(tmp_path):
     specs = plan(workspace, Question("c", ("model",), "labels", "gender", ("ratio",)))
     run_all(workspace, specs, "c")
     path = tmp_path / "bare.zip"
-    path.write_bytes(write_bundle(workspace, "c", [spec.run_id for spec in specs], data=False))
+    path.write_bytes(write_bundle(workspace, "c", data=False))
     read = read_bundle(path, tmp_path / "inside")
     found = find_data(read, [tmp_path / "model.json", tmp_path / "labels.csv"], print)
     assert found.keys() == {item["content"] for item in read.items if item["content"]}
-
-
-@pytest.mark.long
-def test_data_that_were_changed_are_refused(bundle, tmp_path):
-    name = next(own for own in zipfile.ZipFile(bundle).namelist() if own.startswith("data/captions-strong"))
-
-    def edit(data: bytes) -> bytes:
-        frame = pd.read_parquet(io.BytesIO(data))
-        frame.loc[0, "caption"] = "a dog"
-        buffer = io.BytesIO()
-        frame.to_parquet(buffer)
-        return buffer.getvalue()
-
-    with pytest.raises(CapbiasError, match="was changed"):
-        read_bundle(changed(bundle, tmp_path / "a.zip", name, edit), tmp_path / "a")
-    with pytest.raises(CapbiasError, match="cannot be read"):
-        read_bundle(changed(bundle, tmp_path / "b.zip", name, lambda data: data[:100]), tmp_path / "b")
 
 
 @pytest.mark.long
@@ -294,9 +206,7 @@ def test_rows_are_compared_number_by_number():
 def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Reproduction:
     """Measure runs, bundle them (without data where there are places to find them), and make them again."""
     assert all(run.status == "finished" for run in run_all(workspace, specs, "small"))
-    (folder / "bundle.zip").write_bytes(
-        write_bundle(workspace, "small", [spec.run_id for spec in specs], data=not places)
-    )
+    (folder / "bundle.zip").write_bytes(write_bundle(workspace, "small", data=not places))
     read = read_bundle(folder / "bundle.zip", folder / "inside")
     assert [spec.run_id for spec in read.specs] == [spec.run_id for spec in specs]
     return reproduce(Workspace(folder / "again"), read, find_data(read, places, print), run_all)

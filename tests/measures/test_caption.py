@@ -77,7 +77,7 @@ def test_from_photographs_to_a_metric(workspace, blip):
     assert frame["image_id"].tolist() == IMAGES
     assert condition_of(item) == ("tiny-blip", "original")
     assert outcome.results == [] and outcome.notes[0].startswith("10 captions by tiny-blip")
-    assert outcome.notes[1].startswith("Left out 1 photograph: ") and BROKEN in outcome.notes[1]
+    assert outcome.notes[1].startswith("1 photograph left out: ") and BROKEN in outcome.notes[1]
     labels = pd.DataFrame({"image_id": IMAGES[:9], "gender": ["Female", "Male"] * 4 + ["Female"]})
     keep(workspace, "mine", labels=labels)
     (counting,) = plan(workspace, Question("mine", ("tiny-blip",), "labels", "gender", ("ratio", "error")))
@@ -181,7 +181,7 @@ def test_a_run_that_stops_or_can_read_no_photograph_keeps_nothing(workspace, bli
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "1.jpg").write_text("no picture")
     keep_images(workspace, tmp_path / "broken", "mine", "broken")
-    with pytest.raises(CapbiasError, match="None of 1 photograph got a caption; 1 cannot be read"):
+    with pytest.raises(CapbiasError, match="None of 1 photograph got a caption. 1 photograph left out"):
         done(workspace, captioning(workspace, str(blip), "broken"))
     assert workspace.items("captions", "mine") == []
 

@@ -113,7 +113,7 @@ TYPES = [
     ("lic", "attacker", "rnn", (3, True, ["rnn"], {"name": "rnn"})),
     ("lic", "alignment", ALIGNED, ("glove", {"name": "glove"}, ALIGNED | {"item": "../x"}, ALIGNED | {"more": 1})),
     ("gender_score", "object_words", ("tiara",), ("tiara", {"tiara": 1}, 3, [3])),
-    ("mask", "only_masked", True, ("false", 0, None, [])),
+    ("lic", "merge_masks", True, ("false", 0, None, [])),
     ("mask", "departures", {"tie": 0.5}, ("tie", ["tie"], 3)),
 ]
 

@@ -40,7 +40,6 @@ from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
-from capbias_core.views.printed import printed_as
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 from tests.small_models import WORDS
@@ -427,14 +426,7 @@ def test_score_with_a_row_for_each_object(tmp_path, capsys):
     assert main([*asked, "--metric", "gs", "--option", "language_model=no-such-model-of-ours"]) == 2
 
 
-def test_printed_rows_have_our_names_and_tables_of_the_paper_agree_with_themselves():
-    for metric, encoder, condition, here in (
-        ("ratio_m", "", "gender_object_distance", ("gender_object_distance_to_neutral", "Male", "")),
-        ("ratio_to_w", "sbert_nli", "", ("gender_object_distance_ratio", "Female", "")),
-        ("leakage_w", "", "gender_score", ("naming_ratio", "Female", "")),
-        ("gender_score", "", "woman wine bottle", ("gender_score", "Female", "wine bottle")),
-    ):
-        assert printed_as({"metric": metric, "encoder": encoder, "condition": condition}) == here
+def test_printed_tables_of_the_paper_agree_with_themselves():
     rows = published_results()
     rows = rows[rows["paper"] == "genderscore"].astype({"table": int})
     counts = {1: 30, 2: 70, 3: 112, 4: 112, 5: 56, 6: 112, 7: 4, 8: 90, 9: 174}

@@ -87,37 +87,34 @@ def test_masks_are_drawn_as_they_are_written():
 
 
 @pytest.mark.parametrize(
-    ("rows", "rule", "labelled", "expected"),
+    ("rows", "rule", "expected"),
     [
-        (SHOWN, MaskRule("segment"), None, PERSON),
-        (CROWD, MaskRule("segment"), None, SMALL),
-        (SLIM, MaskRule("segment"), None, PERSON),
-        (SHOWN, MaskRule("part"), None, HALF),  # 4 of 8 pixels, in reading order
-        (SHOWN, MaskRule("part", 0.3125), None, drawn("...... ..##.. .#.... ...... ......")),  # 2.5 of 8, rounded up
-        (SHOWN, MaskRule("part", 0.01), None, NOTHING),  # 0.08 of a pixel
-        (SHOWN, MaskRule("box"), None, BOX),
-        (SHOWN, MaskRule("object", departures=GOES), None, RACKET),
-        (DOG, MaskRule("object", departures=GOES), None, RACKET),
-        (DOG, MaskRule("object", departures=GOES | {"dog": 0.3}), None, SMALL),
-        (SHOWN, MaskRule("both", departures=GOES), None, PERSON | RACKET),
-        (SHOWN, MaskRule("segment"), (0, 0, 1, 2), SMALL),
-        (SHOWN, MaskRule("segment"), (5, 4, 6, 5), "without a person where the label says"),
-        (PEOPLE, MaskRule("both", departures=GOES), None, PERSON),
-        (PEOPLE, MaskRule("object", departures=GOES), None, NOTHING),
-        (PEOPLE, MaskRule("both", departures=GOES, only_masked=True), None, "without one of the correlated objects"),
-        (THINGS, MaskRule("both", departures=GOES), None, "without a person"),
-        (SHOWN.iloc[:0], MaskRule("object", departures=GOES), None, "without an outline or box of anything"),
-        (BOXED, MaskRule("box"), None, drawn("...... .##... .##... ...... ......")),
-        (BOXED, MaskRule("both", departures=GOES), None, drawn("...... .##... .##### ...### ......")),
+        (SHOWN, MaskRule("segment"), PERSON),
+        (CROWD, MaskRule("segment"), SMALL),
+        (SLIM, MaskRule("segment"), PERSON),
+        (SHOWN, MaskRule("part"), HALF),  # 4 of 8 pixels, in reading order
+        (SHOWN, MaskRule("part", 0.3125), drawn("...... ..##.. .#.... ...... ......")),  # 2.5 of 8, rounded up
+        (SHOWN, MaskRule("part", 0.01), NOTHING),  # 0.08 of a pixel
+        (SHOWN, MaskRule("box"), BOX),
+        (SHOWN, MaskRule("object", departures=GOES), RACKET),
+        (DOG, MaskRule("object", departures=GOES), RACKET),
+        (DOG, MaskRule("object", departures=GOES | {"dog": 0.3}), SMALL),
+        (SHOWN, MaskRule("both", departures=GOES), PERSON | RACKET),
+        (PEOPLE, MaskRule("both", departures=GOES), PERSON),
+        (PEOPLE, MaskRule("object", departures=GOES), NOTHING),
+        (THINGS, MaskRule("both", departures=GOES), "without a person"),
+        (SHOWN.iloc[:0], MaskRule("object", departures=GOES), "without an outline or box of anything"),
+        (BOXED, MaskRule("box"), drawn("...... .##... .##... ...... ......")),
+        (BOXED, MaskRule("both", departures=GOES), drawn("...... .##... .##### ...### ......")),
     ],
 )
-def test_hidden_pixels_by_hand(rows, rule, labelled, expected):
+def test_hidden_pixels_by_hand(rows, rule, expected):
     """Of an object the most correlated one of the photograph; `both` and `object` keep photographs without one."""
     if isinstance(expected, str):
         with pytest.raises(NothingToMask, match=f"^{expected}$"):
-            hidden_pixels(rows, (5, 6), rule, labelled)
+            hidden_pixels(rows, (5, 6), rule)
     else:
-        assert (hidden_pixels(rows, (5, 6), rule, labelled) == expected).all()
+        assert (hidden_pixels(rows, (5, 6), rule) == expected).all()
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +201,7 @@ def test_a_folder_of_masked_photographs(scene, pixels):
     kept, left_out = outcome.notes
     # 8 and 2 of 30 pixels, a mean of a sixth.
     assert kept.startswith("2 photographs masked (segment) by outlines; on average 16.7%")
-    assert "3 left out" in left_out and "3: without a person" in left_out
+    assert left_out.startswith("3 photographs left out: ") and "3: without a person" in left_out
     assert "4: A photograph of 6 x 5 pixels has outlines on 6 x 6" in left_out and "5: 000005.png" in left_out
 
 
@@ -219,21 +216,7 @@ def test_photographs_without_the_object(scene, pixels):
     share = scene.frame(photographs.hash).set_index("image_id")["hidden"]
     assert share.to_dict() == {"1": round(RACKET.mean(), 6), "2": 0, "3": 0}
     assert masked.startswith("1 photograph masked (object) by outlines; on average 13.3%")  # 4 of 30 pixels
-    assert unmasked.startswith("2 more, kept unmasked") and left_out.startswith("2 left out: 4")
-    only = planned(scene, "both", departures=GOES, only_masked=True)
-    assert only.run_id != planned(scene, "both", departures=GOES).run_id
-    run_one(scene, only, silent)
-    files = files_of(scene, "photographs (both masked, only masked)")
-    assert list(files) == ["1"] and (read_photograph(files["1"]) == filled(pixels, RACKET | PERSON)).all()
-
-
-def test_labelled_people_are_hidden_and_elsewhere_the_largest(scene, pixels):
-    scene.keep("boxes", "labels", boxes(("1", "person", 1.0, 0, 0, 1, 2)), "c", "labels.csv")
-    run_one(scene, planned(scene, "segment", people="outlines", labelled="labels"), silent)
-    files = files_of(scene, "photographs (segment masked, labelled people)")
-    assert all((read_photograph(files[name]) == filled(pixels, SMALL)).all() for name in "12")
-    with pytest.raises(CapbiasError, match="Labelled people"):
-        planned(scene, "object", people="outlines", labelled="labels", departures=GOES)
+    assert unmasked.startswith("2 more, kept unmasked") and left_out.startswith("2 photographs left out: 4")
 
 
 def test_a_folder_goes_with_its_item_and_originals_stay(scene, monkeypatch):
@@ -280,7 +263,7 @@ def test_choices_of_masking(scene):
     ):
         with pytest.raises(CapbiasError, match=reason):
             planned(scene, condition, **choices)
-    again = planned(scene, "segment", fraction=0.25, departures=GOES, only_masked=True, people="outlines")
+    again = planned(scene, "segment", fraction=0.25, departures=GOES, people="outlines")
     assert again.run_id == planned(scene, "segment").run_id
     assert set(again.options) == {"collection", "name", "photographs", "people", "condition"}
     blurred = replace(again, options=again.options | {"fill": "blur"})  # as an earlier version planned it
@@ -291,7 +274,7 @@ def test_choices_of_masking(scene):
 def test_masks_from_the_command_line(scene, pixels, capsys):
     """Each condition has a folder of its own, which is printed; one objection and nothing is masked."""
     given = ["images", "mask", "--collection", "c", "--workspace", str(scene.folder), "--condition"]
-    for wrong in (["person"], ["box", "--only-masked"], ["box", "part", "--name", "x"], ["object"]):
+    for wrong in (["person"], ["box", "part", "--name", "x"], ["object"]):
         assert main([*given, *wrong]) == 2, wrong
     assert len(scene.items("photographs", "c")) == 1
     assert main([*given, "segment", "both", "--object", "zebra", "tennis racket"]) == 0

@@ -104,7 +104,7 @@ def test_a_batch_goes_on_past_bad_pictures_quietly_and_alone(yolo, shipped, tmp_
     assert table.loc[table["class"] == "person", "image"].value_counts().to_dict() == PEOPLE
     notes = [line for line in printed.err.splitlines() if line.startswith("note: ")]
     assert "boxes on 3 photographs, 2 of them with people; 3 photographs were processed now" in notes[0]
-    assert notes[1].startswith("note: 1 left out: text.jpg")
+    assert notes[1].startswith("note: 1 photograph left out: text.jpg")
     assert list(home.rglob("*")) == [] and printed.out == ""
 
 
@@ -237,7 +237,7 @@ def test_photographs_of_a_collection_and_of_score(looked_at, yolo, shipped, coco
     assert kept[yolo.stem] == "photographs" and kept[f"{yolo.stem} (twin)"] == "twin"
     assert main([*command, "--photographs", "masked"]) == 2
     given = Question("files", attribute="gender", weights=str(yolo), options={"photographs": shipped})
-    boxes, detector = _detected(Stored(looked_at), given, [].append, silent)
+    boxes, detector = _detected(Stored(looked_at), given, shipped, [].append, silent)
     item = looked_at.keep(BOXES, "objects", boxes.frame, "files", *about_boxes(boxes, detector, CONFIDENCE))
     texts = looked_at.frame(keep_objects_of(looked_at, item).hash).set_index("image_id")["objects"]
     objects = {image: {part.split(":")[0] for part in text.split("|")} for image, text in texts.items()}
