@@ -26,7 +26,7 @@ from capbias_core.load.read import File, Held
 from capbias_core.load.read import read as read_files
 from capbias_core.load.sheet import MOST_COLUMNS, MOST_ROWS
 from capbias_core.measures.registry import MEASURES
-from capbias_core.prepare import derive_labels
+from capbias_core.prepare.labels import derive_labels
 from capbias_core.runs.inputs import Tell
 from capbias_core.typed import from_json
 from capbias_core.types import PRECEDENCE, RESULT_COLUMNS, Derivation

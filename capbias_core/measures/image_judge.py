@@ -14,7 +14,7 @@ from capbias_core.aggregate import OVER_SEEDS, Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.language.device import TF32, choose_device, device_of, trained_on
+from capbias_core.language.device import choose_device, device_of, trained_on
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
@@ -28,8 +28,7 @@ from capbias_core.measures.training import (
     score,
     unread_notes,
 )
-from capbias_core.prepare import balanced_split
-from capbias_core.prepare.split import SPLIT, child_seed, random_order
+from capbias_core.prepare.split import SPLIT, balanced_split, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split
 from capbias_core.vision.presets import PROMPTS, STATEMENT, prompted
@@ -297,7 +296,7 @@ class ImageCaptioner2Options(JudgeTraining):
     def effective(self) -> ImageCaptioner2Options:
         """Without choices of a training if the judge is a captioner, which is not trained."""
         chosen = super().effective()
-        untrained = {"judge_epochs": None, "picture_size": None, "precision": TF32}
+        untrained = {"judge_epochs": None, "picture_size": None}
         return chosen if chosen.judge == SCRATCH else replace(chosen, **untrained)
 
 
@@ -329,7 +328,7 @@ def count_asked(data: Data, options: Any, progress: Progress) -> Outcome:
 
     size, epochs = options.picture_size or PICTURE_SIZE, options.judge_epochs or ScratchJudge.epochs
     inputs = judge_inputs(data, options, progress, mask, size)
-    judge = ScratchJudge(epochs=epochs, device=options.device, precision=options.precision, sight=inputs.sight)
+    judge = ScratchJudge(epochs=epochs, device=options.device, sight=inputs.sight)
     method = (
         f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt {options.prompt}"
         f"{trained_on(judge, options.deterministic)}"
@@ -408,9 +407,7 @@ def count_joint(data: Data, options: Any, progress: Progress) -> Outcome:
     if model:
         look = backbone(model["name"], Path(data.sources.model(model).path), choose_device(device))
     inputs = judge_inputs(data, options, progress, data.masked, size, look)
-    judge = JointJudge(
-        epochs=options.judge_epochs or JointJudge.epochs, device=device, precision=options.precision, sight=inputs.sight
-    )
+    judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
 
     def embed(captions: Sequence[str]) -> np.ndarray:
         """(n, d) vectors by the frozen text encoder, stored with those of attackers."""

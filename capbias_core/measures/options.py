@@ -16,7 +16,7 @@ from annotated_types import Interval
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import unknown_name
-from capbias_core.language.device import AUTO, DEVICES, PRECISIONS, TF32
+from capbias_core.language.device import AUTO, DEVICES
 from capbias_core.measures.protocols import NAMES
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.split import TEST_SHARE
@@ -183,16 +183,13 @@ class Trained(OnDevice):
     deterministic: bool = option(
         False, "on CUDA: use only algorithms that give the same numbers each time; slower", flag="--deterministic"
     )
-    precision: str = option(
-        TF32, "of products on CUDA: fp32 reads 23 bits of each number, tf32 10", flag="--precision", choices=PRECISIONS
-    )
 
     def effective(self) -> Self:
         """Without what a CPU does not read; a light attacker has no device."""
         attacker = getattr(self, "attacker", "")
         if attacker and attacker_entry(attacker).in_process:
-            return replace(self, deterministic=False, precision=TF32, device=AUTO)
-        return replace(self, deterministic=False, precision=TF32) if self.device == "cpu" else self
+            return replace(self, deterministic=False, device=AUTO)
+        return replace(self, deterministic=False) if self.device == "cpu" else self
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def changes_by_the_authors(value, human, model) -> np.ndarray:
     return changes
 
 
-@pytest.mark.long
+@pytest.mark.torch
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("one_hot", [True, False])
 def test_multi_equals_the_package(seed, one_hot):
@@ -86,6 +86,7 @@ def test_multi_by_hand():
         multi(value, human, value, model, direction="TA")
 
 
+@pytest.mark.torch
 def test_quality_and_amplification_equal_the_package_of_the_same_attackers():
     """100 pairs of guesses: the attackers' part is the same, what is made of it must be too (single precision)."""
     torch = pytest.importorskip("torch")
