@@ -1,11 +1,7 @@
-"""How captioners and judges compare: do encoders, other judges and people agree, did attackers learn, is there a trend.
+"""How captioners and judges compare: do encoders, other judges and people agree, and did attackers learn.
 
-Pure functions of result rows (columns as RESULT_COLUMNS) of one metric, direction, attribute and condition. A sign is
-that of an interval clear of the neutral point; a value without an interval, as papers print it, speaks by itself. Two
-captioners change places only if one encoder is sure that the first is higher and another that it is lower.
-
-Sources: DBAC, section 5.3 and tables 5 and 6 (cv); ImageCaptioner2, tables 4 and 5, and 6 (masks; the others); LIC,
-Figure 3 (trend).
+Pure functions of result rows (columns as RESULT_COLUMNS) of one metric, direction, attribute and condition. Sources:
+DBAC, section 5.3 and tables 5 and 6 (cv); ImageCaptioner2, tables 4 to 6 (the others).
 """
 
 from __future__ import annotations
@@ -35,9 +31,8 @@ OF_ATTACKER = ["attribute", "model", "encoder"]
 
 
 def coefficient_of_variation(values: np.ndarray) -> float:
-    """Sample standard deviation (ddof 1) over |mean|; 0 or more, lower is more consistent; nan where undefined.
-
-    values: (E,), one an encoder. Undefined for fewer than two and for a mean of 0.
+    """Sample standard deviation (ddof 1) over |mean| of (E,) values, one an encoder; lower is more consistent. nan for
+    fewer than two, and for a mean of 0.
 
     >>> round(coefficient_of_variation(np.array([1.0, 2.0, 3.0])), 3)
     0.5
@@ -67,9 +62,7 @@ def noise_floor(values: np.ndarray, errors: np.ndarray) -> float:
 
 
 def conflict_score(first: np.ndarray, second: np.ndarray) -> float:
-    """Share in % of captioners that one judge puts above 0 and the other does not; 0 to 100, lower is better.
-
-    first, second: (M,), one a captioner.
+    """Share in % of M captioners that one judge puts above 0 and the other does not; lower is better.
 
     >>> conflict_score(np.array([1.0, 2.0, 0.0, 3.0]), np.array([1.0, -2.0, -1.0, 1.0]))
     25.0
@@ -104,32 +97,11 @@ def name_key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What each encoder says."""
+    """What each encoder says of the captioners that two encoders or more have scored."""
 
-    encoders: tuple[str, ...]
     signs: dict[str, dict[str, int]]  # captioner -> encoder -> ABOVE, BELOW or OPEN
-    swapped: tuple[tuple[str, str], ...]  # pairs of captioners that change places with the encoder
-
-    @property
-    def judged(self) -> list[str]:
-        """Captioners that two encoders or more have scored: others allow no comparison."""
-        return [model for model, by_encoder in self.signs.items() if len(by_encoder) >= LEAST_ENCODERS]
-
-    @property
-    def turned(self) -> list[str]:
-        """Captioners that one encoder puts above the neutral point and another below."""
-        return [model for model in self.judged if {ABOVE, BELOW} <= set(self.signs[model].values())]
-
-    @property
-    def unsure(self) -> list[str]:
-        """Captioners that some encoders tell from the neutral point, all to the same side, and others do not."""
-        mixed = [model for model in self.judged if len(set(self.signs[model].values())) > 1]
-        return [model for model in mixed if model not in self.turned]
-
-    @property
-    def moved(self) -> list[str]:
-        """Captioners that change places with another."""
-        return [model for model in self.judged if any(model in pair for pair in self.swapped)]
+    turned: list[str]  # captioners that one encoder puts above the neutral point and another below
+    moved: list[str]  # captioners that change places with another
 
 
 def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
@@ -153,23 +125,22 @@ def order_of(ranking: Ranking) -> Order:
 
 def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.0) -> Sensitivity:
     """What the encoders of these rows say of each captioner, one row a captioner and encoder. orders: one per encoder.
-    The sign of a single trained attacker is OPEN.
-
-    >>> sensitivity(pd.DataFrame(columns=["value", "encoder"]), [{("a", "b"): 1}, {("b", "a"): 1}]).swapped
-    (('a', 'b'),)
-    """
+    The sign of a single trained attacker is OPEN. Two captioners change places only if one encoder is sure that the
+    first is higher and another that it is lower."""
     signs: dict[str, dict[str, int]] = {}
     for row in rows[np.isfinite(rows["value"].astype(float))].to_dict("records"):
         low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
         judged = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
         signs.setdefault(row["model"], {})[row["encoder"]] = judged
+    known = {model: set(by_encoder.values()) for model, by_encoder in signs.items() if len(by_encoder) > 1}
     orders_of: dict[tuple[str, str], set[int]] = {}
     for order in orders:
         for (first, second), higher in order.items():
             low, high = sorted((first, second))
             orders_of.setdefault((low, high), set()).add(higher if first == low else -higher)
-    swapped = tuple(pair for pair, said in orders_of.items() if {ABOVE, BELOW} <= said)
-    return Sensitivity(tuple(dict.fromkeys(rows["encoder"])), signs, swapped)
+    swapped = {name for pair, said in orders_of.items() if {ABOVE, BELOW} <= said for name in pair}
+    turned = [model for model, values in known.items() if {ABOVE, BELOW} <= values]
+    return Sensitivity(signs, turned, [model for model in known if model in swapped])
 
 
 def ranks_by_encoder(rows: pd.DataFrame, better: str = "lower", neutral: float = 0.0) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from string import ascii_lowercase, ascii_uppercase
+from string import ascii_lowercase
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, issparse
@@ -56,8 +56,8 @@ class Pair:
 class Ranking:
     """Captioners in pairs. Without any pair there are no letters, values or method."""
 
-    # name -> letters, lowest value first. Captioners that share a letter do not differ significantly. Those that are
-    # compared with each other, and not with most, have capital letters; one that is compared with none has none.
+    # name -> letters, lowest value first. Captioners that share a letter do not differ significantly. '' for captioners
+    # that are not compared with those that most are compared with: they were measured on different images.
     letters: dict[str, str]
     pairs: tuple[Pair, ...]  # the comparisons that can be made, on the images of both
     values: dict[str, float] = field(default_factory=dict)  # name -> value on all images of the captioner
@@ -66,12 +66,6 @@ class Ranking:
     provisional: str = ""
     images: dict[str, int] = field(default_factory=dict)  # name -> images that it was measured on, training included
     words: dict[str, float] = field(default_factory=dict)  # name -> average words of a caption
-
-    @property
-    def apart(self) -> list[str]:
-        """Captioners that are not compared with those that most are compared with: they were measured on different
-        images."""
-        return [name for name, letters in self.letters.items() if not letters.islower()]
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -222,8 +216,8 @@ def _t_test(value: float, draws: np.ndarray, images: int) -> tuple[float | None,
 
 
 def _letters(names: list[str], pairs: Sequence[Pair], images: Mapping[str, int]) -> dict[str, str]:
-    """Letters by name, a set of letters for each group of names that comparisons link: small ones for the largest
-    group, or of equally large ones that with most images. Two of a group that are not compared may share a letter."""
+    """Letters by name, of the largest group of names that comparisons link, or of equally large ones that with most
+    images; '' for others. Two of the group that are not compared may share a letter."""
     index_of = {name: index for index, name in enumerate(names)}
     linked = coo_array(
         (np.ones(len(pairs)), ([index_of[pair.first] for pair in pairs], [index_of[pair.second] for pair in pairs])),
@@ -233,24 +227,15 @@ def _letters(names: list[str], pairs: Sequence[Pair], images: Mapping[str, int])
     groups = [
         [name for name, one in zip(names, component, strict=True) if one == number] for number in np.unique(component)
     ]
-    letters = dict.fromkeys(names, "")
-    several = [group for group in groups if len(group) > 1]
-    several.sort(key=lambda group: (len(group), sum(images[name] for name in group)), reverse=True)
-    for number, group in enumerate(several):
-        apart = [(pair.first, pair.second) for pair in pairs if pair.apart and pair.first in group]
-        letters |= compact_letters(
-            group, apart, ascii_uppercase if number else ascii_lowercase, "*" * max(0, number - 1)
-        )
-    return letters
+    group = max(groups, key=lambda group: (len(group), sum(images[name] for name in group)))
+    apart = [(pair.first, pair.second) for pair in pairs if pair.apart and pair.first in group]
+    return dict.fromkeys(names, "") | compact_letters(group, apart)
 
 
-def compact_letters(
-    names: list[str], apart: list[tuple[str, str]], alphabet: str = ascii_lowercase, mark: str = ""
-) -> dict[str, str]:
-    """Letters by name, the first letters for the first names: two names share a letter unless they are apart.
+def compact_letters(names: list[str], apart: list[tuple[str, str]]) -> dict[str, str]:
+    """Letters by name, the first letters for the first names: two names share a letter unless they are apart (pairs).
 
-    Insert and absorb (Piepho, Journal of Computational and Graphical Statistics 13, 2004). apart: pairs of names. mark:
-    ends each letter.
+    Insert and absorb (Piepho, Journal of Computational and Graphical Statistics 13, 2004).
 
     >>> compact_letters(["low", "between", "high"], [("low", "high")])
     {'low': 'a', 'between': 'ab', 'high': 'b'}
@@ -263,7 +248,7 @@ def compact_letters(
     groups.sort(key=lambda group: sorted(position[name] for name in group))
 
     def letter(number: int) -> str:  # a to z, then a' and so on
-        turn, position = divmod(number, len(alphabet))
-        return alphabet[position] + "'" * turn + mark
+        turn, position = divmod(number, len(ascii_lowercase))
+        return ascii_lowercase[position] + "'" * turn
 
     return {name: "".join(letter(number) for number, group in enumerate(groups) if name in group) for name in names}

@@ -22,7 +22,7 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import REFERENCES, checked_name
-from capbias_core.prepare import with_rule
+from capbias_core.prepare.labels import with_rule
 from capbias_core.types import WITHOUT_ORDER
 from capbias_core.views import labels as label_views
 from capbias_core.whole_files import typed_path

@@ -205,8 +205,8 @@ def _workbook(title: str, data: bytes) -> Raw:
     tables = {}
     for sheet, cells in sheets.items():
         cells = cells.dropna(how="all").dropna(how="all", axis=1)
-        if len(cells) > 1 and len(cells.columns) > 1 and cells.iloc[0].notna().all():
-            tables[str(sheet)] = cells.iloc[1:].set_axis(cells.iloc[0].map(str).str.strip(), axis=1)
+        if len(cells) > 1 and len(cells.columns) > 1 and cells.iloc[0].map(type).eq(str).all():
+            tables[str(sheet)] = cells.iloc[1:].set_axis(cells.iloc[0].str.strip(), axis=1)
     if len(tables) != 1:
         number = f"{len(tables)} of its sheets hold" if tables else "none of its sheets holds"
         raise CapbiasError(

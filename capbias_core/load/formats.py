@@ -7,6 +7,7 @@ about.
 
 from __future__ import annotations
 
+import fnmatch
 import pkgutil
 import re
 from collections import Counter
@@ -415,7 +416,7 @@ def _label_studio(sheet: Sheet) -> pd.DataFrame:
 
 
 class Format(NamedTuple):
-    """Columns that one tool writes. needs: their names; `x.*` is any beginning so; `=` at the end: and few others.
+    """Columns that one tool writes. needs: their names; `*` is any text; `=` at the end: and few others.
 
     roles: caption, reference, label -> columns (label: True for usual names, or columns by attribute); image: the
     column of image IDs; keep: column and the values that count; rater: the column of who labelled; several: how rows of
@@ -493,16 +494,10 @@ def _format_of(columns: list[str]) -> Format | None:
     for known in (*_ADDED, *_in_files(), *FORMATS):
         needs = known.needs.split()
         few = needs[-1] == "=" and needs.pop()
-        begins = (any(_fits(name, need) for name in columns) for need in needs)
-        if all(begins) and not (few and set(columns) - {*needs, "id", "image_name"}):
+        has_all = all(fnmatch.filter(columns, need) for need in needs)
+        if has_all and not (few and set(columns) - {*needs, "id", "image_name"}):
             return known
     return None
-
-
-def _fits(name: str, need: str) -> bool:
-    if need.startswith("*"):
-        return name.endswith(need[1:])
-    return name.startswith(need[:-1]) if need.endswith("*") else name == need
 
 
 # cells that hold more than a value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError, short
 from capbias_core.load.formats import sheets_of
+from capbias_core.load.sheet import is_missing
 from capbias_core.resources import PUBLISHED_FILE, PUBLISHED_MEASURED, PUBLISHED_NOTES
 from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
@@ -62,55 +64,51 @@ def read_results(path: Path) -> pd.DataFrame:
     """
     cells, lines = _cells(path, PUBLISHED_COLUMNS)
     frame = cells.reindex(columns=list(RESULT_COLUMNS), fill_value="")
-    for column in (*NUMBERS, *COUNTS):
-        frame[column] = _numbers(frame[column], lines, path, column)
-    frame[list(COUNTS)] = frame[list(COUNTS)].fillna(0).astype(int)
+    for column in NUMBERS:
+        frame[column] = _numbers(frame[column], lines, path)
+    for column in COUNTS:
+        frame[column] = _numbers(frame[column].str.strip().replace("", "0"), lines, path, int)
+    if not frame["scale"].dropna().between(0, math.inf, inclusive="neither").all():
+        raise CapbiasError(f"{path.name} has a scale that is not above 0.", "Correct the column scale.")
     return frame
+
+
+_cached = cache(read_results)
 
 
 def read_human_scores(path: Path) -> pd.Series:
     """Human scores of captioners, from a table with the columns model and value, one row a captioner: model -> value.
     Raises CapbiasError for anything else, and for a captioner that occurs twice."""
     cells, lines = _cells(path, ("model", "value"))
-    scores = _numbers(cells["value"], lines, path, "value").set_axis(cells["model"]).dropna()
-    if scores.empty:
-        raise CapbiasError(f"{path.name} holds no score.", "Give each captioner one row.")
-    if twice := sorted(set(scores.index[scores.index.duplicated()])):
-        raise CapbiasError(f"{path.name} has several scores of {', '.join(twice)}.", "Give each captioner one row.")
+    scores = _numbers(cells["value"], lines, path).set_axis(cells["model"]).dropna()
+    if scores.empty or scores.index.has_duplicates:
+        raise CapbiasError(f"{path.name} holds no score, or several of a captioner.", "Give each captioner one row.")
     return scores.rename_axis(None).rename(None)
 
 
-_cached = cache(read_results)
-
-
-def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, list[int]]:
+def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, Sequence[int]]:
     """The cells of a table as text, without the quotes for spreadsheet programs, and the line of each row."""
-    (parsed, *_) = sheets_of(path, str(path))
-    if missing := [name for name in needed if name not in parsed.columns]:
+    (sheet, *_) = sheets_of(path, str(path))
+    if missing := [name for name in needed if name not in sheet.columns]:
         raise CapbiasError(f"{path.name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}.", HINT)
-    if parsed.faults.count:
-        raise CapbiasError(f"{path.name}, {parsed.faults.first[0]}.", "Correct that line.")
-    if not parsed.rows:
+    if sheet.faults.count:
+        raise CapbiasError(f"{path.name}, {sheet.faults.first[0]}.", "Correct that line.")
+    if sheet.frame.empty:
         raise CapbiasError(f"{path.name} holds no row.", HINT)
-    texts = {
-        name: ["" if value is None or value != value else unquoted(str(value)) for value in column]
-        for name, column in parsed.frame.items()
-    }
-    return pd.DataFrame(texts, dtype=object), list(parsed.numbers)
+    texts = sheet.frame.map(lambda cell: "" if is_missing(cell) else unquoted(str(cell)))
+    return texts.astype(object), sheet.numbers
 
 
-def _numbers(cells: pd.Series, lines: list[int], path: Path, column: str) -> pd.Series:
-    """Cells to floats; an empty one is missing. Of the column scale only numbers above 0 are read."""
-    whole, numbers = column in COUNTS, []
+def _numbers(cells: pd.Series, lines: Sequence[int], path: Path, kind: type = float) -> pd.Series:
+    """Cells to numbers; an empty one is missing."""
+    numbers = []
     for line, cell in zip(lines, cells, strict=True):
         try:
-            numbers.append((int if whole else float)(cell) if cell.strip() else math.nan)
-            if column == "scale" and not 0 < numbers[-1] < math.inf:
-                raise ValueError
+            numbers.append(kind(cell) if cell.strip() else math.nan)
         except ValueError:
-            expected = "a whole number" if whole else "a number above 0" if column == "scale" else "a number"
+            expected = "a whole number" if kind is int else "a number"
             raise CapbiasError(
-                f"{path.name}, line {line}: {short(cell)!r} in the column {column} is not {expected}.",
+                f"{path.name}, line {line}: {short(cell)!r} in the column {cells.name} is not {expected}.",
                 "Correct that cell.",
             ) from None
-    return pd.Series(numbers, index=cells.index, dtype=float)
+    return pd.Series(numbers, index=cells.index, dtype=kind)

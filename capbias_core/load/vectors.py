@@ -1,4 +1,4 @@
-"""Word vectors of a file: GloVe's text, the text (.vec) and binary (.bin) of word2vec and fastText, plain or gzipped.
+"""Word vectors of a file as text: GloVe's, or the .vec of word2vec and fastText, plain or gzipped.
 
 A file of several gigabytes streams through; only the rows of the requested words stay.
 """
@@ -32,21 +32,21 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
     """The vectors of the wanted words that the file has, in file order; the first row of a word counts.
 
     dimension: of vectors that these are used with, if any. Each row must have as many numbers as the first; numbers are
-    only read for the wanted words. Raises CapbiasError with the line (binary: the row) for a file without vectors, of
-    another dimension, cut off, or with none of the words.
+    only read for the wanted words. Raises CapbiasError with the line for a file without vectors, of another dimension,
+    cut off, or with none of the words.
     """
     path = Path(path)
     if path.is_dir():
         raise CapbiasError(f"{path.name} is a folder.", "Choose a file of word vectors in it.")
     with _opened(path) as handle:
         first, head = handle.readline(CHUNK), handle.read(CHUNK)
-    header, binary = HEADER.fullmatch(first), NOT_TEXT.search(head) is not None
-    expected, size = (int(header[1]), int(header[2])) if header else (None, len(first.split()) - 1)
-    numbers = header or (not binary and all(map(_is_number, first.split()[1:])))
-    if not numbers or not 0 < size <= MOST_NUMBERS:
+    header = HEADER.fullmatch(first)
+    size = int(header[2]) if header else len(first.split()) - 1
+    numbers = header or all(map(_is_number, first.split()[1:]))
+    if not numbers or not 0 < size <= MOST_NUMBERS or NOT_TEXT.search(head):
         raise CapbiasError(
-            f"{path.name} is not a vector file.",
-            "Use word vectors as GloVe, word2vec or fastText write them, plain or .gz; of fastText the .vec.",
+            f"{path.name} is not a vector file as text.",
+            "Use word vectors as GloVe, word2vec or fastText write them as text, plain or .gz.",
         )
     if dimension not in (None, size):
         raise CapbiasError(
@@ -56,22 +56,14 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
     asked = {word.encode() for word in wanted}
     rows: dict[bytes, np.ndarray] = {}
     with _opened(path) as handle:
-        most = max(SMALL, MOST_TIMES * path.stat().st_size)
-        if binary:
-            all_rows = _binary_rows(handle, path.name, size, expected or 0, most)
-        else:
-            all_rows = _text_rows(handle, path.name, size, expected, most)
-        for number, word, raw in all_rows:
+        for line, word, text in _rows(handle, path, size, int(header[1]) if header else None):
             if word not in asked or word in rows:
                 continue
-            texts = [] if binary else raw.split()[-size:]
+            texts = text.split()[-size:]
             if wrong := next((text for text in texts if not _is_number(text)), b""):
                 shown = short(wrong.decode("utf-8", "replace"))
-                raise CapbiasError(f"{path.name}, line {number}: not a number ({shown}).", DAMAGED)
-            values = np.frombuffer(raw, dtype="<f4") if binary else np.array([*map(float, texts)])
-            if not np.isfinite(values).all():
-                raise CapbiasError(f"{path.name}, row {number}: not a number.", DAMAGED)
-            rows[word] = values.astype(np.float32)
+                raise CapbiasError(f"{path.name}, line {line}: not a number ({shown}).", DAMAGED)
+            rows[word] = np.array([*map(float, texts)]).astype(np.float32)
     if not rows:
         raise CapbiasError(
             f"{path.name} has a vector for none of the {len(asked):,} words of the captions.",
@@ -92,15 +84,13 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         raise CapbiasError(f"{path.name} is a gzip archive that is cut off or damaged.", "Download it again.") from None
 
 
-def _text_rows(
-    handle: IO[bytes], file: str, size: int, expected: int | None, most: int
-) -> Iterator[tuple[int, bytes, bytes]]:
+def _rows(handle: IO[bytes], path: Path, size: int, expected: int | None) -> Iterator[tuple[int, bytes, bytes]]:
     """(line, word, its row as written) of all rows. A word with spaces in it, which no caption has, is skipped."""
-    rows, line = 0, 0
+    rows, line, left = 0, 0, max(SMALL, MOST_TIMES * path.stat().st_size)
     while text := handle.readline(CHUNK):
-        line += 1
-        if (most := most - len(text)) < 0:
-            raise _too_large(file)
+        line, left = line + 1, left - len(text)
+        if left < 0:
+            raise CapbiasError(f"{path.name} unpacks to more than {MOST_TIMES} times its size.", "Unpack it first.")
         text = text.rstrip()
         if (line == 1 and expected is not None) or not text:
             continue
@@ -109,40 +99,15 @@ def _text_rows(
             numbers = text.split()[1:]
             if len(numbers) < size or (len(numbers) > size and _is_number(numbers[0])):
                 raise CapbiasError(
-                    f"{file}, line {line}: a row of another dimension, with {len(numbers)} numbers instead of {size}.",
+                    f"{path.name}, line {line}: a row of another dimension, with {len(numbers)} numbers instead of "
+                    f"{size}.",
                     DAMAGED,
                 )
             if len(numbers) > size:
                 continue
         yield line, text.split(None, 1)[0], text
     if expected not in (None, rows):
-        raise _cut_off(file, rows, expected)
-
-
-def _binary_rows(
-    handle: IO[bytes], file: str, size: int, expected: int, most: int
-) -> Iterator[tuple[int, bytes, bytes]]:
-    """(row, word, its numbers as little-endian 32-bit floats) of all rows."""
-    handle.readline()
-    pending, start, size = b"", 0, 4 * size
-    for row in range(1, expected + 1):
-        while (end := pending.find(b" ", start)) < 0 or len(pending) < end + 1 + size:
-            chunk = handle.read(CHUNK)
-            if not chunk or (end < 0 and len(pending) - start > CHUNK):
-                raise _cut_off(file, row - 1, expected)
-            if (most := most - len(chunk)) < 0:
-                raise _too_large(file)
-            pending, start = pending[start:] + chunk, 0
-        yield row, pending[start:end].lstrip(b"\n"), pending[end + 1 : end + 1 + size]
-        start = end + 1 + size
-
-
-def _too_large(file: str) -> CapbiasError:
-    return CapbiasError(f"{file} unpacks to more than {MOST_TIMES} times its size.", "Unpack it first.")
-
-
-def _cut_off(file: str, rows: int, expected: int | None) -> CapbiasError:
-    return CapbiasError(f"{file} has {rows:,} rows; its first line says {expected:,}.", "Download it again.")
+        raise CapbiasError(f"{path.name} has {rows:,} rows; its first line says {expected:,}.", "Download it again.")
 
 
 def _is_number(text: bytes) -> bool:

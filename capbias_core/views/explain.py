@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attackers.what_if import StoredAttackers, apply_edit
-from capbias_core.prepare import tasks, tokenize
+from capbias_core.prepare import tasks
+from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attention, Attribute, counted
 from capbias_core.views.coloured import first_shown, weights_of
 from capbias_core.views.files import json_text, text_table

@@ -154,7 +154,7 @@ def _vectors(page: Page) -> None:
     upload = left.file_uploader(
         "Vectors of GloVe, word2vec or fastText",
         key=f"vectors_upload_{st.session_state.setdefault('vectors_round', 0)}",
-        help="GloVe's text, or the text or binary of word2vec and fastText, plain, .gz or .zip. The vectors of the "
+        help="The text of GloVe, word2vec or fastText, plain, .gz or .zip. The vectors of the "
         "captions' words are kept, not the file: upload it again after new captions.",
     )
     typed = ""

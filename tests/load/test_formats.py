@@ -22,11 +22,12 @@ from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.columns import Wanted
 from capbias_core.load.formats import FORMATS, SHAPES, sheets_of
 from capbias_core.load.questions import Ask
-from capbias_core.load.read import File, Given
+from capbias_core.load.read import File, Given, Held
 from capbias_core.load.read import read as read_files
 from capbias_core.load.tables import boxes
 
 WANTED = [Wanted(name, get_attribute(name), False) for name in ("gender", "race")]
+PEOPLE = Held({}, pd.DataFrame({"image_id": ["7"], "caption": ["a dog"]}))  # of images whose IDs a format leaves out
 
 
 def rows(frame):
@@ -35,7 +36,7 @@ def rows(frame):
 
 def first(source, kinds=(), **given):
     """The first part of a source."""
-    return read_files([File(source, kinds)], Given(**given), WANTED).parts[0]
+    return read_files([File(source, kinds)], Given(**given), WANTED, PEOPLE).parts[0]
 
 
 def read(path):
@@ -86,160 +87,121 @@ PICTURED = pa.table(
 OF_PICTURES = [("7", "a dog"), ("7", "dogs"), ("b.jpg", "a cat")]
 LOGGED = {
     "doc_id": 0,
-    "input": "?",
     "filtered_resps": ["a dog"],
     "coco_CIDEr": {"image_id": 1, "pred": "a dog", "answer": ["a brown dog", "dogs"]},
 }
-CHAIR = {
-    "doc_id": 0,
-    "filtered_resps": ["a dog on grass"],
-    "chair_s": {"image_id": 1, "pred": ["dog"], "answer": ["dog", "grass"]},
-}
+CHAIR = LOGGED | {"coco_CIDEr": None, "chair_s": {"image_id": 1, "pred": ["dog"], "answer": ["dog", "grass"]}}
 TURNS = [{"from": "human", "value": "<image>\nDescribe."}, {"from": "gpt", "value": "a dog"}]
 CHAT = [
     {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "2.jpg"}}, {"type": "text", "text": "?"}]},
-    {"role": "assistant", "content": [{"type": "text", "text": "a cat"}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "a dog"}]},
 ]
-OPENAI = {"custom_id": "1", "response": {"status_code": 200, "body": {"choices": [{"message": {"content": "a dog"}}]}}}
-RESPONSES = {
-    "custom_id": "1",
-    "response": {
-        "body": {
-            "output": [
-                {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]},
-                {"type": "message", "content": [{"type": "output_text", "text": "a dog"}]},
-            ]
-        }
-    },
-}
-ANTHROPIC = {
-    "custom_id": "1",
-    "result": {
-        "type": "succeeded",
-        "message": {"content": [{"type": "thinking", "thinking": "hm"}, {"text": "a dog"}]},
-    },
-}
-GEMINI = {
-    "key": "1",
-    "response": {"candidates": [{"content": {"parts": [{"text": "hm", "thought": True}, {"text": "a dog"}]}}]},
-}
-STUDIO = [
-    {
-        "data": {"image": f"/data/upload/3/0a1b2c3d-{image}.jpg"},
-        "annotations": [
-            {"completed_by": {"email": "w"}, "result": [{"from_name": "gender", "value": {"choices": [label]}}]}
-        ],
-    }
-    for image, label in GENDERS
+THOUGHT = [{"type": "thinking", "thinking": "hm"}, {"text": "hm", "thought": True}, {"type": "text", "text": "a dog"}]
+OPENAI = {"custom_id": "1", "response": {"body": {"choices": [{"message": {"content": "a dog"}}]}}}
+RESPONSES = {"custom_id": "1", "response": {"body": {"output": [{"type": "reasoning"}, {"content": THOUGHT}]}}}
+ANTHROPIC = {"custom_id": "1", "result": {"type": "succeeded", "message": {"content": THOUGHT}}}
+GEMINI = {"key": "1", "response": {"candidates": [{"content": {"parts": THOUGHT}}]}}
+KARPATHY = [
+    {"cocoid": 7, "filename": "COCO_val2014_000000000007.jpg", "sentences": [{"raw": "a dog"}] * 2},
+    {"filename": "1000092795.jpg", "imgid": 0, "sentences": [{"raw": "a man"}, {"raw": "two"}]},
 ]
-UPLOADED = [(f"/data/upload/3/{image}.jpg", label) for image, label in GENDERS]
-KARPATHY = {
-    "images": [
-        {"cocoid": 7, "filename": "COCO_val2014_000000000007.jpg", "sentences": [{"raw": "a dog"}] * 2},
-        {"filename": "1000092795.jpg", "imgid": 0, "sentences": [{"raw": "a man"}, {"raw": "two"}]},
-    ]
-}
-OF_KARPATHY = [("7", "a dog"), ("7", "a dog"), ("1000092795", "a man"), ("1000092795", "two")]
 TEXTCAPS = [
     {"image_id": "6dd", "caption_str": text, "caption_id": place, "reference_strs": ["a bike"]}
     for place, text in enumerate(["a dog", "dogs"])
 ]
-RELEASED = {"bb_gender": "Male", "bb_skin": "Both", "race": ["Light", "Dark"], "split": "train"}
-CATEGORIES = [{"id": 1, "name": "Person"}, {"id": 18, "name": "dog"}]
+RELEASED = {"img_id": "1", "bb_gender": "Male", "bb_skin": "Both", "race": ["Light", "Dark"]}
 BOX = {"image_id": 1, "category_id": 18, "bbox": [0, 0, 2, 2]}
+CATEGORIES = [{"id": 1, "name": "Person"}, {"id": 18, "name": "dog"}]
+STUDIO = [
+    {
+        "data": {"image": f"/data/upload/3/0a1b2c3d-{image}.jpg"},
+        "annotations": [{"completed_by": 7, "result": [{"from_name": "gender", "value": {"choices": [label]}}]}],
+    }
+    for image, label in GENDERS
+]
+OPEN_IMAGES = "ImageID,LabelName,Confidence,XMin,XMax,YMin,YMax"
+RESULTS, FLICKR, SPLIT = "results of COCO", "tokens of Flickr30k", "table of pandas (split) or Weights & Biases"
+A_DOG = CAPTIONS, TWO[:1]
 
 # Name of the file -> content, format, kind, rows.
 FILES = {
-    # one set of captions in every container
-    "a.json": (json.dumps(RECORDS), "results of COCO", CAPTIONS, PAIRS),
-    "a.jsonl": (in_lines(RECORDS), "results of COCO", CAPTIONS, PAIRS),
-    "a.csv": (FRAME.to_csv(index=False), "results of COCO", CAPTIONS, PAIRS),
-    "a.tsv": (FRAME.to_csv(index=False, sep="\t"), "results of COCO", CAPTIONS, PAIRS),
-    "a.parquet": (to_bytes(FRAME.to_parquet), "results of COCO", CAPTIONS, PAIRS),
-    "a.arrow": (arrow(pa.Table.from_pandas(FRAME)), "results of COCO", CAPTIONS, PAIRS),
-    "a.xlsx": (to_bytes(lambda target: FRAME.to_excel(target, index=False)), "results of COCO", CAPTIONS, PAIRS),
-    "a.json.gz": (gzip.compress(json.dumps(RECORDS).encode()), "results of COCO", CAPTIONS, PAIRS),
-    # tables of pandas and of Weights & Biases as JSON
-    "split.json": (FRAME.to_json(orient="split"), "results of COCO", CAPTIONS, PAIRS),
-    "index.json": (FRAME.to_json(orient="index"), "results of COCO", CAPTIONS, PAIRS),
-    "columns.json": (FRAME.to_json(orient="columns"), "results of COCO", CAPTIONS, PAIRS),
-    "table.json": (FRAME.to_json(orient="table"), "results of COCO", CAPTIONS, PAIRS),
-    "wandb.table.json": (json.dumps({"columns": ["image", "caption"],
-        "data": [[{"_type": "image-file", "path": "media/1.jpg"}, "a dog"], [{"path": "media/2.jpg"}, "a cat"]]}),
-        "table of pandas (split) or Weights & Biases", CAPTIONS, [("media/1.jpg", "a dog"), ("media/2.jpg", "a cat")]),
+    # one set of captions in every container, and in pandas' orients of JSON
+    **{name: (content, RESULTS, CAPTIONS, PAIRS) for name, content in {
+        "a.json": json.dumps(RECORDS),
+        "a.jsonl": in_lines(RECORDS),
+        "a.csv": FRAME.to_csv(index=False),
+        "a.tsv": FRAME.to_csv(index=False, sep="\t"),
+        "a.parquet": to_bytes(FRAME.to_parquet),
+        "a.arrow": arrow(pa.Table.from_pandas(FRAME)),
+        "a.xlsx": to_bytes(lambda target: FRAME.to_excel(target, index=False)),
+        "a.json.gz": gzip.compress(json.dumps(RECORDS).encode()),
+        "objects.json": "\n".join(json.dumps(own, indent=1) for own in RECORDS),
+        **{f"{orient}.json": FRAME.to_json(orient=orient) for orient in ("split", "index", "columns", "table")},
+    }.items()},
+    "wandb.table.json": (json.dumps({"columns": ["image", "caption"], "data": [[{"path": "media/1.jpg"}, "a dog"]]}),
+        SPLIT, CAPTIONS, [("media/1.jpg", "a dog")]),
     # by image, and under a key
     "by_id.json": (json.dumps({"1": "a dog", "2.jpg": ["a cat"]}), "several texts by image", CAPTIONS, TWO),
-    "records_by_id.json": (json.dumps({"1": {"text": "a dog", "n": 1}, "2": {"text": "a cat"}}), "an object by image",
-        CAPTIONS, TWO),
-    "eval.json": (json.dumps({"CIDEr": 1, "imgToEval": {"1": {"image_id": 1, "caption": "a dog"}}}), "results of COCO",
-        CAPTIONS, TWO[:1]),
+    "records_by_id.json": (json.dumps({"1": {"text": "a dog", "n": 1}, "2": {"text": "a cat"}}),
+        "an object by image", CAPTIONS, TWO),
+    "eval.json": (json.dumps({"imgToEval": {"1": {"image_id": 1, "caption": "a dog"}}}), RESULTS, *A_DOG),
     "within.json": (json.dumps({"model": "sat", "files": [{"a": 1}] * 3,
-        "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, "text": "a cat"}]}), "records", CAPTIONS,
-        TWO),
-    "objects.json": ("\n".join(json.dumps(own, indent=1) for own in RECORDS), "results of COCO", CAPTIONS, PAIRS),
+        "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, "text": "a cat"}]}),
+        "records", CAPTIONS, TWO),
     # human captions
-    "captions.json": (json.dumps(coco({"id": 1, "image_id": 1, "caption": "a dog"})), "COCO captions", REFERENCES,
-        TWO[:1]),
-    "dataset_coco.json": (json.dumps(KARPATHY), "Karpathy's data set", REFERENCES, OF_KARPATHY),
-    "TextCaps.json": (json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}), "human captions of TextCaps",
-        REFERENCES,
-        [("6dd", "a dog"), ("6dd", "dogs")]),
+    "captions.json": (json.dumps(coco({"id": 1, "image_id": 1, "caption": "a dog"})),
+        "COCO captions", REFERENCES, TWO[:1]),
+    "dataset_coco.json": (json.dumps({"images": KARPATHY}), "Karpathy's data set", REFERENCES,
+        [("7", "a dog"), ("7", "a dog"), ("1000092795", "a man"), ("1000092795", "two")]),
+    "TextCaps.json": (json.dumps({"dataset_name": "textcaps", "data": TEXTCAPS}),
+        "human captions of TextCaps", REFERENCES, [("6dd", "a dog"), ("6dd", "dogs")]),
     "results.csv": ('image_name| comment_number| comment\n1.jpg| 0| A "big" dog .\n1.jpg| 1| dogs .\n',
-        "human captions of Flickr30k",
-        REFERENCES, [("1", 'A "big" dog .'), ("1", "dogs .")]),
-    "results.token": ('1.jpg#0\tTwo "young" guys look on .\n1.jpg#1\tMen in hats.\n', "tokens of Flickr30k", REFERENCES,
-        [("1", 'Two "young" guys look on .'), ("1", "Men in hats.")]),
-    "release.pkl": (pickle.dumps([{"img_id": "1", "pred": "a dog", **RELEASED}]), "LIC release", CAPTIONS,
-        TWO[:1]),
-    "people.pkl": (pickle.dumps([{"img_id": "1", "caption_list": ["a dog", "dogs"], **RELEASED}]),
+        "human captions of Flickr30k", REFERENCES, [("1", 'A "big" dog .'), ("1", "dogs .")]),
+    "results.token": ('1.jpg#0\tTwo "young" guys .\n1.jpg#1\tMen in hats.\n',
+        FLICKR, REFERENCES, [("1", 'Two "young" guys .'), ("1", "Men in hats.")]),
+    "results.txt": ("1.jpg#0\ta dog\n2.jpg#0\ta cat\n", FLICKR, CAPTIONS, TWO),
+    "release.pkl": (pickle.dumps([{"pred": "a dog", **RELEASED}]), "LIC release", *A_DOG),
+    "people.pkl": (pickle.dumps([{"caption_list": ["a dog", "dogs"], **RELEASED}]),
         "LIC release", REFERENCES, [("1", "a dog"), ("1", "dogs")]),
     # harnesses and services
-    "results.txt": ("1.jpg#0\tA dog on grass.\n2.jpg#0\tMen in hats.\n", "tokens of Flickr30k", CAPTIONS,
-        [("1", "A dog on grass."), ("2", "Men in hats.")]),
     "pica.tsv": ('1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a cat"}]\n',
         "predictions of Oscar and VinVL", CAPTIONS, TWO),
-    "logged.jsonl": (in_lines([LOGGED]), "samples of lmms-eval", CAPTIONS, TWO[:1]),
-    "chair.jsonl": (in_lines([CHAIR]), "samples of lmms-eval", CAPTIONS, [("1", "a dog on grass")]),
-    "vlmevalkit.tsv": ("index\tanswer\tprediction\n0\t['a dog']\ta cat\n", "predictions of VLMEvalKit", CAPTIONS,
-        [("row 0", "a cat")]),
-    "openai.jsonl": (in_lines([OPENAI]), "batch output of OpenAI", CAPTIONS, TWO[:1]),
-    "responses.jsonl": (in_lines([RESPONSES]), "batch output of OpenAI", CAPTIONS, TWO[:1]),
-    "anthropic.jsonl": (in_lines([ANTHROPIC]), "batch output of Anthropic", CAPTIONS, TWO[:1]),
-    "gemini.jsonl": (in_lines([GEMINI]), "batch output of Gemini", CAPTIONS, TWO[:1]),
-    "batch.parquet": (to_bytes(pd.DataFrame([OPENAI]).to_parquet), "batch output of OpenAI", CAPTIONS, TWO[:1]),
-    "share.json": (json.dumps([{"id": "x", "image": "1.jpg", "conversations": TURNS}]), "conversations (LLaVA)",
-        CAPTIONS,
-        TWO[:1]),
-    "chat.jsonl": (in_lines([{"image": "val/2.jpg", "messages": CHAT}]), "conversations (chat)", CAPTIONS,
-        [("val/2.jpg", "a cat")]),
+    "logged.jsonl": (in_lines([LOGGED]), "samples of lmms-eval", *A_DOG),
+    "chair.jsonl": (in_lines([CHAIR]), "samples of lmms-eval", *A_DOG),
+    "vlmevalkit.tsv": ("index\tanswer\tprediction\n0\t['a dog']\ta cat\n",
+        "predictions of VLMEvalKit", CAPTIONS, [("7", "a cat")]),
+    "openai.jsonl": (in_lines([OPENAI]), "batch output of OpenAI", *A_DOG),
+    "responses.jsonl": (in_lines([RESPONSES]), "batch output of OpenAI", *A_DOG),
+    "anthropic.jsonl": (in_lines([ANTHROPIC]), "batch output of Anthropic", *A_DOG),
+    "gemini.jsonl": (in_lines([GEMINI]), "batch output of Gemini", *A_DOG),
+    "batch.parquet": (to_bytes(pd.DataFrame([OPENAI]).to_parquet), "batch output of OpenAI", *A_DOG),
+    "share.json": (json.dumps([{"image": "1.jpg", "conversations": TURNS}]), "conversations (LLaVA)", *A_DOG),
+    "chat.jsonl": (in_lines([{"image": "1.jpg", "messages": CHAT}]), "conversations (chat)", *A_DOG),
     "folder.zip": ({"c/01Ab.png.txt": "a dog.\n\nIt runs.\n", "c/02.txt": "a cat", "c/README.txt": "read me"},
         "a text per image", CAPTIONS, [("01Ab.png", "a dog.\n\nIt runs."), ("2", "a cat")]),
     # labels
     "labels.csv": ("image_id,gender\n1,Female\n2,Male\n", "table", LABELS, GENDERS[:2]),
     "flat.json": (json.dumps(dict(GENDERS)), "labels by image", LABELS, GENDERS),
-    "nested.json": (json.dumps({image: {"gender": label} for image, label in GENDERS}), "an object by image", LABELS,
-        GENDERS),
+    "nested.json": (json.dumps({image: {"gender": label} for image, label in GENDERS}),
+        "an object by image", LABELS, GENDERS),
     "label_studio.json": (json.dumps(STUDIO), "tasks of Label Studio", LABELS,
-        [(*row, "w", "False") for row in UPLOADED]),
+        [(f"/data/upload/3/{image}.jpg", label, "7", "False") for image, label in GENDERS]),
+    "miap.csv": (f"{OPEN_IMAGES},GenderPresentation\n6d,/m/01g317,1,0,1,0,1,Feminine\n",
+        "people in boxes (Open Images MIAP)", LABELS, [("6d", "Feminine", "/m/01g317", "1", "0", "1", "0", "1")]),
     # objects and boxes
     "instances.json": (json.dumps(coco(BOX, {"image_id": 1, "category_id": "1"}, categories=CATEGORIES)),
         "COCO instances", OBJECTS, [("1", "dog|person"), ("2", "")]),
     "objects.csv": ("image_id,objects\n1,dog|Cat\n2,\n", "table", OBJECTS, [("1", "cat|dog"), ("2", "")]),
-    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\nval/1.jpg,dog,0.9,0,0,5,5\n", "table", OBJECTS,
-        [("1", "dog:0.9")]),
-    "oid.csv": (
-        "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded\n6d,x,/m/03bt1vf,1,0.1,0.2,0.3,0.4,0\n",
-        "boxes of Open Images",
-        OBJECTS,
-        [("6d", "woman:1")],
-    ),
-    # MIAP has boxes, and labels of the people in them
-    "miap.csv": (
-        "ImageID,LabelName,Confidence,XMin,XMax,YMin,YMax,GenderPresentation\n6d,/m/01g317,1,0,1,0,1,Feminine\n",
-        "people in boxes (Open Images MIAP)",
-        LABELS,
-        [("6d", "Feminine", "/m/01g317", "1", "0", "1", "0", "1")],
-    ),
+    "boxes.csv": ("image,class,confidence,x1,y1,x2,y2\nval/1.jpg,dog,0.9,0,0,5,5\n",
+        "table", OBJECTS, [("1", "dog:0.9")]),
+    "oid.csv": (f"{OPEN_IMAGES}\n6d,/m/03bt1vf,1,0.1,0.2,0.3,0.4\n",
+        "boxes of Open Images", OBJECTS, [("6d", "woman:1")]),
+}  # fmt: skip
+# Shapes and formats that only files as people have them show, or whose columns are those of another format.
+OF_CASES = {
+    "choices of Prodigy", "labels of doccano by user", "batch results of MTurk", "lists of equal length",
+    "rows by image", "candidates by image", "table of pandas (schema)", "evaluation of coco-caption",
+    "columns by row", "captions by image",
 }  # fmt: skip
 
 
@@ -271,34 +233,17 @@ def test_content_decides_whatever_the_ending_and_the_encoding(tmp_path):
             assert list(read(written(tmp_path, name, content.encode(encoding)))) == expected
 
 
-def test_every_row_of_the_tables_is_tried(tmp_path):
-    """A format or shape is only kept with a file that shows it; those of OF_CASES are among files as people have
-    them."""
-    tried = {read(written(tmp_path, name, content))[0] for name, (content, *_) in FILES.items()}
+def test_every_row_of_the_tables_is_tried():
+    """A format or shape is only kept with a file that shows it."""
     known = {row.name for row in (*FORMATS, *SHAPES)}
-    assert known - tried <= OF_CASES
-
-
-OF_CASES = {
-    "choices of Prodigy", "labels of doccano by user", "batch results of MTurk", "lists of equal length",
-    "rows by image", "candidates by image", "table of pandas (schema)", "evaluation of coco-caption",
-    "columns by row", "captions by image",
-}  # fmt: skip
+    assert known - {shape for _, shape, *_ in FILES.values()} == OF_CASES
 
 
 def test_tables_of_python_are_read_as_their_json():
-    frame = FRAME.set_index("image_id")
+    captions = FRAME.set_index("image_id")
     lists = pd.DataFrame({"image_id": [1], "captions": [np.array(["a dog here", "two dogs"])]})
-    texts = pd.Series(FRAME["caption"].tolist(), index=FRAME["image_id"])
     coco = {row["image_id"]: [{"caption": row["caption"]}] for row in RECORDS}
-    tables = (
-        frame,
-        FRAME.to_dict("records"),
-        FRAME.to_dict("list"),
-        tuple(FRAME.to_dict("records")),
-        texts.rename("caption"),
-        coco,
-    )
+    tables = captions, captions["caption"], tuple(RECORDS), FRAME.to_dict("list"), coco
     for table in tables:
         assert rows(first(table, (CAPTIONS,)).frame) == PAIRS
     assert rows(first({np.int64(785): "A woman on skis.", 1: "a dog in it"}, (CAPTIONS,)).frame)[:1] == PAIRS[:1]
@@ -308,8 +253,7 @@ def test_tables_of_python_are_read_as_their_json():
 
 
 def test_a_column_that_is_named_is_taken(tmp_path):
-    content, *_ = FILES["TextCaps.json"]
-    path = written(tmp_path, "a.json", content)
+    path = written(tmp_path, "a.json", FILES["TextCaps.json"][0])
     assert rows(first(path, (REFERENCES,), caption_column=("reference_strs",)).frame)[0] == ("6dd", "a bike")
     path = written(tmp_path, "a.csv", "pic,words,caption\n785,a man,not this\n")
     named = {"image_id_column": ("pic",), "caption_column": ("words",)}
@@ -341,13 +285,11 @@ def test_a_malformed_row_is_counted(tmp_path):
 
 
 def test_a_box_is_cut_at_the_edge_of_its_image(tmp_path):
-    path = written(
-        tmp_path, "a.csv", "image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,-3.5,2,640.4,480\n1.jpg,tie,1,5,2,5,9\n"
-    )
-    (sheet,) = sheets_of(path, "a.csv")
+    text = "image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,-3.5,2,640.4,480\n1.jpg,tie,1,5,2,5,9\n1.jpg,16,1,0,0,1,1"
+    (sheet,) = sheets_of(written(tmp_path, "a.csv", text), "a.csv")
     table = boxes(sheet, {"1": (480, 640)})
     assert rows(table.frame) == [("1", "dog", 0.9, 0, 2, 640, 480)]
-    assert "encloses nothing" in table.problems[0].message
+    assert "encloses nothing" in table.problems[0].message and "no name" in table.problems[1].message
     assert rows(boxes(sheet).frame) == [("1", "dog", 0.9, 0, 2, 640.4, 480)], "its size is not known"
     (shares,) = sheets_of(written(tmp_path, "1.csv", "image,class,x1,y1,x2,y2\n1.jpg,tie,0.4,0.35,0.6,0.65\n"), "")
     assert rows(boxes(shares, {"1": (100, 200)}).frame)[0] == pytest.approx(("1", "tie", 1, 80, 35, 120, 65))
@@ -361,10 +303,10 @@ def test_prompts_are_kept_apart(tmp_path):
     with pytest.raises(Ask) as asked:
         first(path)
     options = [option.answer for option in asked.value.questions[0].options]
-    assert {"sets": ("prompt",)} in options and {"sets": ("samples",)} in options
+    assert options[0] == {"captioner_column": ("prompt",)} and {"sets": ("samples",)} in options
     assert len(first(path, sets="samples").frame) == 4
-    by_prompt = read_files([File(path)], Given(sets="prompt")).parts
-    assert [(part.name, len(part.frame)) for part in by_prompt] == [("a prompt 1", 2), ("a prompt 2", 2)]
+    by_prompt = read_files([File(path)], Given(captioner_column=("prompt",))).parts
+    assert [(part.name, len(part.frame)) for part in by_prompt] == [("Say it.", 2), ("Describe it.", 2)]
 
 
 # what real harnesses left

@@ -13,8 +13,8 @@ from capbias_core.attackers.base import Training
 from capbias_core.attackers.networks.scratch import TransformerAttacker
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.caption_scores import attention_bytes, attention_from
-from capbias_core.prepare import Tokens, child_seed, split_around
-from capbias_core.prepare.split import FIT
+from capbias_core.prepare.split import FIT, child_seed, split_around
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.question import Question
 from capbias_core.runs import engine
 from capbias_core.runs.plan import plan
