@@ -81,7 +81,8 @@ class Detection(choices_of(DetectOptions, "weights", "confidence", group=HOW)):
     "detect",
     """\
   capbias images detect --collection coco --weights yolov8n.pt
-  capbias images detect --collection coco --weights yolov8n.pt --output boxes.csv
+  capbias images detect --collection coco --weights yolov8n.pt \\
+    --output boxes.csv
 
 The objects in the boxes are stored too, for the Gender Score. The
 file has a row per box: image, class, confidence, and x1, y1, x2, y2 in pixels of the upright photograph (x to the

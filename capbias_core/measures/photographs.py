@@ -62,13 +62,11 @@ class CaptionOptions(ArtifactOptions, OnDevice):
         None,
         f"the captioner: one of {', '.join(PRESETS)}; or the folder or name of any captioner of transformers",
         flag="--captioner",
-        suggested=tuple(PRESETS),
         metavar="NAME_OR_FOLDER",
-        advanced=False,
     )
     condition: str = option(ORIGINAL, "what is masked on the photographs", choices=CONDITIONS)
-    beams: int = option(BEAMS, "searched at once; 1 is greedy", flag="--beams", at_least=1, metavar="N", advanced=False)
-    length: int = option(LENGTH, "tokens at most", flag="--length", at_least=1, metavar="N", advanced=False)
+    beams: int = option(BEAMS, "searched at once; 1 is greedy", flag="--beams", at_least=1, metavar="N")
+    length: int = option(LENGTH, "tokens at most", flag="--length", at_least=1, metavar="N")
     batch: int = option(
         BATCH, "photographs at once, half as many if memory is short", flag="--batch", at_least=1, metavar="N"
     )
@@ -135,11 +133,7 @@ class DetectOptions(ArtifactOptions):
     """Choices of a detector."""
 
     weights: ModelReference | str | None = option(
-        None,
-        "the detector: a file (.pt, .onnx, .tflite), such as yolov8n.pt",
-        flag="--weights",
-        metavar="FILE",
-        advanced=False,
+        None, "the detector: a file (.pt, .onnx, .tflite), such as yolov8n.pt", flag="--weights", metavar="FILE"
     )
     confidence: float = option(
         CONFIDENCE,
@@ -148,7 +142,6 @@ class DetectOptions(ArtifactOptions):
         above=0,
         at_most=1,
         metavar="SHARE",
-        advanced=False,
     )
 
 
@@ -191,7 +184,6 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
         flag="--condition",
         choices=MASKED,
         metavar="CONDITION",
-        advanced=False,
     )
     fraction: float = option(
         HALF, "for part: how much of the outline, from the top", flag="--fraction", above=0, at_most=1, metavar="SHARE"

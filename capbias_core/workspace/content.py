@@ -8,7 +8,7 @@ import json
 from capbias_core.data import Captions, Data
 from capbias_core.load.checks import Finding, findings
 
-VERSION = 3  # to be raised when a check changes
+VERSION = 4  # to be raised when a check changes
 
 
 def content_of(data: Data, captions: Captions) -> list[Finding]:

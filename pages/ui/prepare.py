@@ -55,7 +55,7 @@ def _labels(page: Page) -> tuple[str, Item | None]:
     """The attribute and its table of labels: of the setting, else the first there is."""
     tables = page.items(LABELS)
     if page.choice:
-        labels = page.choice.settings[page.choice.setting].labels
+        labels = page.choice.measured_with.labels
         return page.choice.attribute, next((item for item in tables if item.name == labels), None)
     attribute = next(iter(page.attributes), "")
     return attribute, table_with(tables, attribute) if attribute else None
@@ -143,7 +143,7 @@ def _preview(page: Page, people: str, conditions: list[str], departures: Mapping
                     note(f"{condition}: {reasons.get(condition, 'no mask')}.")
                     continue
                 picture = views.reduced(filled(pixels, hidden[condition]), 2 * CELL)
-                text = views.masked_text(condition, float(hidden[condition].mean()), thing, departures)
+                text = views.masked_text(condition, float(hidden[condition].mean()), thing)
                 st.image(picture, width="stretch", alt=f"{image}, {condition}. {text}")
                 note(f"{condition}. {text}")
 
