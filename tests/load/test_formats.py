@@ -20,10 +20,11 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.columns import Wanted
-from capbias_core.load.formats import FORMATS, SHAPES, sheets_of
+from capbias_core.load.formats import FORMATS, sheets_of
 from capbias_core.load.questions import Ask
 from capbias_core.load.read import File, Given
 from capbias_core.load.read import read as read_files
+from capbias_core.load.shapes import SHAPES
 from capbias_core.load.tables import boxes
 
 WANTED = [Wanted(name, get_attribute(name), False) for name in ("gender", "race")]
