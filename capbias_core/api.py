@@ -141,7 +141,7 @@ class Report:
         """The answer, and a table for each attacker, in lines of so many characters (default: as long as they are)."""
         parts = [self.sentence]
         if choice := self.choice:
-            human = choice.settings[choice.setting].references
+            human = choice.measured_with.references
             settings = [key for key in choice.options["setting"] if choice.settings[key].references == human]
             for each in (replace(choice, setting=key) for key in settings):
                 rows = TABLE.rows(each, TableOptions(metrics=self.asked))

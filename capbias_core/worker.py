@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import shutil
 import signal
 import sys
@@ -132,28 +131,30 @@ def main(arguments: list[str]) -> None:
         return
     kind, parent = arguments
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent cancels
-    folders: queue.SimpleQueue[str] = queue.SimpleQueue()
+    folders: dict[str, None] = {}  # to look into
+    told = threading.Event()
 
     def read() -> None:
         try:
             with open(0, "rb", buffering=0) as lines:
                 for line in lines:
-                    folders.put(json.loads(line))
+                    folders[json.loads(line)] = None
+                    told.set()
         finally:
             stopping.set()
-            folders.put("")
+            told.set()
             time.sleep(STOP_SECONDS)
             os._exit(0)
 
+    def accepts(run: RunRow) -> bool:
+        return run.process == parent and needs_workers(run.spec) == (kind == "torch")
+
     threading.Thread(target=read, daemon=True).start()
-    with suppress(queue.Empty):
-        while folder := folders.get(timeout=IDLE_SECONDS):
-            execute_all(
-                folder,
-                lambda run: run.process == parent and needs_workers(run.spec) == (kind == "torch"),
-                stopping,
-                hand_back=True,
-            )
+    while told.wait(IDLE_SECONDS) and not stopping.is_set():
+        told.clear()
+        for folder in list(folders):
+            del folders[folder]
+            execute_all(folder, accepts, stopping, hand_back=True)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def slow_runs(workspace: Workspace) -> list[RunSpec]:
         *plan(workspace, replace(asked, metrics=("dbac", "dbac_equations", "dbac_accuracy", "dba", "ba"))),
         *(spec for name in ENCODERS for spec in plan(workspace, replace(asked, metrics=("lic",), attacker=(name,)))),
         *plan(workspace, replace(asked, captions=CAPTIONS, metrics=("dbac",), attacker=(FROZEN,))),
-        *(spec for spec in conditions.specs if spec.measure in SLOW_CONDITIONS),
+        *(spec for spec in conditions if spec.measure in SLOW_CONDITIONS),
     ]
     return list({spec.run_id: spec for spec in specs}.values())
 

@@ -22,9 +22,9 @@ from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.attackers import load_attacker
 from capbias_core.measures.lic import METRICS
 from capbias_core.measures.training import AttackerTrainer
-from capbias_core.prepare import balanced_split
+from capbias_core.prepare.split import balanced_split
 from capbias_core.types import silent
-from capbias_core.views.slices import MOST, Members, slice_numbers
+from capbias_core.views.slices import DIFFERENCE, MOST, Members, slice_numbers
 
 ASKED = ("LIC", "LIC_by_H")
 HUMANS = 2
@@ -51,10 +51,12 @@ def one_set(number: int, images: int = 3000, seeds: int = 10, main: float = 0.0,
     numbers = {}
     for name in names:
         inside = frozenset(image for image, own in zip(ids, objects, strict=True) if own == name)
-        numbers[name] = slice_numbers([METRICS[metric] for metric in ASKED], counts, Members(inside, known), ("a", "b"))
+        members = Members(inside, known)
+        found_of = {metric: slice_numbers(METRICS[metric], counts, members, ("a", "b")) for metric in ASKED}
+        numbers[name] = {metric: rows[DIFFERENCE] for metric, rows in found_of.items()}
     found = {}
     for metric in ASKED:
-        tested = [name for name in names if not numbers[name][metric]["reason"]]
+        tested = [name for name in names if "reason" not in numbers[name][metric]]
         p = holm(np.array([numbers[name][metric]["p"] for name in tested]))
         found[metric] = [name for name, own in zip(tested, p, strict=True) if own < ALPHA]
     return found

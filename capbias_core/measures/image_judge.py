@@ -14,7 +14,7 @@ from capbias_core.aggregate import OVER_SEEDS, Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.language.device import TF32, choose_device, device_of, trained_on
+from capbias_core.language.device import choose_device, device_of, trained_on
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
@@ -28,11 +28,10 @@ from capbias_core.measures.training import (
     score,
     unread_notes,
 )
-from capbias_core.prepare import balanced_split
-from capbias_core.prepare.split import SPLIT, child_seed, random_order
+from capbias_core.prepare.split import SPLIT, balanced_split, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split
-from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
+from capbias_core.vision.presets import PROMPTS, STATEMENT, prompted
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.models import captioner_option, encoder_option, named_file, register_model
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
@@ -289,19 +288,15 @@ class ImageCaptioner2Options(JudgeTraining):
         f"the model that judges: {SCRATCH} (Show, Attend and Tell, trained here), a captioner of transformers (preset, "
         f"folder or name), or {SELF} (the captioner that wrote each set)",
         flag="--judge",
-        suggested=(SCRATCH, SELF, *PRESETS),
         metavar="NAME_OR_FOLDER",
-        advanced=False,
     )
     own_judge: bool = option(False, "whether the judge is the captioner that wrote the set")
-    prompt: str = option(
-        STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS), advanced=False
-    )
+    prompt: str = option(STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS))
 
     def effective(self) -> ImageCaptioner2Options:
         """Without choices of a training if the judge is a captioner, which is not trained."""
         chosen = super().effective()
-        untrained = {"judge_epochs": None, "picture_size": None, "precision": TF32}
+        untrained = {"judge_epochs": None, "picture_size": None}
         return chosen if chosen.judge == SCRATCH else replace(chosen, **untrained)
 
 
@@ -333,7 +328,7 @@ def count_asked(data: Data, options: Any, progress: Progress) -> Outcome:
 
     size, epochs = options.picture_size or PICTURE_SIZE, options.judge_epochs or ScratchJudge.epochs
     inputs = judge_inputs(data, options, progress, mask, size)
-    judge = ScratchJudge(epochs=epochs, device=options.device, precision=options.precision, sight=inputs.sight)
+    judge = ScratchJudge(epochs=epochs, device=options.device, sight=inputs.sight)
     method = (
         f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt {options.prompt}"
         f"{trained_on(judge, options.deterministic)}"
@@ -374,7 +369,6 @@ class VLLICOptions(JudgeTraining):
         TEXT,
         f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder, as an attacker is",
         flag="--text-encoder",
-        suggested=tuple(FROM_SCRATCH),
         metavar="NAME",
     )
     text_attacker: str = option("", "the attacker that reads captions with the pretrained text encoder")
@@ -413,9 +407,7 @@ def count_joint(data: Data, options: Any, progress: Progress) -> Outcome:
     if model:
         look = backbone(model["name"], Path(data.sources.model(model).path), choose_device(device))
     inputs = judge_inputs(data, options, progress, data.masked, size, look)
-    judge = JointJudge(
-        epochs=options.judge_epochs or JointJudge.epochs, device=device, precision=options.precision, sight=inputs.sight
-    )
+    judge = JointJudge(epochs=options.judge_epochs or JointJudge.epochs, device=device, sight=inputs.sight)
 
     def embed(captions: Sequence[str]) -> np.ndarray:
         """(n, d) vectors by the frozen text encoder, stored with those of attackers."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
 
 import pandas as pd
 
@@ -86,19 +84,6 @@ def _check_free(workspace: Workspace, kind: str, name: str, collection: str) -> 
             "Choose another name" + (", or delete those." if kind == "captions" else "."),
             "name",
         )
-
-
-def apart(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """The same runs. Raises CapbiasError if two of them make an item of one name: the later one would replace it."""
-    unique = {spec.run_id: spec for spec in specs}.values()
-    counts = Counter((spec.measure, spec.options["name"]) for spec in unique)
-    if twice := [name for (_, name), count in counts.items() if count > 1]:
-        raise CapbiasError(
-            f"Several runs would make {', '.join(map(repr, twice))} and replace each other's.",
-            "Ask for one of them, or name each.",
-            "name",
-        )
-    return list(specs)
 
 
 def named_after(maker: str, photographs: str) -> str:

@@ -8,14 +8,14 @@ paper's masked sets have.) On the same images a seed gives the same split to bot
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
-from capbias_core.workspace.conditions import ORIGINAL, sets_of
+from capbias_core.workspace.conditions import ORIGINAL, condition_sets
 from capbias_core.workspace.labels import attribute_of, labels_of, table_with
 from capbias_core.workspace.objects import object_sources
 from capbias_core.workspace.spec import RunSpec, attribute_from
@@ -24,14 +24,6 @@ from capbias_core.workspace.store import Item, Workspace, human_sets
 # All but LIC_M compare with human captions.
 AGAINST_CONDITION = ("lic", "dbac", "dpa", "dba")
 OBJECT_TO_VALUE = ("dpa", "dba")  # they need objects, and words that name the value
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The runs of a captioner's sets of all conditions."""
-
-    specs: list[RunSpec]
-    lacking: tuple[str, ...]  # a line for each metric that cannot be measured
 
 
 def plan_conditions(
@@ -43,18 +35,18 @@ def plan_conditions(
     seeds: int | None = 10,
     metrics: Sequence[str] = AGAINST_CONDITION,
     references: str = "",
-    options: dict | None = None,
     chosen: Sequence[str] = (),
     table: Item | None = None,
     objects: str = "",
-) -> Plan:
-    """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA.
+) -> list[RunSpec]:
+    """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA, those of
+    the metrics that can be measured.
 
-    seeds: None for those of each measure. references: their name, '' for those of most images.
-    chosen: as in `condition_sets`. table: the labels (default:
-    `table_with`). objects: the name of their source. Raises CapbiasError if nothing is masked or labelled.
+    seeds: None for those of each measure. references: their name, '' for those of most images. chosen: as in
+    `condition_sets`. table: the labels (default: `table_with`). objects: the name of their source. Raises CapbiasError
+    if nothing is masked or labelled.
     """
-    sets = sets_of(workspace, collection, captioner, chosen)
+    sets = condition_sets(workspace, collection, chosen).get(captioner, {})
     if len(sets) < 2:
         raise CapbiasError(
             f"The captioner {captioner!r} has captions under one condition only ({', '.join(sets)}).",
@@ -62,23 +54,15 @@ def plan_conditions(
         )
     human = references or next((item.name for item in human_sets(workspace, collection)), "")
     table = table or table_with(workspace.items("labels", collection), attribute)
-    names_values = attribute_of(table, attribute)[0].names_values
-    wanted, lacking = [], []
-    for name in map(str.lower, metrics):
-        if name != "lic" and not human:
-            lacking.append(f"{name.upper()} needs human captions of the same photographs.")
-        elif name in OBJECT_TO_VALUE and not names_values:
-            lacking.append(f"{name.upper()} T→A of {attribute}: there are no words that captions could name it by.")
-        elif name in OBJECT_TO_VALUE and not object_sources(workspace, collection, table):
-            lacking.append(f"{name.upper()} T→A needs the objects of the photographs; load them on the Data page.")
-        else:
-            wanted.append(name)
+    lacking = set() if human else {*AGAINST_CONDITION} - {"lic"}
+    if not (attribute_of(table, attribute)[0].names_values and object_sources(workspace, collection, table)):
+        lacking |= {*OBJECT_TO_VALUE}
+    wanted = tuple(name for name in map(str.lower, metrics) if name not in lacking)
     if not wanted:
-        return Plan([], tuple(lacking))
+        return []
     names = tuple(item.name for item in sets.values())
-    common = (collection, names, table.name, attribute, tuple(wanted), human, (attacker,), seeds)
-    request = Question(*common, objects=objects, options=options or {})
-    specs = plan(workspace, request)
+    common = (collection, names, table.name, attribute, wanted, human, (attacker,), seeds)
+    specs = plan(workspace, Question(*common, objects=objects))
     if ORIGINAL in sets:
         original, masked = sets[ORIGINAL].hash, masked_sets(sets)
         pairs: dict[str, RunSpec] = {}
@@ -88,7 +72,7 @@ def plan_conditions(
                 if shared != spec:
                     pairs[shared.run_id] = shared
         specs += pairs.values()
-    return Plan(specs, tuple(lacking))
+    return specs
 
 
 def masked_sets(sets: dict[str, Item]) -> list[str]:

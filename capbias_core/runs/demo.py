@@ -38,7 +38,7 @@ def demo_request() -> Question:
 def demo_runs(workspace: Workspace) -> list[RunSpec]:
     """What is measured of the demo before anything is asked: `demo_request`, and LIC of the masked photographs."""
     masked = plan_conditions(workspace, DEMO, "amplifier", "gender", seeds=None, metrics=("lic",))
-    return list({spec.run_id: spec for spec in (*plan(workspace, demo_request()), *masked.specs)}.values())
+    return list({spec.run_id: spec for spec in (*plan(workspace, demo_request()), *masked)}.values())
 
 
 def add_finished(workspace: Workspace) -> list[str]:

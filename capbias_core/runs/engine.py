@@ -13,9 +13,9 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -59,7 +59,6 @@ class Engine:
         self.folder = str(self.workspace.folder)
         self._started: dict[str, Future | None] = {}  # runs under way -> their call on a cluster
         self._lock = threading.Lock()
-        self._queued = threading.Event()
         self._stopping = threading.Event()
         self._light: threading.Thread | None = None
         self._watcher: threading.Thread | None = None
@@ -80,7 +79,8 @@ class Engine:
                     if self._enqueue(spec, collection, None if self._is_light(spec) else cluster):
                         started.append(spec.run_id)
         finally:
-            self._start_threads()
+            if started:
+                self._start_threads()
             if light and slots > 1:
                 wake_workers("light", self.folder, slots - 1)
             if len(light) < len(todo) and not cluster:
@@ -139,7 +139,6 @@ class Engine:
         """Cancel what this engine started and has not finished. Worker processes end with the last engine of this
         process. If an end cannot be written by then, others see that the process is gone."""
         self._stopping.set()
-        self._queued.set()
         for run_id in reversed(list(self._started)):  # those that wait first, so that none starts
             with suppress(CapbiasError):
                 self.cancel(run_id)
@@ -151,31 +150,26 @@ class Engine:
             end_workers()
 
     def _start_threads(self) -> None:
+        """Start what computes light runs and what watches all, unless they are at work."""
         with self._lock:
-            if self._started and not self._watcher:
+            if not (self._watcher and self._watcher.is_alive()):
                 self._watcher = threading.Thread(target=self._watch, daemon=True)
                 self._watcher.start()
-            if self._started and not self._light:
+            if not (self._light and self._light.is_alive()):
                 self._light = threading.Thread(target=self._compute, daemon=True)
                 self._light.start()
-        self._queued.set()
 
     def _compute(self) -> None:
-        """Compute the light runs of this engine, one after another."""
-        while not self._stopping.is_set():
-            self._queued.wait()
-            self._queued.clear()
-            try:
-                execute_all(
-                    self.folder, lambda run: run.run_id in self._started and self._is_light(run.spec), self._stopping
-                )
-            except WorkspaceError as error:  # such as a full disk
-                self._fail(self._waiting(light=True), str(error))
+        """Compute the light runs of this engine, one after another, until none waits."""
+        accepts = lambda run: run.run_id in self._started and self._is_light(run.spec)  # noqa: E731
+        try:
+            execute_all(self.folder, accepts, self._stopping)
+        except WorkspaceError as error:  # such as a full disk
+            self._fail(self._waiting(light=True), str(error))
 
     def _watch(self) -> None:
-        """Note that the runs are alive, and ends that their workers could not note, and wake workers for runs that
-        another process handed back, until no run is left."""
-        waited = set[str]()
+        """Until no run is left, note that runs are alive, and ends that their workers could not note, and wake workers
+        for runs that wait, such as one that another process handed back."""
         while not self._stopping.wait(BEAT):
             fault = ""
             try:
@@ -190,11 +184,10 @@ class Engine:
                 if not self._started:
                     self._watcher = None
                     return
-            self._queued.set()
-            waiting = self._waiting(light=False)
-            if waiting and (failure := restart_workers(self.folder, idle_too=not waited.issuperset(waiting))):
+            if self._waiting(light=True):
+                self._start_threads()
+            if (waiting := self._waiting(light=False)) and (failure := wake_workers("torch", self.folder)):
                 self._fail(waiting, fault or failure)
-            waited = set(waiting)
 
     def _is_over(self, run: RunRow | None, call: Future | None, fault: str) -> bool:
         """Whether the end of a run is in the catalogue. Notes an end that its worker did not note. fault: why nothing
@@ -231,10 +224,9 @@ class Engine:
             self.workspace.end_here(run_id, "failed", reason)
 
 
-@contextmanager
-def unwatched(_new: Sequence[RunSpec]) -> Iterator[Watch]:
+def unwatched(_new: Sequence[RunSpec]) -> AbstractContextManager[Watch]:
     """Nobody watches runs."""
-    yield lambda rows: None
+    return nullcontext(lambda rows: None)
 
 
 def run_all(
@@ -299,15 +291,21 @@ class Worker:
         self.environment = environment
         self.process: subprocess.Popen | None = None
 
-    def wake(self, folder: str) -> None:
-        """Let the process compute what is queued in this workspace. Starts it if it is not running."""
-        with suppress(OSError):  # it ends just now: `restart_workers` starts another one
-            if self.process is None or self.process.poll() is not None:
-                command, variables = python("-m", "capbias_core.worker", self.kind, this_process(), **self.environment)
-                self.process = subprocess.Popen(command, stdin=subprocess.PIPE, env=variables)
-            assert self.process.stdin
+    def wake(self, folder: str) -> str:
+        """Let the process compute what is queued in this workspace. It is started if it is not running, also after it
+        was killed. Returns why it cannot be used, '' if it can."""
+        if code := self.process and self.process.poll():
+            self.process = None
+            if code > 0:
+                return f"no worker takes it: its process ended with code {code}, and printed the reason"
+        if self.process is None or self.process.poll() is not None:
+            command, variables = python("-m", "capbias_core.worker", self.kind, this_process(), **self.environment)
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, env=variables)
+        assert self.process.stdin
+        with suppress(OSError):  # it ends just now: the next call starts another one
             self.process.stdin.write(json.dumps(folder).encode() + b"\n")
             self.process.stdin.flush()
+        return ""
 
 
 _workers: dict[str, list[Worker]] = {}  # by kind: light, torch
@@ -315,27 +313,14 @@ _clients: dict[str, Any] = {}  # of Dask, by the address of the scheduler
 _lock = threading.Lock()
 
 
-def wake_workers(kind: str, folder: str, most: int | None = None) -> None:
-    """Let worker processes compute what this process has queued in a workspace. most: how many, by default all."""
+def wake_workers(kind: str, folder: str, most: int | None = None) -> str:
+    """Let worker processes compute what this process has queued in a workspace. most: how many, by default all. Returns
+    why one cannot be used, '' if all can."""
     with _lock:
         if kind not in _workers:
             environments = light_environments() if kind == "light" else torch_environments()
             _workers[kind] = [Worker(kind, environment) for environment in environments]
-        for worker in _workers[kind][:most]:
-            worker.wake(folder)
-
-
-def restart_workers(folder: str, idle_too: bool) -> str:
-    """Wake the workers for torch whose processes ended, for example because they were killed, and the others if some
-    may be idle. Returns why none can be used, '' if they can."""
-    with _lock:
-        for worker in _workers.get("torch", []):
-            code = worker.process.poll() if worker.process else 0
-            if code is not None and code > 0:
-                return f"no worker takes it: its process ended with code {code}, and printed the reason"
-            if code is not None or idle_too:
-                worker.wake(folder)
-    return ""
+        return next(filter(None, [worker.wake(folder) for worker in _workers[kind][:most]]), "")
 
 
 def end_workers() -> None:
@@ -474,7 +459,7 @@ def expected(source: Workspace | Data, specs: Iterable[RunSpec]) -> Expected:
                 read = [spec.captions, spec.references, spec.labels, spec.attribute, spec.shared_with, spec.measure]
                 key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
                 count = partial(captions_read, data, spec.measure)
-                limits.append(data.sources.remember(f"captions read {key}", count, int))
+                limits.append(data.sources.derived(f"captions read {key}", count, int))
         return min((limit for limit in limits if limit), default=TABLE_CAPTIONS)
 
     each: dict[str, float] = {}

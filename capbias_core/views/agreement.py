@@ -47,7 +47,7 @@ def variation(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, group in _with_judges(frame).groupby(list(GROUP), sort=False):
         where = dict(zip(GROUP, key, strict=True))
-        encoders, values = list(dict.fromkeys(group["encoder"])), _values(group).to_numpy()
+        encoders, values = list(dict.fromkeys(group["encoder"])), _by_model(group).to_numpy()
         noise, value, reason = {}, math.nan, _repeated(group, ["encoder"])
         if not reason and len(encoders) < 2:
             reason = f"needs at least two encoders, got one ({encoders[0]})"
@@ -79,26 +79,21 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
         repeated = _repeated(group, ["model", "encoder"])
         for judges in combinations(scores, 2):
             a, b = (_by_model(scores[judge]) for judge in judges)
-            shared = [model for model in a.index.unique() if model in b.index]
-            n, conflict, ranking = len(shared), math.nan, math.nan
+            ranking, shared, unranked = _correlation(a, b, "one judge gives every captioner the same score", repeated)
+            n, conflict = len(shared), math.nan
             unsigned = repeated or _too_few(shared, 1)
-            if not signed:
-                unsigned = unsigned or "one side's score is always above 0, so there is no sign to compare"
+            if not (unsigned or signed):
+                unsigned = "one side's score is always above 0, so there is no sign to compare"
             if not unsigned:
                 conflict = comparison.conflict_score(a[shared].to_numpy(), b[shared].to_numpy())
-            unranked = repeated or _too_few(shared, comparison.LEAST_CAPTIONERS)
-            if not unranked:
-                ranking = comparison.pearson(a[shared].to_numpy(), b[shared].to_numpy())
-                unranked = "" if math.isfinite(ranking) else "one judge gives every captioner the same score"
             method = f"% of {n} captioners that only one of the two judges puts above 0"
             rows.append(_row(where, "conflict_score", conflict, list(judges), n, method, unsigned, scale=100.0))
-            if not unsigned:
-                ends = [scores[judge].set_index("model").loc[shared, ["ci_low", "ci_high"]] for judge in judges]
+            ends = [scores[judge].set_index("model").loc[shared, ["ci_low", "ci_high"]] for judge in judges]
+            if not (unsigned or any(interval.astype(float).isna().any(axis=None) for interval in ends)):
                 sides = [interval_side(interval["ci_low"], interval["ci_high"]) for interval in ends]
-                if not any(interval.astype(float).isna().any(axis=None) for interval in ends):
-                    differing = 100.0 * float((sides[0] * sides[1] < 0).mean())
-                    method = f"% of {n} captioners whose intervals by the two judges lie on different sides of 0"
-                    rows.append(_row(where, CLEAR, differing, list(judges), n, method, scale=100.0))
+                differing = 100.0 * float((sides[0] * sides[1] < 0).mean())
+                method = f"% of {n} captioners whose intervals by the two judges lie on different sides of 0"
+                rows.append(_row(where, CLEAR, differing, list(judges), n, method, scale=100.0))
             method = f"Pearson over {n} captioners"
             rows.append(_row(where, "ranking_consistency", ranking, list(judges), n, method, unranked))
     return _table(rows)
@@ -110,28 +105,21 @@ def alignment(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFra
     human: model -> score, compared with every metric of the table by name (see `name_key`). Without it, the rows
     `human_guess` of the same paper, table, attribute and condition.
     """
-    rows, keys = [], [*JUDGED, "encoder"]
+    rows = []
     frame = frame.assign(condition=variants_of(frame))
     scored = frame[np.isfinite(frame["value"])]
-    for key, group in scored[scored["metric"] != HUMAN].groupby(keys, sort=False):
-        where = dict(zip(keys, key, strict=True)) | {"model": ""}
-        people = human
-        if people is None:  # what was printed beside the metric
-            of_humans = scored["metric"] == HUMAN
-            for column in (*TABLE, "condition"):
-                of_humans &= scored[column] == where[column]
-            people = _by_model(scored[of_humans])
+    of_humans = scored[scored["metric"] == HUMAN]
+    for key, group in scored[scored["metric"] != HUMAN].groupby([*JUDGED, "encoder"], sort=False):
+        where = dict(zip([*JUDGED, "encoder"], key, strict=True)) | {"model": ""}
+        printed = [of_humans[name] == where[name] for name in (*TABLE, "condition")]
+        people = human if human is not None else _by_model(of_humans[np.logical_and.reduce(printed)])
         if people.empty:
             continue
-        scores, people = _by_model(group), people.copy()
-        scores.index, people.index = scores.index.map(comparison.name_key), people.index.map(comparison.name_key)
-        shared = [model for model in scores.index.unique() if model in people.index]
-        value, reason = math.nan, _repeated(group, ["model"]) or _too_few(shared, comparison.LEAST_CAPTIONERS)
-        if not reason and not (scores.index.is_unique and people.index.is_unique):
-            reason = "two captioners have the same name, apart from case and punctuation"
-        if not reason:
-            value = comparison.pearson(scores[shared].to_numpy(), people[shared].to_numpy())
-            reason = "" if math.isfinite(value) else "one side gives every captioner the same score"
+        scores, people = (side.set_axis(side.index.map(comparison.name_key)) for side in (_by_model(group), people))
+        repeated = _repeated(group, ["model"])
+        if not repeated and not (scores.index.is_unique and people.index.is_unique):
+            repeated = "two captioners have the same name, apart from case and punctuation"
+        value, shared, reason = _correlation(scores, people, "one side gives every captioner the same score", repeated)
         method = f"Pearson with the human score over {len(shared)} captioners"
         judges = list(filter(None, [where["encoder"]]))
         rows.append(_row(where, "human_alignment", value, judges, len(shared), method, reason))
@@ -145,12 +133,10 @@ def masks(frame: pd.DataFrame) -> pd.DataFrame:
     rows, keys = [], [*TABLE, "metric", "direction", "encoder", "rest"]
     seeing = [name for name in METRICS if measure_of(name).needs.photographs and measure_of(name).seeded]
     frame = frame[frame["metric"].isin(seeing) & np.isfinite(frame["value"])]
-    if frame.empty:
-        return _table([])
     printed = frame["condition"] != ""
     rest = frame.assign(condition="", photographs=frame["photographs"].where(printed, ""))
     masked = frame["condition"].where(printed, frame["photographs"])
-    frame = frame.assign(masked=masked, rest=variants_of(rest))
+    frame = frame.assign(masked=masked, rest=variants_of(rest)) if len(frame) else frame.reindex(columns=keys)
     for key, group in frame.groupby(keys, sort=False):
         where = dict(zip(keys, key, strict=True)) | {"model": ""}
         judges = list(filter(None, [where["encoder"]]))
@@ -158,22 +144,26 @@ def masks(frame: pd.DataFrame) -> pd.DataFrame:
         for pair in combinations(scores, 2):
             where["condition"] = "; ".join(filter(None, (" and ".join(pair), where["rest"])))
             first, second = (scores[name] for name in pair)
-            if repeated := _repeated(first, ["model"]) or _repeated(second, ["model"]):
-                rows.append(_row(where, "mask_correlation", math.nan, judges, 0, "", repeated))
-                continue
             a, b, scale = _by_model(first), _by_model(second), float(first["scale"].iloc[0])
-            shared = [model for model in a.index if model in b.index]
-            value, reason = math.nan, _too_few(shared, comparison.LEAST_CAPTIONERS)
-            if not reason:
-                value = comparison.pearson(a[shared].to_numpy(), b[shared].to_numpy())
-                reason = "" if math.isfinite(value) else "one set of masks gives every captioner the same score"
+            repeated = _repeated(first, ["model"]) or _repeated(second, ["model"])
+            constant = "one set of masks gives every captioner the same score"
+            value, shared, reason = _correlation(a, b, constant, repeated)
             method = f"Pearson between masks over {len(shared)} captioners"
             rows.append(_row(where, "mask_correlation", value, judges, len(shared), method, reason))
-            for model in shared:
+            for model in shared if not repeated else ():
                 change, method = scale * float(b[model] - a[model]), f"with {pair[1]}, minus with {pair[0]}"
-                of_model = where | {"model": model}
-                rows.append(_row(of_model, "mask_difference", change, judges, 1, method, scale=scale))
+                rows.append(_row(where | {"model": model}, "mask_difference", change, judges, 1, method, scale=scale))
     return _table(rows)
+
+
+def _correlation(first: pd.Series, second: pd.Series, constant: str, repeated: str) -> tuple[float, list[str], str]:
+    """Pearson of two sides' scores by captioner, the captioners of both, and why there is no value. constant: why if
+    one side does not vary. repeated: why, if there are several values for a captioner."""
+    shared = [model for model in first.index.unique() if model in second.index]
+    if reason := repeated or _too_few(shared, comparison.LEAST_CAPTIONERS):
+        return math.nan, shared, reason
+    value = comparison.pearson(first[shared].to_numpy(), second[shared].to_numpy())
+    return value, shared, "" if math.isfinite(value) else constant
 
 
 def _with_judges(frame: pd.DataFrame) -> pd.DataFrame:
@@ -183,13 +173,9 @@ def _with_judges(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[(frame["encoder"] != "") & np.isfinite(frame["value"]) & comparison.learned(frame, values)]
 
 
-def _values(group: pd.DataFrame) -> pd.Series:
-    """Values in their own unit."""
-    return group["value"] / group["scale"]
-
-
 def _by_model(group: pd.DataFrame) -> pd.Series:
-    return pd.Series(_values(group).to_numpy(), index=group["model"])
+    """Values in their own unit, by captioner."""
+    return pd.Series((group["value"] / group["scale"]).to_numpy(), index=group["model"])
 
 
 def _repeated(group: pd.DataFrame, names: list[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any
 
 import pandas as pd
@@ -16,6 +15,7 @@ from capbias_core.attackers import attacker_entry
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import counted
 from capbias_core.views.choose import ANSWERING, Choice
+from capbias_core.views.markup import html
 from capbias_core.views.palette import BLUE_MARK, COLOURS, ORANGE_MARK
 from capbias_core.views.sentence import decimals, measure, number, say
 from capbias_core.views.view import Field
@@ -137,26 +137,21 @@ def _warning(choice: Choice, row: Row) -> str:
 # the cards, as HTML
 
 
-def card(title: str, body: str) -> str:
-    """A card. title: text. body: HTML."""
-    return f'<div class="cb-card"><small>{escape(title)}</small>{body}</div>'
-
-
-def figure_text(field: Field, row: Row) -> str:
-    """A large number with its interval beside, as HTML."""
-    value, _, interval = field.text(row).partition(" ")
-    return f"<b>{escape(value)}</b>" + (f'<span class="interval">{escape(interval)}</span>' if interval else "")
+def _parts_of(text: str) -> dict[str, str]:
+    """A number and its interval, which stands smaller beside it."""
+    number, _, interval = text.partition(" ")
+    return {"number": number, "interval": interval}
 
 
 def lic_card(choice: Choice, of: Answer) -> str:
     """The headline figure: LIC with its interval."""
     row = of.main
-    images = counted(int(row["training"] + row["n"]), "image")
     below = METRICS[row["metric"]].explanation
     if row["metric"] in ANSWERING:
         kind = "lic_means" if row["metric"] == "LIC" else "leakage_means"
         below = say(f"answer.{kind}", chance=number(choice.defined.chance))
-    return card(row["metric"], f"{figure_text(ONE, row)}<p>{escape(below)} {escape(images)}.</p>")
+    images = counted(int(row["training"] + row["n"]), "image")
+    return html("card", title=row["metric"], below=f"{below} {images}.", **_parts_of(ONE.text(row)))
 
 
 def error_rows(choice: Choice) -> pd.DataFrame:
@@ -167,70 +162,44 @@ def error_rows(choice: Choice) -> pd.DataFrame:
 
 def error_card(choice: Choice, of: Answer) -> str:
     """How often the captioner names the wrong value, by label, and whether the labels differ."""
-    title = say("answer.wrong", attribute=of.attribute)
-    rows = error_rows(choice)
+    title, rows = say("answer.wrong", attribute=of.attribute), error_rows(choice)
     rows = rows[rows["captioner"] == of.captioner]
-    groups = rows[rows["metric"] == "error"].to_dict("records")
+    groups, gaps = (rows[rows["metric"] == name].to_dict("records") for name in ("error", "error_gap"))
     if not groups:
         unnamed = "answer.names_nothing" if not choice.defined.names_values else "answer.no_error"
-        return card(title, f"<p>{escape(say(unnamed, attribute=of.attribute))}</p>")
-    ends = (ORANGE_MARK, BLUE_MARK) if len(groups) == 2 else COLOURS
-    values = "".join(
-        f'<span><i style="background:{colour}"></i><em>{escape(str(row["group"]))}</em>'
-        f"<b>{escape(ONE.text(row).split()[0])}%</b></span>"
-        for row, colour in zip(groups, ends, strict=False)
-    )
-    below = ""
-    if len(gaps := rows[rows["metric"] == "error_gap"]):
-        gap = gaps.iloc[0].to_dict()
-        side = interval_side(gap["low"], gap["high"])
-        below = say("answer.gap" if side else "answer.no_gap", gap=SIGNED.text(gap))
-    return card(title, f'<div class="values">{values}</div><p>{escape(below)}</p>')
+        return html("card", title=title, below=say(unnamed, attribute=of.attribute))
+    colours = (ORANGE_MARK, BLUE_MARK) if len(groups) == 2 else COLOURS
+    shares = [_parts_of(ONE.text(row))["number"] for row in groups]
+    values = list(zip([row["group"] for row in groups], shares, colours, strict=False))
+    below = [
+        say("answer.gap" if interval_side(gap["low"], gap["high"]) else "answer.no_gap", gap=SIGNED.text(gap))
+        for gap in gaps[:1]
+    ]
+    return html("card", title=title, values=values, below=" ".join(below))
 
 
 def attacker_card(choice: Choice, of: Answer) -> str:
     """By which attacker, and whether it is a preview."""
-    preview = attacker_entry(of.main["encoder"]).preview
-    text = say("answer.by_preview" if preview else "answer.by_paper")
-    return card(
-        say("answer.attacker"), f"<b style='font-size:1.3rem'>{escape(choice.setting_name)}</b><p>{escape(text)}</p>"
-    )
+    below = say("answer.by_preview" if attacker_entry(of.main["encoder"]).preview else "answer.by_paper")
+    return html("card", title=say("answer.attacker"), number=choice.setting_name, name=True, below=below)
 
 
 def cross(of: Answer) -> str:
     """The 2 x 2 of who trained and who is read, with the difference that decides at the end of its row, as HTML; ''
     without human captions."""
-    rows, who = of.rows, escape(of.captioner)
+    rows = of.rows
     if "LIC_HM" not in rows:
         return ""
+    decides = DECIDES.get(of.verdict, "LIC_by_H" if rows["LIC"]["value"] > 0 else "LIC_by_M")
 
-    def cell(metric: str, kind: str = "") -> str:
-        return f'<td class="box {kind}">{escape(number(rows[metric]["value"]))}</td>'
-
-    def difference(metric: str) -> str:
+    def line(trainer: str, metric: str, *read: str) -> dict[str, Any]:
         texts = [SIGNED.text(rows[metric])]
         if f"{metric}_cut" in rows:
             texts.append(say("answer.at_equal_length", value=SIGNED.text(rows[f"{metric}_cut"])))
-        return f'<td class="difference">{escape("; ".join(texts))}</td>'
+        numbers = [number(rows[name]["value"]) for name in read]
+        return {"trainer": trainer, "decides": metric == decides, "numbers": numbers, "difference": "; ".join(texts)}
 
-    decides = DECIDES.get(of.verdict, "LIC_by_H" if rows["LIC"]["value"] > 0 else "LIC_by_M")
-    lines = (
-        ("people's", cell("LIC_D", "diagonal"), cell("LIC_HM"), "LIC_by_H"),
-        (f"{who}'s", cell("LIC_MH"), cell("LIC_M", "diagonal"), "LIC_by_M"),
-    )
-    body = "".join(
-        f'<tr{" class=decides" if metric == decides else ""}><th scope="row">trained on {trainer}</th>{first}{second}'
-        f"{difference(metric)}</tr>"
-        for trainer, first, second, metric in lines
-    )
-    total = say(
-        "answer.diagonal",
-        model=number(rows["LIC_M"]["value"]),
-        human=number(rows["LIC_D"]["value"]),
-        lic=number(rows["LIC"]["value"]),
-    )
-    return (
-        f'<table class="cb-cross"><thead><tr><th></th><th scope="col">reads people\'s</th>'
-        f'<th scope="col">reads {who}\'s</th>'
-        f"<th></th></tr></thead><tbody>{body}</tbody></table><p class='cb-note'>{escape(total)}</p>"
-    )
+    lines = [line("people", "LIC_by_H", "LIC_D", "LIC_HM"), line(of.captioner, "LIC_by_M", "LIC_MH", "LIC_M")]
+    names = {"model": "LIC_M", "human": "LIC_D", "lic": "LIC"}
+    total = say("answer.diagonal", **{key: number(rows[name]["value"]) for key, name in names.items()})
+    return html("cross", captioner=of.captioner, lines=lines, total=total)

@@ -105,7 +105,7 @@ def chosen_metrics(names: Collection[str]) -> list[str]:
 def usual_metrics(both: Choice, gate: bool = False) -> list[str]:
     """What is tested if nothing is asked for: LIC, or LIC_M without human captions; for no gate also what was measured
     of error, its gap and values by label, gaps of other metrics between groups, and CIDEr."""
-    answering = "LIC" if both.settings[both.setting].references else "LIC_M"
+    answering = "LIC" if both.measured_with.references else "LIC_M"
     by_captioner = both.rows.groupby("captioner")["metric"].agg(set)
     measured = set.intersection(*by_captioner) if len(by_captioner) == len(both.captioners) else set()
     others = ["error", *GAPS_OF_ERROR, *(name for name in GAPS if name not in GAPS_OF_ERROR), COST]

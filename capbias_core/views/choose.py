@@ -20,7 +20,7 @@ from capbias_core.question import Question
 from capbias_core.types import Attribute
 from capbias_core.views.results import attribute_of_run, current_runs, ranking
 from capbias_core.workspace.conditions import originals
-from capbias_core.workspace.labels import is_derived, labels_of, table_with
+from capbias_core.workspace.labels import is_derived, table_with
 from capbias_core.workspace.spec import Setting, attribute_from
 from capbias_core.workspace.store import Item, RunRow, Workspace, human_sets
 from capbias_core.workspace.vectors import CONSTANT, alignment_name
@@ -31,9 +31,11 @@ PAPER_SEEDS = 10  # that the LIC paper uses
 
 @dataclass(frozen=True)
 class MeasuredWith:
-    """A setting (workspace/spec.py) with the names of what its runs read; '' and 0 where they read no such thing."""
+    """A setting (workspace/spec.py): its key, its name for people, such as `ngram, 30 seeds`, and the names of what its
+    runs read; '' and 0 where they read no such thing."""
 
-    setting: Setting
+    key: str
+    name: str
     labels: str
     references: str
     attacker: str
@@ -41,25 +43,22 @@ class MeasuredWith:
     alignment: str
     objects: str
 
-    @property
-    def key(self) -> str:
-        return self.setting.key
-
-    @property
-    def name(self) -> str:
-        """`ngram, 30 seeds`, for people."""
-        return self.setting.name
-
     def fits(self, other: MeasuredWith) -> bool:
         """Whether numbers of both may stand beside each other without a remark."""
-        return self.setting.fits(other.key)
+        return Setting(self.key).fits(other.key)
+
+    def shares(self, other: MeasuredWith, *names: str) -> bool:
+        """Whether both read the same by these names, as far as both read such a thing."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
+        return all(one == two or not (one and two) for one, two in pairs)
 
 
 def measured_with(run: RunRow, names: Mapping[str, str]) -> MeasuredWith:
     """The setting of a run. names: of stored items by content hash."""
-    spec = run.spec
+    spec, setting = run.spec, Setting.of(run.spec)
     return MeasuredWith(
-        setting=Setting.of(spec),
+        key=setting.key,
+        name=setting.name,
         labels=names.get(spec.labels.get("table", ""), ""),
         references=names.get(spec.references, ""),
         attacker=spec.attacker,
@@ -79,7 +78,7 @@ def _told_by_inputs(settings: Mapping[str, MeasuredWith]) -> dict[str, MeasuredW
         inputs = [f"human captions {each.references}"] if each.references and len(human) > 1 else []
         inputs += ["without human captions"] if human and not each.references else []
         inputs += [f"labels {each.labels}"] if each.labels and len(labels) > 1 else []
-        named[key] = replace(each, setting=Setting(each.key, ", ".join([each.name, *inputs])))
+        named[key] = replace(each, name=", ".join([each.name, *inputs]))
     return named
 
 
@@ -107,7 +106,7 @@ class RunsInHand:
         return known[key].tokens
 
     def derived(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
-        return self.data.sources.remember(key, compute, kind)
+        return self.data.sources.derived(key, compute, kind)
 
 
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:
@@ -179,27 +178,34 @@ class Choice:
 
     @property
     def settings(self) -> dict[str, MeasuredWith]:
+        """All that something was measured with, by key."""
         return self.rows.attrs["settings"]
 
     @property
-    def names(self) -> dict[str, str]:
-        """Setting -> its readable name."""
-        return dict(zip(self.rows["setting"], self.rows["setting_name"], strict=True))
+    def measured_with(self) -> MeasuredWith:
+        """The chosen setting."""
+        return self.settings[self.setting]
 
     @property
     def setting_name(self) -> str:
-        return self.names.get(self.setting, "")
+        return self.measured_with.name
 
     @property
     def title(self) -> str:
         """`coco, gender, ngram, 30 seeds`"""
-        return ", ".join(filter(None, (self.collection, self.attribute, self.setting_name)))
+        return ", ".join((self.collection, self.attribute, self.setting_name))
 
     @cached_property
     def defined(self) -> Attribute:
         """The attribute with its values and words."""
         rows = self.rows[self.rows["setting"] == self.setting]
         return attribute_of_run(self.workspace.get_run(rows["run_id"].iloc[0]))
+
+    def verdicts(self) -> dict[str, str]:
+        """The verdict of LIC by captioner."""
+        rows = self.rows[(self.rows["metric"] == "LIC") & (self.rows["setting"] == self.setting)]
+        rows = rows[rows["group"] == ""].drop_duplicates("captioner")
+        return dict(zip(rows["captioner"], rows["verdict"], strict=True))
 
     def run(self, captioner: str = "", metrics: Sequence[str] = ()) -> RunRow:
         """The run of the chosen setting by which a captioner (default: the one that is read) was measured. metrics:
@@ -212,10 +218,6 @@ class Choice:
         if rows.empty:
             raise CapbiasError(f"{captioner or self.captioner} is not measured with {self.setting_name}.", "Score it.")
         return self.workspace.get_run(rows["run_id"].iloc[0])
-
-    def labels(self) -> pd.Series:
-        """Value of the attribute by image ID, as the chosen setting reads it."""
-        return labels_of(self.workspace, self.defined, self.run().spec.labels)
 
     def measured(
         self, metrics: Sequence[str], by: Sequence[str] = ("metric", "direction"), sets: Sequence[str] = ()
@@ -231,20 +233,15 @@ class Choice:
         return rows.sort_values("metric", key=lambda names: names.map(order), kind="stable", ignore_index=True)
 
     def _of_one_setting(self, rows: pd.DataFrame) -> pd.DataFrame:
-        chosen = self.settings.get(self.setting)
-        groups = rows.groupby("setting", sort=False)
-        keys = list(groups.groups)
-        counts = {key: groups.get_group(key)["captioner"].nunique() for key in keys}
+        chosen, groups = self.measured_with, rows.groupby("setting", sort=False)
+        fits = {key: key == self.setting or self.settings[key].fits(chosen) for key, _ in groups}
 
-        def precedence(key: str) -> tuple:
-            setting = self.settings[key]
-            seeds = int(groups.get_group(key)["seeds"].max())
-            return key == self.setting, bool(chosen and setting.fits(chosen)), counts[key], seeds
+        def precedence(part: tuple) -> tuple:
+            key, own = part
+            return key == self.setting, fits[key], own["captioner"].nunique(), int(own["seeds"].max())
 
-        best = max(keys, key=precedence)
-        fits = best == self.setting or (chosen is not None and self.settings[best].fits(chosen))
-        part = groups.get_group(best)
-        return part.assign(other="" if fits else part["setting_name"])
+        best, part = max(groups, key=precedence)
+        return part.assign(other="" if fits[best] else part["setting_name"])
 
     def of_captioners(self, *names: str) -> Choice:
         """The same of these captioners alone, the first of which is read."""
@@ -282,15 +279,16 @@ def choose(
     def pick(key: str, names: Sequence[str], titles: Mapping[str, str] | None = None) -> str:
         options[key] = list(dict.fromkeys(names))
         wanted = given.get(key, "")
-        by_title = {title: name for name, title in (titles or {}).items()}
+        by_title = {title: name for name, title in reversed((titles or {}).items())}  # of equal ones the first
         wanted = by_title.get(wanted, wanted)
         if strict and wanted and wanted not in names:
             raise unknown_name(key, wanted, list(by_title) or names)
         return wanted if wanted in names else names[0]
 
-    answering = rows[rows["metric"].isin(ANSWERING) & rows["original"]]
+    original = rows[rows["original"]]
+    answering = original[original["metric"].isin(ANSWERING)]
     if answering.empty:  # other metrics have no verdict, and the first of them stands for all
-        answering = rows[rows["original"] & (rows["metric"] == next(iter(rows["metric"]), ""))]
+        answering = original[original["metric"] == next(iter(rows["metric"]), "")]
     if answering.empty:
         raise CapbiasError(
             f"Nothing is scored in {collection!r} yet.", f'Run: capbias score --collection "{collection}"', "collection"
@@ -299,17 +297,16 @@ def choose(
     attribute = pick("attribute", _attributes(rows, answering, precedence))
     of_attribute = rows[rows["attribute"] == attribute]
     answering = answering[answering["attribute"] == attribute]
+    known = rows.attrs["settings"]
     settings = [key for key in precedence if key in set(answering["setting"])]
-    read = dict.fromkeys(answering.attrs["settings"][key].references for key in settings)
-    options["references"] = list(filter(None, read))
-    if (human := given.get("references", "")) and human in read:
-        settings = [key for key in settings if answering.attrs["settings"][key].references == human]
+    options["references"] = list(filter(None, dict.fromkeys(known[key].references for key in settings)))
+    if (human := given.get("references", "")) in options["references"]:
+        settings = [key for key in settings if known[key].references == human]
     elif strict and human:
         raise unknown_name("references", human, options["references"])
     measured_by = answering.groupby("setting")["captioner"].agg(set)
     settings.sort(key=lambda key: not set(captioners) <= measured_by[key])  # first those that have all that are named
-    titles = dict(zip(answering["setting"], answering["setting_name"], strict=True))
-    setting = pick("setting", settings, titles)
+    setting = pick("setting", settings, {key: known[key].name for key in settings})
     best = answering[(answering["setting"] == setting) & (answering["group"] == "")]
     if best.empty:
         raise CapbiasError(f"No result of {collection!r} is of all images.", "Score it again.")
@@ -317,22 +314,15 @@ def choose(
     order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
         if unknown[0] in set(rows["captioner"]):
-            raise CapbiasError(f"{unknown[0]} is not measured with {titles[setting]}, as others are.", "Score it so.")
+            reason = f"{unknown[0]} is not measured with {known[setting].name}, as others are."
+            raise CapbiasError(reason, "Score it so.")
         raise unknown_name("captioner", unknown[0], order)
     if captioners:
         order = list(captioners)
         of_attribute = of_attribute[of_attribute["captioner"].isin(order)]
     first = pick("captioner", order)
-    return Choice(
-        workspace,
-        collection,
-        attribute,
-        setting,
-        (first, *(name for name in order if name != first)),
-        of_attribute,
-        rows,
-        options,
-    )
+    read = (first, *(name for name in order if name != first))
+    return Choice(workspace, collection, attribute, setting, read, of_attribute, rows, options)
 
 
 def _as_they_answer(rows: pd.DataFrame) -> pd.DataFrame:
@@ -388,7 +378,8 @@ def first_request(workspace: Workspace, collection: str, attribute: str, choice:
     named = (name for name, entry in entries.items() if attribute_from(entry["attribute"]).names_values)
     attribute = attribute or next(named, next(iter(entries)))
     answer = choice.of_attribute(attribute) if choice else None
-    read = answer.settings[answer.setting] if answer and answer.attribute == attribute else None
-    labels = (read and read.labels) or table_with(tables, attribute).name
-    human = (read and read.references) or next((item.name for item in human_sets(workspace, collection)), "")
+    read = answer.measured_with if answer and answer.attribute == attribute else None
+    labels = read.labels if read else table_with(tables, attribute).name
+    human = read.references if read else ""
+    human = human or next((item.name for item in human_sets(workspace, collection)), "")
     return Question(collection, tuple(captions), labels, attribute, default_groups(), human, words=True)

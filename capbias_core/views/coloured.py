@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from html import escape
 from itertools import islice
+from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from capbias_core.attackers import attacker_entry
 from capbias_core.errors import CapbiasError, need
 from capbias_core.prepare.tasks import function_words
 from capbias_core.types import Attention, Attribute
+from capbias_core.views.markup import html
 from capbias_core.views.palette import BLUE, ramp
 from capbias_core.views.scored import Line, toward
 from capbias_core.views.sentence import say, signed
@@ -26,7 +29,6 @@ def coloured_words(
     originals: Sequence[str] | None = None,
     largest: float = 0.0,
     alone: Collection[str] = (),
-    only: str = "",
     plain: Collection[str] = (),
 ) -> str:
     """HTML of one caption, what each word adds under it.
@@ -34,41 +36,30 @@ def coloured_words(
     tokens: T masked tokens; values: (T,) signed contributions (negative pushes toward the first of the values of
     `ends`, positive toward the second). originals: the T words that stood there before masking. largest: the value that
     gets the full colour; 0 takes this caption's largest. alone: words that captions beside it do not have, in bold.
-    only: the token that is coloured (default: all). plain: tokens without a colour and a number, such as function
-    words; what they add is on hover.
+    plain: tokens without a colour and a number, such as function words; what they add is on hover.
     """
     largest = largest or max((abs(float(value)) for value in values), default=0.0)
-    parts = []
-    words = zip(tokens, map(float, values), originals or tokens, strict=True)
-    for token, value, original in islice(words, MOST_DRAWN):
-        kind = " cb-alone" if original in alone else ""
-        title = escape(say("captions.adds", value=signed(value, 3), toward=ends.values[int(value >= 0)]))
-        number = f"<small>{signed(value, 2)}</small>"
-        if only not in ("", token):
-            parts.append(f'<span class="cb-w">{escape(original)}</span>')
-        elif token == ends.mask_token:
-            masked = escape(say("captions.masked", token=token))
-            parts.append(
-                f'<span class="cb-w cb-masked{kind}" title="{masked}: {title}">{escape(original)}{number}</span>'
-            )
-        elif token in plain and not only:
-            parts.append(f'<span class="cb-w{kind}" title="{title}">{escape(original)}</span>')
-        else:
-            side = "cb-first" if value < 0 else "cb-second"
-            style = f'style="background:{ramp(value, largest)}"'
-            parts.append(f'<span class="cb-w {side}{kind}" {style} title="{title}">{escape(original)}{number}</span>')
-    if len(tokens) > MOST_DRAWN:
-        parts.append(say("captions.more_words", count=len(tokens) - MOST_DRAWN))
-    return f'<div class="cb-words">{" ".join(parts)}</div>'
+    words = []
+    for token, value, original in islice(zip(tokens, map(float, values), originals or tokens, strict=True), MOST_DRAWN):
+        added = say("captions.adds", value=signed(value, 3), toward=ends.values[int(value >= 0)])
+        word: dict[str, Any] = {"text": original, "title": added, "kinds": ["alone"] if original in alone else []}
+        if token == ends.mask_token:
+            word["kinds"].append("masked")
+            word |= {"title": f"{say('captions.masked', token=token)}: {added}", "number": signed(value, 2)}
+        elif token not in plain:
+            word["kinds"].append("first" if value < 0 else "second")
+            word |= {"number": signed(value, 2), "colour": ramp(value, largest)}
+        words.append(word)
+    more = len(tokens) - MOST_DRAWN
+    return html("words", words=words, more=say("captions.more_words", count=more) if more > 0 else "")
 
 
-def line_words(line: Line, largest: float = 0.0, alone: Collection[str] = (), only: str = "") -> str:
+def line_words(line: Line, largest: float = 0.0, alone: Collection[str] = ()) -> str:
     """HTML of the words of a caption; without colours if it is not scored."""
     if line.scores is None:
-        return f'<div class="cb-words">{escape(line.written)}</div>'
+        return html("words", words=(), more=line.written)
     ends, values = toward(line.scores.attribute, line.words, int(line.shares.argmax()))
-    plain = function_words(line.tokens)
-    return coloured_words(line.tokens, values, ends, line.shown, largest, alone, only, plain)
+    return coloured_words(line.tokens, values, ends, line.shown, largest, alone, function_words(line.tokens))
 
 
 def guess_text(line: Line) -> str:
@@ -99,16 +90,16 @@ def sum_text(line: Line) -> str:
 
 
 def section(
-    name: str, line: Line, largest: float = 0.0, alone: Collection[str] = (), kind: str = "", rest: Sequence[str] = ()
+    name: str,
+    line: Line,
+    largest: float = 0.0,
+    alone: Collection[str] = (),
+    read: bool = False,
+    rest: Sequence[str] = (),
 ) -> str:
-    """HTML of one captioner's column. kind: `read` for the captioner that is read. rest: its other captions."""
-    head = f"<header><b>{escape(name)}</b><span>{escape(guess_text(line))}</span></header>"
-    return f'<section class="{kind}">{head}{line_words(line, largest, alone)}{others(rest)}</section>'
-
-
-def others(texts: Sequence[str]) -> str:
-    """HTML of further captions, as plain text."""
-    return "".join(f'<div class="cb-people">{escape(text)}</div>' for text in texts)
+    """HTML of one captioner's column. read: whether it is the captioner that is read. rest: its other captions."""
+    words = Markup(line_words(line, largest, alone))  # noqa: S704
+    return html("section", name=name, guess=guess_text(line), words=words, read=read, rest=rest)
 
 
 def columns(sections: Sequence[str]) -> str:
@@ -119,16 +110,9 @@ def columns(sections: Sequence[str]) -> str:
 def legend(attribute: Attribute, beside: bool = False) -> str:
     """HTML that names both ends of the ramp. beside: captions are compared, and words of only one are marked."""
     two = len(attribute.values) == 2
-    values = attribute.values if two else (say("captions.away"), say("captions.guessed"))
-    first, second = (
-        f'<span class="cb-w {side}" style="background:{ramp(sign, 1.0)}">{escape(value)}</span>'
-        for sign, side, value in ((-1, "cb-first", values[0]), (1, "cb-second", values[1]))
-    )
-    texts = [say("captions.legend", first=first, second=second)]
-    if attribute.masked_words:
-        texts.append(say("captions.legend_masked", word='<span class="cb-w cb-masked">word</span>'))
-    texts += [f'<span class="cb-alone">{say("captions.legend_alone")}</span>'] if beside else []
-    return f'<div class="cb-legend">{" · ".join(texts)}</div>'
+    names = attribute.values if two else (say("captions.away"), say("captions.guessed"))
+    ends = [(name, side, ramp(sign, 1.0)) for name, side, sign in zip(names, ("first", "second"), (-1, 1), strict=True)]
+    return html("legend", ends=ends, masked=bool(attribute.masked_words), beside=beside)
 
 
 # attention between the words of a caption
@@ -177,28 +161,19 @@ def attention_map(attention: Attention, layer: int, head: int = 0, largest: floa
     else:
         reader, weights = class_token_weights(attention, layer)
         readers, title = [f"head {number}" for number in range(1, len(weights) + 1)], f"is read by {reader}"
-    hover = [
-        [f"{reader} reads {share:.2f} of {read}" for read, share in zip(words, row, strict=True)]
-        for reader, row in zip(readers, weights, strict=True)
-    ]
     figure = go.Figure(
         go.Heatmap(
-            **{"z": weights, "x": list(range(len(words))), "y": list(range(len(readers))), "xgap": 2, "ygap": 2},
-            **{"hovertext": hover, "hoverinfo": "text", "zmin": 0, "zmax": largest, "showscale": False},
+            z=weights,
+            hovertext=[[f"{reader} reads {share:.2f} of {read}" for read, share in zip(words, row, strict=True)]
+                       for reader, row in zip(readers, weights, strict=True)],
+            **{"hoverinfo": "text", "zmin": 0, "zmax": largest, "showscale": False, "xgap": 2, "ygap": 2},
             colorscale=[[0, "rgba(29,95,168,0.04)"], [1, "rgb({},{},{})".format(*BLUE)]],
         )
-    )
-    axes = [
-        {"tickvals": list(range(len(names))), "ticktext": names, "showgrid": False, "zeroline": False}
-        for names in (words, readers)
-    ]
-    above = {"side": "top", "title": {"text": title, "standoff": 12}, "tickangle": -90, "automargin": True}
-    return figure.update_layout(
-        height=120 + 30 * len(readers),
-        margin={"l": 10, "r": 10, "t": 60, "b": 30},
-        dragmode=False,
-        xaxis=axes[0] | above,
-        yaxis=axes[1] | {"autorange": "reversed", "automargin": True},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-    )
+    )  # fmt: skip
+    look = {"showgrid": False, "zeroline": False, "automargin": True}
+    above = {"side": "top", "title": {"text": title, "standoff": 12}, "tickangle": -90}
+    figure.update_xaxes(tickvals=list(range(len(words))), ticktext=words, **look, **above)
+    figure.update_yaxes(tickvals=list(range(len(readers))), ticktext=readers, autorange="reversed", **look)
+    height, margin = 120 + 30 * len(readers), {"l": 10, "r": 10, "t": 60, "b": 30}
+    clear = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "dragmode": False}
+    return figure.update_layout(height=height, margin=margin, **clear)

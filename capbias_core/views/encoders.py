@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ from capbias_core.load.published import published_results, read_human_scores, re
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import T_TO_A, counted
 from capbias_core.views.agreement import CLEAR, agreement, consistency, variation
-from capbias_core.views.choose import Choice, MeasuredWith
+from capbias_core.views.choose import Choice
 from capbias_core.views.results import ranking
 from capbias_core.views.sentence import listed, measure, say
 from capbias_core.views.view import Field, Forest, View, ViewOptions
@@ -51,20 +52,18 @@ def encoder_rows(choice: Choice, options: EncodersOptions = USUAL) -> pd.DataFra
         wanted = [key for key in known if key[0] == options.metric]
         if not wanted:
             raise unknown_name("metric by encoder", options.metric, [name for name, _ in known])
-    parts = []
+    parts, values = [], {choice.attribute: len(choice.defined.values)}
+    learned = comparison.learned(as_results(choice.rows), values)
     for metric, direction in wanted:
         rows = choice.rows[(choice.rows["metric"] == metric) & (choice.rows["direction"] == direction)]
         rows = rows[rows["original"] & (rows["group"] == "") & (rows["object"] == "") & rows["value"].notna()]
-        chosen = _settings(choice, rows)
-        rows = rows[rows["setting"].isin(chosen)].drop_duplicates(["captioner", "encoder"])
-        learned = comparison.learned(as_results(choice.rows), {choice.attribute: len(choice.defined.values)})
+        rows = rows[rows["setting"].isin(_settings(choice, rows))].drop_duplicates(["captioner", "encoder"])
         rows = rows.assign(learned=learned.reindex(rows.index), other="", panel=measure(metric, direction))
         rows = rows.assign(rank=_ranks(rows, len(choice.defined.values)), heading=rows["setting_name"])
         parts += [rows, _variations(rows)]
     rows = pd.concat(parts, ignore_index=True) if parts else choice.measured(()).assign(panel="", heading="", rank=0)
-    several = len(wanted) > 1
-    shown = (row.panel if row.metric == CV else f"{row.panel} {row.heading}" for row in rows.itertuples())
-    rows["heading"] = list(shown) if several else rows["heading"]
+    if len(wanted) > 1:
+        rows["heading"] = rows["panel"].where(rows["metric"] == CV, rows["panel"] + " " + rows["heading"])
     return choice.ordered(rows)
 
 
@@ -84,37 +83,20 @@ def as_results(rows: pd.DataFrame) -> pd.DataFrame:
 def _settings(choice: Choice, rows: pd.DataFrame) -> list[str]:
     """One setting for each encoder: with the labels and human captions of the chosen one, with as many seeds as most
     encoders have, else as many captioners and seeds as can be had."""
-    chosen = choice.settings.get(choice.setting)
-    counts = rows.groupby("setting")["captioner"].nunique()
-    alike = [key for key in counts.index if chosen is None or _like(choice.settings[key], chosen)]
-    encoders_with = pd.Series([choice.settings[key].seeds for key in alike], dtype=int).value_counts()
-    best: dict[str, str] = {}
-
-    def precedence(key: str) -> tuple:
-        setting = choice.settings[key]
-        return encoders_with.get(setting.seeds, 0), counts[key], setting.seeds
-
-    for key in sorted(alike, key=precedence):
-        best[choice.settings[key].attacker] = key
-    return list(best.values())
+    counts, read = rows.groupby("setting")["captioner"].nunique(), ("labels", "references", "alignment", "objects")
+    alike = [choice.settings[key] for key in counts.index if choice.settings[key].shares(choice.measured_with, *read)]
+    encoders_with = Counter(setting.seeds for setting in alike)
+    alike.sort(key=lambda setting: (encoders_with[setting.seeds], counts[setting.key], setting.seeds))
+    return list({setting.attacker: setting.key for setting in alike}.values())
 
 
-def _like(one: MeasuredWith, other: MeasuredWith) -> bool:
-    """Whether two settings differ in attacker and seeds alone."""
-    names = ("labels", "references", "alignment", "objects")
-    return all(getattr(one, name) in ("", getattr(other, name)) or not getattr(other, name) for name in names)
-
-
-def _ranks(rows: pd.DataFrame, values: int) -> pd.Series:
+def _ranks(rows: pd.DataFrame, values: int) -> list[float]:
     """The rank of each row's captioner by its encoder, among captioners that all encoders scored; nan of others."""
     if rows.empty:
-        return pd.Series(dtype=float)
+        return []
     metric = METRICS[rows["metric"].iloc[0]]
-    ranks = comparison.ranks_by_encoder(as_results(rows), metric.better, metric.neutral(values))
-    of_row = (
-        ranks.at[row.captioner, row.encoder] if row.captioner in ranks.index else math.nan for row in rows.itertuples()
-    )
-    return pd.Series(of_row, rows.index, dtype=float)
+    ranks = comparison.ranks_by_encoder(as_results(rows), metric.better, metric.neutral(values)).stack()  # noqa: PD013
+    return [ranks.get(key, math.nan) for key in zip(rows["captioner"], rows["encoder"], strict=True)]
 
 
 def _variations(rows: pd.DataFrame) -> pd.DataFrame:
@@ -124,11 +106,10 @@ def _variations(rows: pd.DataFrame) -> pd.DataFrame:
     if able["encoder"].nunique() < comparison.LEAST_ENCODERS:
         return rows.iloc[:0]
     cvs = variation(as_results(able)).rename(columns={"model": "captioner"}).drop(columns=["ci_low", "ci_high"])
-    floor = cvs["spread"].astype(float)
-    cvs = cvs[cvs["value"].notna() & ~(floor >= AWAY)]
-    return cvs.assign(low=np.nan, high=np.nan, verdict="", letters="", setting="", setting_name="", other="").assign(
-        heading=CV, panel=f"{rows['panel'].iloc[0]}: CV", metric=CV, encoder="", learned=True, rank=np.nan
-    )
+    cvs = cvs[cvs["value"].notna() & ~(cvs["spread"].astype(float) >= AWAY)]
+    about = dict.fromkeys(("verdict", "letters", "setting", "setting_name", "other", "encoder"), "")
+    about |= {"heading": CV, "panel": f"{rows['panel'].iloc[0]}: CV", "metric": CV, "learned": True}
+    return cvs.assign(low=np.nan, high=np.nan, rank=np.nan, **about)
 
 
 def sensitivity_of(choice: Choice, rows: pd.DataFrame) -> Sensitivity:
@@ -157,13 +138,13 @@ def encoder_sentence(choice: Choice, rows: pd.DataFrame) -> str:
         only = f"only {listed(list(signs))}" if signs else "no encoder"
         return say("encoders.one", captioner=choice.captioner, encoders=only) + no_better
     what = {"captioner": choice.captioner, "metric": rows["panel"].iloc[0], "encoders": counted(len(signs), "encoder")}
+    sure = [name for name, side in signs.items() if side in (ABOVE, BELOW)]
     if choice.captioner in own.turned:
         return say("encoders.turned", **what) + no_better
-    sure = [name for name, side in signs.items() if side in (ABOVE, BELOW)]
     if not sure:
         return say("encoders.open", **what) + no_better
-    same = say("encoders.same", **what, number=len(sure))
-    return same + (say("encoders.moved") if choice.captioner in own.moved else "") + no_better
+    moved = say("encoders.moved") if choice.captioner in own.moved else ""
+    return say("encoders.same", **what, number=len(sure)) + moved + no_better
 
 
 def encoder_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
@@ -171,24 +152,14 @@ def encoder_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
         return ()
     lines = [say("encoders.rule")]
     for panel, of_metric in rows[rows["metric"] != CV].groupby("panel", sort=False):
-        seeds = {int(number) for number in of_metric["seeds"]}
-        if len(seeds) > 1:
-            lines.append(say("encoders.seeds", metric=panel))
+        lines += [say("encoders.seeds", metric=panel)] if of_metric["seeds"].nunique() > 1 else []
         pairs = agreement(as_results(of_metric[of_metric["learned"].astype(bool)]))
         for row in pairs[(pairs["metric"] == CLEAR) & pairs["value"].notna()].to_dict("records"):
-            lines.append(
-                say(
-                    "encoders.pair",
-                    metric=panel,
-                    pair=row["encoder"].replace(", ", " and "),
-                    share=row["value"],
-                    n=row["n"],
-                )
-            )
-        if not ((rows["metric"] == CV) & (rows["panel"] == f"{panel}: CV")).any():
-            lines.append(say("encoders.no_cv", metric=panel))
+            pair = row["encoder"].replace(", ", " and ")
+            lines.append(say("encoders.pair", metric=panel, pair=pair, share=row["value"], n=row["n"]))
+        lines += [say("encoders.no_cv", metric=panel)] if f"{panel}: CV" not in set(rows["panel"]) else []
     weak = comparison.unlearned_note(as_results(choice.rows), {choice.attribute: len(choice.defined.values)})
-    return [*lines, *([weak] if weak else []), choice.defined.note]
+    return [line for line in (*lines, weak, choice.defined.note) if line]
 
 
 ENCODERS = View(
@@ -220,16 +191,14 @@ def results_rows(choice: Choice | None, options: EncodersOptions = USUAL) -> pd.
     """CV, conflicts, ranking consistency, agreement between masks and with human scores, of a results table (default:
     the papers'). Raises CapbiasError if it has neither several encoders nor human scores."""
     frame = read_results(typed_path(options.results)) if options.results else published_results()
-    human = read_human_scores(typed_path(options.human)) if options.human else None
-    rows = consistency(frame, human)
+    rows = consistency(frame, read_human_scores(typed_path(options.human)) if options.human else None)
     if rows.empty:
         raise CapbiasError(
             "This results table has neither several encoders nor human scores.",
             "Score with two attackers, or add --human.",
         )
     what = ["paper", "table", "attribute", "model", "measure", "direction", "condition", "encoder"]
-    named = [" · ".join(filter(None, map(str, row))) for row in rows[what].itertuples(index=False, name=None)]
-    return rows.assign(what=named)
+    return rows.assign(what=rows[what].astype(str).agg(lambda row: " · ".join(filter(None, row)), axis=1))
 
 
 RESULTS = View(

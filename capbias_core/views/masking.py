@@ -89,7 +89,7 @@ def masking_runs(choice: Choice, options: MaskingOptions = USUAL) -> list[RunSpe
     """The runs that the rows need: with the labels and human captions of the setting; LIC with its seeds, too."""
     if options.measured:
         return []
-    setting, wanted = choice.settings[choice.setting], asked_metrics(options.metric)
+    setting, wanted = choice.measured_with, asked_metrics(options.metric)
     groups = [name for name in AGAINST_CONDITION if set(expand_metrics([name])) & {key[0] for key in wanted}]
     table = choice.workspace.item(LABELS, setting.labels, choice.collection)
     specs: dict[str, RunSpec] = {}
@@ -105,7 +105,7 @@ def masking_runs(choice: Choice, options: MaskingOptions = USUAL) -> list[RunSpe
                 table=table,
                 objects=options.objects,
             )
-            specs |= {spec.run_id: spec for spec in planned.specs}
+            specs |= {spec.run_id: spec for spec in planned}
     return list(specs.values())
 
 

@@ -50,7 +50,7 @@ def masked_folders(
         read = item.details.get(MADE_BY, {}).get("photographs", {})
         same = [folder for folder in items if (folder.name, folder.hash) == (read.get("name"), read.get("item"))]
         folders |= {condition: same[0]} if same else {}
-    return {condition: folders[condition] for condition in CONDITIONS if condition in folders and condition != ORIGINAL}
+    return {condition: folders[condition] for condition in CONDITIONS[1:] if condition in folders}
 
 
 def objects_on(rows: pd.DataFrame, departures: Mapping[str, float]) -> list[str]:
@@ -78,59 +78,38 @@ def hidden_of(
     outlined = "outline" in rows and len(rows) > 0
     for condition in CONDITIONS[1:]:
         if condition in masking.OF_OUTLINES and not outlined:
-            lacking = "nothing is marked on it" if rows.empty else "only boxes are marked on it; outlines are needed"
-            reasons[condition] = lacking
+            reasons[condition] = "nothing is marked on it" if rows.empty else "only boxes are marked on it, no outlines"
             continue
         shape = ("segment" if outlined else "box") if condition == "person" else condition
         marks = boxes if condition == "box" and boxes is not None and len(boxes) else rows
+        rule = masking.MaskRule(shape, fraction, departures={chosen: 1.0})
         try:
-            pixels = masking.hidden_pixels(marks, size, masking.MaskRule(shape, fraction, {chosen: 1.0}))
+            pixels = masking.hidden_pixels(marks, size, rule)
         except masking.NothingToMask:
             reasons[condition] = "nobody is marked on it"
-            pixels = np.zeros(size, dtype=bool)
+            continue
         if condition == "object" and not pixels.any():  # as it is, the photograph would be no variant of itself
-            reasons[condition] = f"{_not_found([chosen] if chosen else [])}, nothing masked"
-        if condition not in reasons:
-            hidden[condition] = pixels
+            reasons[condition] = "no such object is marked on it"
+            continue
+        hidden[condition] = pixels
     return hidden, reasons
 
 
-def _not_found(asked: Collection[str]) -> str:
-    """
-    >>> _not_found(["book"]), _not_found(["book", "tie"]), _not_found([])
-    ('no book found', 'none of 2 objects found', 'no object found')
-    """
-    if len(asked) > 1:
-        return f"none of {len(asked)} objects found"
-    return f"no {next(iter(asked), 'object')} found"
+def masked_text(condition: str, share: float, thing: str = "") -> str:
+    """What was masked of a photograph. share: of its pixels. thing: the object that is on it, '' for none.
 
-
-def masked_text(condition: str, share: float, thing: str = "", asked: Collection[str] = ()) -> str:
-    """What was masked of a photograph. share: of its pixels. thing: the object that is on it, '' for none. asked: the
-    objects that were to be masked.
-
-    >>> masked_text("object", 0.041, "book"), masked_text("object", 0.0, "", ["book"])
-    ('Masked: book, 4% of the image.', 'No book found, nothing masked.')
-    >>> masked_text("both", 0.3, "book"), masked_text("both", 0.2, "", ["book", "tie"])
-    ('Masked: person and book, 30% of the image.', 'None of 2 objects found. Masked: person, 20% of the image.')
-    >>> masked_text("part", 0.002)
-    'Masked: part of the person, under 1% of the image.'
+    >>> masked_text("both", 0.3, "book"), masked_text("both", 0.2)
+    ('Masked: person and book, 30% of the image.', 'No such object is on it. Masked: person, 20% of the image.')
+    >>> masked_text("part", 0.002), masked_text("object", 0.0)
+    ('Masked: part of the person, under 1% of the image.', 'No such object is on it, nothing masked.')
     """
     size = f"{share:.0%} of the image" if share >= 0.005 else "under 1% of the image"
-    lacking = _not_found(asked)
-    lacking = lacking[0].upper() + lacking[1:]
     if condition == "object" and not share:
-        return f"{lacking}, nothing masked."
-    if condition == "both" and not thing:
-        return f"{lacking}. Masked: person, {size}."
-    what = {
-        "part": "part of the person",
-        "segment": "person, by outline",
-        "box": "person, by box",
-        "object": thing or "object",
-        "both": f"person and {thing}",
-    }
-    return f"Masked: {what.get(condition, 'person')}, {size}."
+        return "No such object is on it, nothing masked."
+    what = {"part": "part of the person", "segment": "person, by outline", "box": "person, by box"}
+    what |= {"object": thing or "object", "both": f"person and {thing}" if thing else "person"}
+    lacking = "No such object is on it. " if condition == "both" and not thing else ""
+    return f"{lacking}Masked: {what.get(condition, 'person')}, {size}."
 
 
 def stored_mask_text(workspace: Workspace, item: Item, image: str) -> str:
@@ -140,9 +119,9 @@ def stored_mask_text(workspace: Workspace, item: Item, image: str) -> str:
     condition, run = str(item.details.get("condition", ORIGINAL)), workspace.run(str(item.details.get(RUN, "")))
     if row.empty or "hidden" not in row or run is None:
         return ""
-    asked, marks = run.spec.options.get("departures") or {}, workspace.frame(run.spec.options["people"]["item"])
-    thing = masking.MaskRule(condition, departures=asked).object_on(marks[marks["image_id"] == image])
-    return masked_text(condition, float(row.iloc[0]["hidden"]), thing, asked)
+    marks = workspace.frame(run.spec.options["people"]["item"])
+    rule = masking.MaskRule(condition, departures=run.spec.options.get("departures") or {})
+    return masked_text(condition, float(row.iloc[0]["hidden"]), rule.object_on(marks[marks["image_id"] == image]))
 
 
 @dataclass(frozen=True)
@@ -178,7 +157,7 @@ def variants(
     shown = {condition: Variant(None, f"No image: {reason}.") for condition, reason in reasons.items()}
     shown[ORIGINAL] = Variant(pixels, made_here=False)
     for condition, mask in hidden.items():
-        text = masked_text(condition, float(mask.mean()), thing, [thing] if thing else [])
+        text = masked_text(condition, float(mask.mean()), thing)
         text += f" Box by {detector}." if condition == "box" and detector else ""
         shown[condition] = Variant(masking.filled(pixels, mask), text)
     for condition, item in masked_folders(workspace, collection, sets).items():
@@ -217,22 +196,16 @@ def keep_uploaded(
             "Copy more to that folder, or upload them to another collection.",
         )
     private_folder(folder)
+    kept = {normalise_image_id(path.name): path.name for path in folder.iterdir()}
     refused: dict[str, str] = {}
     for file in files:
-        fault = None if file in tried else photograph_fault(file)
-        image = "" if fault else normalise_image_id(file.name)
-        others = (path.name for path in folder.iterdir() if path.name != file.name)
-        other = "" if fault else next((other for other in others if normalise_image_id(other) == image), "")
-        if other:
-            fault = CapbiasError(
-                f"{file.name} is a photograph of the image {image}, as {other} already is.",
-                "Rename it, or upload it under that name.",
-            )
-        if fault:
+        if fault := None if file in tried else photograph_fault(file):
             refused[file.name] = fault.message
+        elif (other := kept.setdefault(normalise_image_id(file.name), file.name)) != file.name:
+            refused[file.name] = f"{file.name} is a photograph of the image of {other}, which is kept."
         else:
             file.replace(folder / file.name)
-    if not any(folder.iterdir()):
+    if not kept:
         folder.rmdir()
         raise CapbiasError(" ".join(refused.values()) or "No photograph was uploaded.")
     return keep_images(workspace, folder, collection), refused
@@ -265,10 +238,9 @@ class KeptMaps:
 
     def heat(self, row: int) -> np.ndarray:
         """(rows, columns) float32 in [0, 1]: the map of this row of the table."""
-        sizes = (self.table["rows"] * self.table["columns"]).to_numpy()
-        start = int(sizes[:row].sum())
-        entry = self.table.iloc[row]
-        return self.values[start : start + sizes[row]].reshape(entry["rows"], entry["columns"]).astype(np.float32)
+        shapes = self.table[["rows", "columns"]].to_numpy()
+        start, size = int(shapes[:row].prod(axis=1).sum()), int(shapes[row].prod())
+        return self.values[start : start + size].reshape(shapes[row]).astype(np.float32)
 
     def window(self, row: int) -> Window:
         """The part of the photograph that the map of this row covers."""
@@ -295,18 +267,14 @@ def kept_maps(run: RunRow) -> KeptMaps:
     return KeptMaps(run, run.read("table", bytes_frame), maps)
 
 
-LONGEST = 900  # pixels of the longer side of what is drawn on
-
-
-def reduced(pixels: np.ndarray, longest: int = LONGEST) -> np.ndarray:
-    """A photograph whose longer side is `longest` pixels at most."""
-    share = longest / max(pixels.shape[:2])
-    if share >= 1:
-        return pixels
+def reduced(pixels: np.ndarray, longest: int) -> np.ndarray:
+    """A photograph whose longer side is so many pixels at most."""
     from PIL import Image
 
-    size = (max(1, round(pixels.shape[1] * share)), max(1, round(pixels.shape[0] * share)))
-    return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR))
+    picture = Image.fromarray(pixels)
+    share = min(1.0, longest / max(picture.size))
+    size = (max(1, round(picture.width * share)), max(1, round(picture.height * share)))
+    return np.asarray(picture.resize(size, Image.Resampling.BILINEAR))
 
 
 def jpeg(pixels: np.ndarray) -> bytes:
@@ -316,12 +284,6 @@ def jpeg(pixels: np.ndarray) -> bytes:
     content = io.BytesIO()
     Image.fromarray(pixels).save(content, "JPEG", quality=85)
     return content.getvalue()
-
-
-def _resized(mask: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    from PIL import Image
-
-    return np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
 
 
 # A map of a captioner's word over the photograph. The photograph turns grey, and the map is laid over it from dark blue
@@ -341,13 +303,11 @@ def heat_over(
     window: the part of the photograph that the map covers, None for all. person: (H, W) booleans, drawn as a white
     outline with a black line around.
     """
-    from PIL import Image
+    from PIL import Image, ImageFilter
 
-    height, width = pixels.shape[:2]
-    over = upsampled(heat, height, width, window)
-    share = min(1.0, 800 / max(height, width))
-    size = max(1, round(width * share)), max(1, round(height * share))
-    photograph = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR), dtype=np.float32)
+    over = upsampled(heat, *pixels.shape[:2], window)
+    photograph = reduced(pixels, 800).astype(np.float32)
+    size = photograph.shape[1::-1]
     strength = np.asarray(Image.fromarray(over).resize(size, Image.Resampling.BILINEAR)).clip(0, 1)
     grey = np.repeat(photograph @ np.array(LUMINANCE, dtype=np.float32), 3).reshape(photograph.shape)
     ends = np.linspace(0, 1, len(RAMP))
@@ -355,36 +315,24 @@ def heat_over(
     opacity = STRONGEST * np.sqrt(strength)[..., None]  # so that weak parts are seen too
     picture = ((1 - opacity) * grey + opacity * colours).round().astype(np.uint8)
     if person is not None:
-        inside = _resized(person, size)
-
-        def grown(mask: np.ndarray) -> np.ndarray:
-            """A mask and the pixels above, below, left and right of it."""
-            wider = mask.copy()
-            wider[1:] |= mask[:-1]
-            wider[:-1] |= mask[1:]
-            wider[:, 1:] |= mask[:, :-1]
-            wider[:, :-1] |= mask[:, 1:]
-            return wider
-
-        picture[grown(inside) & ~inside] = 0
-        picture[inside & grown(~inside)] = 255
+        mask = Image.fromarray(person.astype(np.uint8)).resize(size, Image.Resampling.NEAREST)
+        wider, narrower = (np.asarray(mask.filter(edge(3))) for edge in (ImageFilter.MaxFilter, ImageFilter.MinFilter))
+        picture[(wider > 0) & (np.asarray(mask) == 0)] = 0
+        picture[(np.asarray(mask) > 0) & (narrower == 0)] = 255
     return picture
 
 
-def heat_text(word: str, heat: np.ndarray, outside: float, hit: float) -> str:
+def heat_text(word: str, outside: float, hit: float) -> str:
     """What a map shows, in words, for those who cannot see it. outside: its attribution score, [0, 1]. hit: 1 where its
     maximum lies on a person.
 
-    >>> heat_text("man", np.array([[0.0, 1.0], [0.2, 0.0]]), 0.25, 1.0)
-    'Map of the word man: strongest at the top right, on a person; 25% of it lies outside people.'
+    >>> heat_text("man", 0.25, 1.0)
+    'Map of the word man: strongest on a person; 25% of it lies outside people.'
     """
     if math.isnan(outside):
         return f"Map of the word {word}: it is 0 everywhere."
-    places = np.unravel_index(heat.argmax(), heat.shape)
-    parts = (("top", "", "bottom"), ("left", "", "right"))
-    third = [parts[axis][min(2, int(3 * (position + 0.5) / heat.shape[axis]))] for axis, position in enumerate(places)]
-    where, on = " ".join(filter(None, third)) or "centre", "on a person" if hit else "not on a person"
-    return f"Map of the word {word}: strongest at the {where}, {on}; {outside:.0%} of it lies outside people."
+    on = "on a person" if hit else "outside people"
+    return f"Map of the word {word}: strongest {on}; {outside:.0%} of it lies outside people."
 
 
 def heat_legend() -> str:

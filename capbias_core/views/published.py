@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,24 +16,12 @@ from capbias_core.errors import unknown_name
 from capbias_core.load.published import bundled_measured, published_notes, published_results
 from capbias_core.measures.image_judge import UNMASKED
 from capbias_core.measures.registry import METRICS, measure_of
+from capbias_core.resources import PUBLISHED_NAMES
 from capbias_core.types import counted
 from capbias_core.views.choose import Choice
-from capbias_core.views.printed import (
-    DBAC_TEST,
-    GENDER_SCORE,
-    LIC_CAPTIONS,
-    MOST,
-    ONE_JUDGE,
-    OTHER_PROTOCOL,
-    UNSURE_VALUES,
-    WITH_UNSURE,
-    as_measured,
-    no_counterpart,
-)
-from capbias_core.views.results import attribute_of_run, object_rows
 from capbias_core.views.sentence import listed, say
 from capbias_core.views.view import Field, View, ViewOptions
-from capbias_core.workspace.conditions import ORIGINAL, condition_of
+from capbias_core.workspace.conditions import ORIGINAL, condition_of, suggested_condition
 from capbias_core.workspace.vectors import CONSTANT
 
 PAPERS = {
@@ -54,54 +43,71 @@ class PublishedOptions(ViewOptions):
 USUAL = PublishedOptions()
 
 
+# printed numbers
+
+# Metrics that a paper measures by another protocol than the one that has this name here. DBAC does not say which tasks
+# its BA→ and DPA are of, nor what guesses them; its race has a third value.
+OTHER_PROTOCOL = {("dbac", name) for name in ("LIC", "LIC_M", "LIC_D", "LIC_H", "METEOR", "BA", "DPA")}
+# Captions with a label of gender in the LIC paper; a set of fewer than nine in ten of them is of other images.
+LIC_CAPTIONS, MOST = 10_780, 0.9
+NO_COUNTERPART = "no counterpart: "
+
+
+def as_measured(printed: pd.DataFrame) -> pd.DataFrame:
+    """Printed rows with metric, direction and encoder named as in measured ones; `masked`, the condition of the
+    photographs; `alignment` as stated; `aligned`, what the paper states outside its table; and `reason`, why nothing
+    that is measured here is the same. A line of names.csv belongs to the rows that agree with each cell that it fills.
+    """
+    aligned = printed["condition"].str.startswith((CONSTANT, "contextual"))
+    rows = printed.assign(
+        masked=[suggested_condition(condition)[1] for condition in printed["condition"]],
+        alignment=printed["condition"].where(aligned, ""),
+        aligned="",
+        reason="",
+    )
+    for cells in _names():
+        given = {name: cells[name] for name in printed.columns if cells.get(name)}
+        hit = np.logical_and.reduce([printed[name] == cell for name, cell in given.items()])
+        for name, cell in cells.items():
+            if cell and (name.startswith("as_") or name == "reason"):
+                rows.loc[hit, name.removeprefix("as_")] = cell.removeprefix("-")
+    return rows
+
+
+@cache
+def _names() -> list[dict[str, str]]:
+    return pd.read_csv(PUBLISHED_NAMES, dtype=str, keep_default_na=False).to_dict("records")
+
+
 # measured numbers
 
 # Printed conditions of ImageCaptioner2 -> what the name of the photographs that a judge saw must hold; '' is any.
-MASKED_BY = {"": "", ONE_JUDGE: "", "gt_masks": "segment", "yolox": "box"}
-# What a printed row takes of the measured one, in the paper's unit.
-SCALED = ("value", "low", "high", "spread")
-TAKEN = ("n", "seeds", "setting", "setting_name", "other", "run_id")
+MASKED_BY = {"": "", "scoring_function_ablation": "", "gt_masks": "segment", "yolox": "box"}
+BUNDLED = "bundled with capbias"
 
 
-def _measured(choice: Choice, objects: bool) -> pd.DataFrame:
+def _measured(choice: Choice) -> pd.DataFrame:
     """All that is measured of whole caption sets, with `whose` (captioner) and `masked` (condition of the photographs),
-    those measured as the chosen ones first. objects: also of single objects. Runs that merged masks are left out: the
-    papers mask word by word. Race with the value unsure, as in DBAC, is called WITH_UNSURE."""
+    those measured as the chosen ones first. Runs that merged masks are left out: the papers mask word by word."""
     rows = choice.of_all
     runs = choice.workspace.runs_of(list(dict.fromkeys(rows["run_id"])))
-    rows = rows[[not runs[run_id].spec.merge_masks for run_id in rows["run_id"]]]
-    if objects:
-        settings = rows.drop_duplicates("run_id").set_index("run_id")[["setting", "setting_name"]]
-        names = {"model": "captioner", "ci_low": "low", "ci_high": "high"}
-        parts = [object_rows(runs[run_id]).rename(columns=names) for run_id in settings.index]
-        rows = pd.concat([rows, *(part.join(settings, on="run_id") for part in parts if len(part))], ignore_index=True)
-    rows = rows[rows["value"].notna() & (rows["group"] == "") & rows["condition"].isin(["", ORIGINAL])]
-    parts = []
-    for attribute, of_attribute in rows.groupby("attribute", sort=False):
-        own = choice if attribute == choice.attribute else choice.of_attribute(str(attribute))
-        chosen = own.settings[own.setting] if own.attribute == attribute else None
-        settings = {key: choice.of_all.attrs["settings"][key] for key in set(of_attribute["setting"])}
-
-        def alike(key: str, settings: dict = settings, chosen: Any = chosen) -> bool:
-            """Whether labels and human captions are those of the chosen setting, as far as both read them."""
-            pairs = ((getattr(each, name) for each in (settings[key], chosen)) for name in ("labels", "references"))
-            return chosen is None or all(one in ("", other) or not other for one, other in pairs)
-
-        fits = {key: chosen is None or setting.fits(chosen) for key, setting in settings.items()}
-        part = of_attribute[[alike(key) for key in of_attribute["setting"]]]
-        part = part.assign(
-            other=["" if fits[key] else name for key, name in zip(part["setting"], part["setting_name"], strict=True)],
-            place=[(not fits[key], -settings[key].seeds) for key in part["setting"]],
-        )
-        if {value.lower() for value in attribute_of_run(runs[of_attribute["run_id"].iloc[0]]).values} == UNSURE_VALUES:
-            part = part.assign(attribute=WITH_UNSURE)
-        parts.append(part.sort_values("place", kind="stable"))
-    rows = pd.concat(parts, ignore_index=True) if parts else rows.assign(other="")
     items = choice.workspace.items("captions", choice.collection)
     known = {item.name: condition_of(item) for item in items}
-    rows = rows[rows["captioner"].isin(known)]
-    whose = [known[name] for name in rows["captioner"]]
-    return rows.assign(whose=[name for name, _ in whose], masked=[condition for _, condition in whose])
+    whole = rows["value"].notna() & (rows["group"] == "") & (rows["object"] == "")
+    rows = rows[whole & rows["condition"].isin(["", ORIGINAL]) & rows["captioner"].isin(list(known))]
+    rows = rows[[not runs[run_id].spec.merge_masks for run_id in rows["run_id"]]]
+    parts = []
+    for attribute, part in rows.groupby("attribute", sort=False):
+        own = choice if attribute == choice.attribute else choice.of_attribute(str(attribute))
+        settings = [choice.of_all.attrs["settings"][key] for key in part["setting"]]
+        if own.attribute == attribute:
+            part = part.assign(other=["" if each.fits(own.measured_with) else each.name for each in settings])
+            part = part[[each.shares(own.measured_with, "labels", "references") for each in settings]]
+        parts.append(part.assign(other="") if "other" not in part else part)
+    rows = pd.concat(parts) if parts else rows.assign(other="")
+    order = rows.assign(unlike=rows["other"] != "", few=-rows["seeds"]).sort_values(["unlike", "few"], kind="stable")
+    whose = [known[name] for name in order["captioner"]]
+    return order.assign(whose=[name for name, _ in whose], masked=[condition for _, condition in whose])
 
 
 def bundled_rows() -> pd.DataFrame:
@@ -113,15 +119,20 @@ def bundled_rows() -> pd.DataFrame:
     return rows.assign(whose=rows["captioner"], masked=ORIGINAL, setting="", setting_name=named, other=named)
 
 
-BUNDLED = "bundled with capbias"
+# both
+
+# What a printed row takes of the measured one, the first in the paper's unit.
+SCALED = ("value", "low", "high", "spread")
+TAKEN = ("n", "seeds", "setting", "setting_name", "other", "run_id")
+EMPTY = dict.fromkeys(SCALED, np.nan) | dict.fromkeys(TAKEN, "") | {"n": 0, "seeds": 0, "source": "", "holds": ""}
 
 
 def beside(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     """A row for each printed number, with the measured one of the same thing where there is one.
 
     Two numbers match if attribute, metric and direction (see `as_measured`), condition of the photographs, captioner
-    (see `name_key`), object and alignment are equal; LIC on a part of the images matches LIC. That of the printed
-    encoder comes first, then that of the printed alignment on all images, then that of the chosen setting.
+    (see `name_key`) and alignment are equal; LIC on a part of the images matches LIC. That of the printed encoder comes
+    first, then that of the printed alignment on all images, then that of the chosen setting.
 
     printed: as in the paper. value, low, high: as measured, in the paper's unit. holds: whether the interval contains
     the printed number, '' where that is not decided: `reason`. note: what in the paper contradicts the number.
@@ -131,19 +142,17 @@ def beside(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
         names = {row["whose"], *([row["captioner"]] if row["masked"] == ORIGINAL else [])}
         for key in {_key(row, name) for name in names}:
             by_key.setdefault(key, []).append(row)
-    found = [_matched(row, by_key) for row in printed.to_dict("records")]
+    named = as_measured(printed).to_dict("records")
+    found = [_matched(row, here, by_key) for row, here in zip(printed.to_dict("records"), named, strict=True)]
     notes, of_tables = published_notes(printed)
     whole = [of_tables.get(key, "") for key in zip(printed["paper"], printed["table"], strict=True)]
-    places = {}  # the most decimals among the printed numbers of a metric
-    for metric, values in printed.groupby("metric")["value"]:
-        parts = [repr(float(value)).partition(".")[2] for value in values.dropna()]
-        places[metric] = max((len(part) for part in parts if part != "0"), default=0)
+    decimals = printed["value"].map(lambda value: len(repr(float(value)).partition(".")[2].removesuffix("0")))
     rows = printed[["paper", "table", "model", "attribute", "metric", "encoder", "direction", "condition"]]
     rows = rows.rename(columns={"model": "captioner"}).assign(
         printed=printed["value"],
         printed_spread=printed["spread"],
         spread_kind=printed["spread_kind"],
-        digits=[places[metric] for metric in printed["metric"]],
+        digits=decimals.groupby(printed["metric"]).transform("max"),
         note=[f"{text} {note}".strip() for text, note in zip(whole, notes, strict=True)],
         about=list(notes),
         line=range(len(printed)),
@@ -152,39 +161,30 @@ def beside(printed: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
     return rows.join(pd.DataFrame(found, index=rows.index).reindex(columns=columns)).assign(group="")
 
 
-def _matched(row: dict, by_key: Mapping[tuple, list[dict]]) -> dict[str, Any]:
-    """What the best measured row adds to a printed one."""
-    empty = dict.fromkeys(SCALED, np.nan) | dict.fromkeys(TAKEN, "") | {"n": 0, "seeds": 0, "source": "", "holds": ""}
-    if reason := no_counterpart(row):
-        return empty | {"reason": f"no counterpart: {reason}"}
-    renamed = as_measured(row)
-    keys = [_key(renamed, renamed["model"])]
-    if _of_unsure(row):
-        keys.insert(0, _key(renamed | {"attribute": WITH_UNSURE}, renamed["model"]))
-    named = next((by_key[key] for key in keys if key in by_key), [])
-    matches = [result for result in named if _meet(renamed, result)]
+def _key(row: Mapping[str, Any], model: str) -> tuple:
+    return tuple(map(name_key, (model, row["attribute"], row["metric"], row["direction"], row["masked"])))
+
+
+def _matched(row: dict, named: dict, by_key: Mapping[tuple, list[dict]]) -> dict[str, Any]:
+    """What the best measured row adds to a printed one. named: it, from `as_measured`."""
+    if named["reason"]:
+        return EMPTY | {"reason": NO_COUNTERPART + named["reason"]}
+    matches = [result for result in by_key.get(_key(named, row["model"]), ()) if _meet(named, result)]
     if not matches:
-        return empty | {"reason": "not measured"}
+        return EMPTY | {"reason": "not measured"}
 
     def fit(result: dict) -> tuple:
-        exact = _alignment(result) == _alignment(renamed) and not result["coverage"]
-        return _same_encoder(renamed, result), exact
+        exact = _alignment(result) == _alignment(named) and not result["coverage"]
+        return name_key(named["encoder"]) == name_key(result["encoder"]), exact
 
     result = max(matches, key=fit)  # of equal ones the first
-    factor = row["scale"] / result["scale"]
-    scaled = {name: result[name] * factor for name in SCALED}
-    reason = _undecided(row, renamed, result, scaled)
+    scaled = {name: result[name] * (row["scale"] / result["scale"]) for name in SCALED}
+    reason = _undecided(row, named, result)
     holds = "" if reason else YES if scaled["low"] <= row["value"] <= scaled["high"] else NO
-    differing = [
-        result[here] for here, there in (("captioner", "model"), ("metric", "metric")) if result[here] != row[there]
-    ]
+    pairs = ((result["captioner"], row["model"]), (result["metric"], row["metric"]))
+    differing = [here for here, there in pairs if here != there]
     source = ", ".join(filter(None, (*differing, result["setting_name"], variant_text(result))))
     return scaled | {name: result[name] for name in TAKEN} | {"source": source, "holds": holds, "reason": reason}
-
-
-def _key(row: dict, model: str) -> tuple:
-    named = (model, row["attribute"], row["metric"], row["direction"], row["masked"])
-    return tuple(map(name_key, named))
 
 
 def _alignment(row: dict) -> str:
@@ -199,47 +199,28 @@ def _of_judge(result: dict) -> bool:
     return result["metric"] in METRICS and measure_of(result["metric"]).name == "imagecaptioner2"
 
 
-def _meet(row: dict, result: dict) -> bool:
-    """Whether object, alignment and photographs of a measured row match a printed one, as far as it states them."""
-    if result["condition"] not in ("", ORIGINAL):
-        return False
+def _meet(named: dict, result: dict) -> bool:
+    """Whether alignment and photographs of a measured row match a printed one, as far as it states them."""
     if _of_judge(result):
-        wanted = MASKED_BY.get(row["condition"])
+        wanted = MASKED_BY.get(named["condition"])
         return wanted is not None and wanted in result["photographs"] and result["photographs"] != UNMASKED
-    stated = "" if row["alignment"] == CONSTANT else name_key(row["alignment"])
-    if result["group"]:  # papers print whole sets
-        return False
-    return result["object"] == row["object"] and _alignment(result) in (_alignment(row), stated)
+    stated = "" if named["alignment"] == CONSTANT else name_key(named["alignment"])
+    return _alignment(result) in (_alignment(named), stated)
 
 
-def _of_unsure(printed: dict) -> bool:
-    """Whether a printed row is of DBAC's race, which has a third value."""
-    return printed["paper"] == "dbac" and printed["attribute"] == "race"
-
-
-def _same_encoder(row: dict, result: dict) -> bool:
-    return name_key(row["encoder"]) == name_key(result["encoder"])
-
-
-def _undecided(printed: dict, renamed: dict, result: dict, scaled: dict) -> str:
-    """Why a measured interval does not decide about a printed number, '' if it does. renamed: the printed row from
-    `as_measured`. scaled: the measured numbers in the printed scale."""
-    other_protocol = (
-        printed["paper"] == GENDER_SCORE
-        or (printed["paper"], printed["metric"]) in OTHER_PROTOCOL
-        or (_of_unsure(printed) and result["attribute"] != WITH_UNSURE)
-    )
-    reasons = (
-        ("another encoder", not _same_encoder(renamed, result)),
-        ("another protocol", _of_judge(result)),
-        ("another alignment", _alignment(result) != _alignment(renamed)),
-        ("part of the images", bool(result["coverage"])),
-        ("another protocol", other_protocol),
-        ("other images", _of_unsure(printed) and result["n"] != DBAC_TEST),
-        ("other images", printed["paper"] == FIRST and not result["encoder"] and result["n"] < MOST * LIC_CAPTIONS),
-        ("no interval", pd.isna(scaled["low"])),
-    )
-    return next((text for text, applies in reasons if applies), "")
+def _undecided(printed: dict, named: dict, result: dict) -> str:
+    """Why a measured interval does not decide about a printed number, '' if it does. named: it, from `as_measured`."""
+    paper, few = printed["paper"], result["n"] < MOST * LIC_CAPTIONS
+    other_protocol = (paper, printed["metric"]) in OTHER_PROTOCOL or (paper, printed["attribute"]) == ("dbac", "race")
+    reasons = {
+        "another encoder": name_key(named["encoder"]) != name_key(result["encoder"]),
+        "another alignment": not _of_judge(result) and _alignment(result) != _alignment(named),
+        "part of the images": not _of_judge(result) and bool(result["coverage"]),
+        "another protocol": _of_judge(result) or other_protocol,
+        "other images": paper == FIRST and not result["encoder"] and few,
+        "no interval": pd.isna(result["low"]),
+    }
+    return next((text for text, applies in reasons.items() if applies), "")
 
 
 # the view
@@ -248,31 +229,24 @@ def _undecided(printed: dict, renamed: dict, result: dict, scaled: dict) -> str:
 def published_rows(choice: Choice | None, options: PublishedOptions = USUAL) -> pd.DataFrame:
     """`beside` of a paper's tables, those with a measured number first. Where nothing of them is measured, and without
     a choice, measured numbers are those that come with capbias."""
-    printed = published_results()
-    if options.paper and options.paper not in PAPERS:
-        raise unknown_name("paper", options.paper, PAPERS)
-    printed = printed[printed["paper"] == (options.paper or FIRST)]
+    printed, paper = published_results(), options.paper or FIRST
+    if paper not in PAPERS:
+        raise unknown_name("paper", paper, PAPERS)
+    printed = printed[printed["paper"] == paper]
     if options.table:
         if options.table not in set(printed["table"]):
             raise unknown_name("table", options.table, dict.fromkeys(printed["table"]))
         printed = printed[printed["table"] == options.table]
-    objects = (options.paper or FIRST) == GENDER_SCORE
-    rows = beside(printed, _measured(choice, objects)) if choice else beside(printed, bundled_rows())
-    if choice and rows["value"].isna().all():
+    rows = beside(printed, _measured(choice)) if choice else None
+    if rows is None or rows["value"].isna().all():
         rows = beside(printed, bundled_rows())
     return rows.sort_values("value", key=pd.isna, kind="stable", ignore_index=True)
 
 
-def called(rows: pd.DataFrame) -> str:
-    """What printed rows are of: `Table 12a of DBAC (Nair et al., 2025)`."""
-    tables = rows["table"].unique()
-    paper = PAPERS[rows["paper"].iloc[0]]
-    return f"Table {tables[0]} of {paper}" if len(tables) == 1 else f"all tables of {paper}"
-
-
 def published_sentence(choice: Choice | None, rows: pd.DataFrame) -> str:
     """How many printed numbers the measured intervals contain."""
-    name, decided = called(rows), rows[rows["holds"] != ""]
+    tables, paper, decided = rows["table"].unique(), PAPERS[rows["paper"].iloc[0]], rows[rows["holds"] != ""]
+    name = f"Table {tables[0]} of {paper}" if len(tables) == 1 else f"all tables of {paper}"
     if len(decided):
         whose = "bundled" if decided["source"].str.contains(BUNDLED).all() else "measured"
         inside = int((decided["holds"] == YES).sum())
@@ -281,22 +255,20 @@ def published_sentence(choice: Choice | None, rows: pd.DataFrame) -> str:
         return say("published.decided", inside=inside, numbers=numbers, name=name, whose=whose, metrics=metrics)
     if rows["value"].notna().any():
         return say("published.not_comparable", name=name)
-    without = rows["reason"].str.startswith("no counterpart").all()
+    without = rows["reason"].str.startswith(NO_COUNTERPART).all()
     return say("published.no_counterpart" if without else "published.not_measured", name=name)
 
 
 def published_notes_of(choice: Choice | None, rows: pd.DataFrame) -> Iterator[str]:
-    tables = rows.drop_duplicates("table")
     _, of_tables = published_notes(published_results().iloc[:0])
-    for key in zip(tables["paper"], tables["table"], strict=True):
+    for key in dict.fromkeys(zip(rows["paper"], rows["table"], strict=True)):
         if key in of_tables:
             yield say("published.contradiction", table=key[1], note=of_tables[key])
     if rows["source"].str.contains(BUNDLED).any():
         yield say("published.bundled")
-    without = rows[rows["reason"].str.startswith("no counterpart")]
+    without = rows[rows["reason"].str.startswith(NO_COUNTERPART)]
     for reason, of_reason in without.groupby("reason", sort=False):
-        metrics = listed(list(dict.fromkeys(of_reason["metric"])))
-        yield f"{metrics}: {reason}."
+        yield f"{listed(list(dict.fromkeys(of_reason['metric'])))}: {reason}."
     yield say("published.how")
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
+from markupsafe import Markup
 
 from capbias_core.errors import CapbiasError
-from capbias_core.views import coloured, styles
+from capbias_core.views import coloured
 from capbias_core.views.answer import answer, error_rows
 from capbias_core.views.captions import CAPTIONS, CaptionsOptions, caption_rows
 from capbias_core.views.choose import ANSWERING, Choice
 from capbias_core.views.draw import drawable, forest_html
+from capbias_core.views.markup import html, style
 from capbias_core.views.palette import VARIABLES
 from capbias_core.views.registry import VIEWS
 from capbias_core.views.scored import caption_scores, lines_of, scored
@@ -27,9 +27,7 @@ from capbias_core.views.words import WORDS
 
 QUOTED = 6  # images whose captions are shown
 PEOPLE = 2  # captions by people of each
-TEMPLATES = Path(__file__).parent
 QUOTING = (WORDS.name, CAPTIONS.name)  # views whose lines are words or captions
-STYLES = f"{VARIABLES}\n.cb-note {{color: var(--soft); font-size: .88rem}}\n{styles.FOREST}\n{styles.COLOURED}"
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,10 @@ def report_html(
     parts = {part.view.name: part for part in _parts(choice, quoting)}
     errors = error_rows(choice).assign(column=lambda frame: frame["group"].where(frame["group"] != "", "gap"))
     captioners = part_of(TABLE, choice, rows[~rows["metric"].isin(["error", "error_gap"])])
-    return _template().render(
+    return html(
+        "report",
         title=f"{choice.collection}: {choice.attribute} bias in image captions",
-        styles=STYLES,
+        styles=Markup("\n".join([VARIABLES, style("forest"), style("coloured")])),  # noqa: S704
         choice=choice,
         answer=of_answer,
         note=note,
@@ -91,11 +90,6 @@ def report_html(
         inputs=inputs,
         reproduce=reproduce,
     )
-
-
-def _template() -> jinja2.Template:
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True).get_template("report.html.j2")
 
 
 def _parts(choice: Choice, quoting: bool) -> Iterator[Part]:

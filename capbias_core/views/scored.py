@@ -13,7 +13,7 @@ from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.measures.base import from_npy
 from capbias_core.measures.caption_scores import ENCODER_VIEW, attention_from
-from capbias_core.prepare import tokenize
+from capbias_core.prepare.text import tokenize
 from capbias_core.question import Question
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, plan
 from capbias_core.types import Attention, Attribute
@@ -127,7 +127,7 @@ def runs_to_score(choice: Choice, names: Collection[str], compared: bool = False
     """The runs in which the attacker of the setting (the usual one, of a setting without) scores these sets. compared:
     also those in which their words are compared with human captions. Raises CapbiasError if the attacker cannot be had.
     """
-    setting, spec = choice.settings[choice.setting], choice.run().spec
+    setting, spec = choice.measured_with, choice.run().spec
     hashes = {item.hash for name, item in scored(choice).sets.items() if name in names}
     question = Question(
         *(choice.collection, tuple(choice.captioners), setting.labels, choice.attribute, (), setting.references),

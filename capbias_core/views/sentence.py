@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.aggregate import IMAGES, REFITS, Ranking
+from capbias_core.aggregate import Ranking
 from capbias_core.aggregate.ranking import ALIKE, LEAST_SHARED
 from capbias_core.aggregate.resampling import NO_WIDTH
 from capbias_core.measures.lic import LONGER
@@ -21,9 +21,6 @@ from capbias_core.runs.engine import Expected
 from capbias_core.types import counted
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.vectors import alignment_name
-
-FEW_IMAGES = 300  # balanced images of which fewer tell little
-
 
 # templates
 
@@ -43,8 +40,8 @@ def templates() -> dict[str, str]:
 def say(template: str, **fields: Any) -> str:
     """A sentence of `sentences/` with its fields. Raises KeyError for an unknown template and for a missing field.
 
-    >>> say("comparison.amplify", count=2)
-    '2 amplify'
+    >>> say("comparison.left", time="2 s")
+    ', about 2 s left'
     """
     return templates()[template].format(**fields)
 
@@ -86,28 +83,12 @@ def decimals(metric: str, scale: float) -> int:
     return usual or (2 if scale != 100 else 1)
 
 
-def interval(row: pd.Series, digits: int | None = None) -> str:
-    """`8.7 [6.9, 10.4]`, or the value alone where there is no interval; where all seeds agree it says so.
-
-    digits: as many as `decimals` says unless given.
-    """
-    digits = decimals(row["metric"], row["scale"]) if digits is None else digits
-    return with_interval(row["value"], row["ci_low"], row["ci_high"], digits) + seeds_agree(row)
-
-
-def seeds_agree(row: Mapping[str, Any] | pd.Series) -> str:
-    """Why a number of several seeds has no interval, to stand after it; else ''."""
+def interval(row: pd.Series) -> str:
+    """`8.7 [6.9, 10.4]`, or the value alone where there is no interval; where all seeds agree it says so."""
+    text = with_interval(row["value"], row["ci_low"], row["ci_high"], decimals(row["metric"], row["scale"]))
     several = row.get("seeds", 0) > 1 and pd.notna(row["spread"])
     agreeing = pd.isna(row["ci_low"]) and several and row["spread"] <= NO_WIDTH
-    return " (no interval: all seeds agree)" if agreeing else ""
-
-
-OVER = {REFITS: "95% with refits", IMAGES: "95% over images"}
-
-
-def interval_over(row: pd.Series | dict) -> str:
-    """What an interval is over; '' if there is none."""
-    return OVER.get(row.get("interval", ""), "")
+    return f"{text} (no interval: all seeds agree)" if agreeing else text
 
 
 def probabilities_text(values: Sequence[str], shares: Iterable[float]) -> str:
@@ -130,11 +111,6 @@ def listed(names: Sequence[str], word: str = "and") -> str:
 def measure(metric: str, direction: str) -> str:
     """A metric with its direction: `DBAC A→T`, or its name alone."""
     return f"{metric} {direction.replace('->', '→')}" if direction else metric
-
-
-def setting(row: Mapping[str, Any] | pd.Series) -> str:
-    """What a number was measured with, to stand beside it: `ngram, 10 seeds`; '' if no attacker was trained."""
-    return f"{row['encoder']}, {counted(int(row['seeds']), 'seed')}" if row["encoder"] else ""
 
 
 ARROWS = {"lower": "← {}", "higher": "{} →"}
@@ -222,46 +198,42 @@ def named_notes(notes: list[tuple[str, tuple[str, ...]]]) -> list[str]:
             by_pattern.setdefault(NUMBER.sub("#", line), {}).setdefault(line, set()).add(model)
     named = []
     for captioners_of in by_pattern.values():
-        columns = zip(*map(NUMBER.findall, captioners_of), strict=True)
-        spans = [
-            sorted(set(numbers), key=lambda text: float(text.replace(",", "").replace("−", "-"))) for numbers in columns
+        columns = [
+            sorted(set(numbers), key=_as_number) for numbers in zip(*map(NUMBER.findall, captioners_of), strict=True)
         ]
-        texts = iter(span[0] if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans)
+        texts = iter(" to ".join(dict.fromkeys((span[0], span[-1]))) for span in columns)
         line = NUMBER.sub(lambda _, texts=texts: next(texts), next(iter(captioners_of)))
         models = set().union(*captioners_of.values())
         named.append(line if models == all_models else f"{', '.join(sorted(models))}: {line}")
     return named
 
 
-# comparisons
+def _as_number(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-"))
 
-INCOMPARABLE = say("comparison.incomparable", shared=LEAST_SHARED, alike=ALIKE)
+
+# comparisons
 
 
 def significance_note(ranking: Ranking | None) -> str:
     """A sentence about which captioners can be told apart, and how that was tested."""
     if ranking is None or len(ranking.letters) < 2:
         return ""
+    incomparable = say("comparison.incomparable", shared=LEAST_SHARED, alike=ALIKE)
     if not ranking.pairs:
-        return say("comparison.no_pair", incomparable=INCOMPARABLE)
+        return say("comparison.no_pair", incomparable=incomparable)
     apart = sum(pair.apart for pair in ranking.pairs)
     others = math.comb(len(ranking.letters), 2) - len(ranking.pairs)
-    if ranking.provisional and not apart:
-        finding = "no_difference_shown"
-    elif not apart and not others:
-        finding = "no_two_differ"
-    elif apart == len(ranking.pairs):
-        finding = "all_compared_differ" if others else "all_differ"
-    else:
-        finding = "same_letter"
+    finding = "same_letter" if apart < len(ranking.pairs) else "all_compared_differ" if others else "all_differ"
+    if not apart and (ranking.provisional or not others):
+        finding = "no_difference_shown" if ranking.provisional else "no_two_differ"
     method = ", ".join(filter(None, (ranking.method, ranking.provisional)))
-    more = ""
-    if others:
-        more += say("comparison.pairs_not_compared", pairs=counted(others, "pair"), incomparable=INCOMPARABLE)
+    compared = {"pairs": counted(others, "pair"), "incomparable": incomparable}
+    more = [say("comparison.pairs_not_compared", **compared)] if others else []
     if alone := [f"{name} ({ranking.images[name]:,})" for name, letters in ranking.letters.items() if not letters]:
-        more += say("comparison.not_with_most", captioners=", ".join(alone))
-    more += f" {length}" if (length := lengths_note(ranking.words)) else ""
-    return say("comparison.letters", finding=say(f"comparison.{finding}"), method=method, more=more)
+        more.append(say("comparison.not_with_most", captioners=", ".join(alone)))
+    said = say("comparison.letters", finding=say(f"comparison.{finding}"), method=method)
+    return " ".join(filter(None, [said, *more, lengths_note(ranking.words)]))
 
 
 def lengths_note(words: Mapping[str, float]) -> str:
@@ -270,18 +242,7 @@ def lengths_note(words: Mapping[str, float]) -> str:
     >>> lengths_note({"sat": 9.4, "llava": 91.2}), lengths_note({"sat": 9.4, "oscar": 10.0})
     ('Average length of captions differs: 9.4 words (sat) to 91.2 (llava); longer captions can reveal more.', '')
     """
-    if not differ_in_length(words):
+    if len(words) < 2 or max(words.values()) <= LONGER * min(words.values()):
         return ""
-    shortest, longest = min(words, key=lambda name: words[name]), max(words, key=lambda name: words[name])
-    return say(
-        "comparison.lengths",
-        shortest=words[shortest],
-        shortest_name=shortest,
-        longest=words[longest],
-        longest_name=longest,
-    )
-
-
-def differ_in_length(words: Mapping[str, float]) -> bool:
-    """Whether captioners differ in length by more than a verdict allows."""
-    return len(words) > 1 and max(words.values()) > LONGER * min(words.values())
+    (short, shortest), *_, (long, longest) = sorted(words.items(), key=lambda item: item[1])
+    return say("comparison.lengths", shortest=shortest, shortest_name=short, longest=longest, longest_name=long)

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import REFITS, Counts, Estimate, Metric, estimates_of
 from capbias_core.aggregate.resampling import OF_DIFFERENCE, OF_LEVEL, refit_interval, refit_p
-from capbias_core.errors import CapbiasError, short, unknown_name
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import LABELS, OBJECTS
 from capbias_core.load.tables import BETWEEN, objects_in
 from capbias_core.prepare.tasks import content_words
@@ -28,7 +28,7 @@ from capbias_core.workspace.objects import usual_objects
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
 OBJECT, WORDS, COLUMN, SEARCH = "object", "words", "column", "search"
-EXAMPLES = "object:dog, words:kitchen|cooking, column:skin=Dark or search:red bus"
+INSIDE, OUTSIDE, DIFFERENCE = "these images", "other images", "difference"  # what numbers are of
 OR, IS = "|", "="
 PERSON = "person"  # on every image with a label, so it picks nothing
 FEWEST_IMAGES = 10  # in a slice and outside it, for any number
@@ -41,29 +41,28 @@ MOST = 10  # slices without a choice, and values of a column
 
 @dataclass(frozen=True)
 class Slice:
-    """A rule that picks images."""
+    """A rule that picks images. value: an object; words of human captions with | between alternatives; COLUMN=VALUE; or
+    a text in a captioner's captions."""
 
     kind: str  # OBJECT, WORDS, COLUMN or SEARCH
-    # An object; words of human captions with | between alternatives; COLUMN=VALUE; or a text in a captioner's captions.
     value: str
 
     @classmethod
-    def parse(cls, rule: str) -> Self:
-        """A rule such as `object:dog`. Raises CapbiasError for a text that is no rule.
-
-        >>> Slice.parse("words: kitchen | cooking").rule
+    def of_words(cls, text: str) -> Slice:
+        """
+        >>> Slice.of_words(" Kitchen | cooking").rule
         'words:kitchen|cooking'
         """
-        kind, colon, value = (part.strip() for part in rule.partition(":"))
-        if kind == WORDS:
-            value = OR.join(filter(None, (" ".join(tokenize(word)) for word in value.split(OR))))
-        if kind not in (OBJECT, WORDS, COLUMN, SEARCH) or not value or (kind == COLUMN and not all(_cell(value))):
-            raise CapbiasError(f"{short(rule, 100)!r} is not a slice.", f"Write {EXAMPLES}.", "slice")
+        return cls(WORDS, OR.join(filter(None, (" ".join(tokenize(word)) for word in text.split(OR)))))
+
+    @classmethod
+    def parse(cls, rule: str) -> Slice:
+        """The slice with this `rule`."""
+        kind, _, value = rule.partition(":")
         return cls(kind, value)
 
     @property
     def rule(self) -> str:
-        """The rule as text; `parse` reads it."""
         return f"{self.kind}:{self.value}"
 
     @property
@@ -73,33 +72,19 @@ class Slice:
         >>> [Slice.parse(rule).title for rule in ("object:dog", "words:car|bus", "column:skin=Dark", "search:red")]
         ['dog', 'people say “car” or “bus”', 'skin: Dark', 'it says “red”']
         """
-        column, value = _cell(self.value)
-        return {
-            OBJECT: self.value,
-            WORDS: f"people say {self._alternatives}",
-            COLUMN: f"{column}: {value}",
-            SEARCH: f"it says “{self.value}”",
-        }[self.kind]
+        return self._text("{}", "people say {}", "{}: {}", "it says “{}”")
 
     @property
     def images(self) -> str:
         """For a sentence: `images with “dog”`."""
-        column, value = _cell(self.value)
-        return {
-            OBJECT: f"images with “{self.value}”",
-            WORDS: f"images whose human captions have {self._alternatives}",
-            COLUMN: f"images with {column} {value}",
-            SEARCH: f"images whose caption has “{self.value}”",
-        }[self.kind]
+        having = ("with “{}”", "whose human captions have {}", "with {} {}", "whose caption has “{}”")
+        return f"images {self._text(*having)}"
 
-    @property
-    def _alternatives(self) -> str:
-        return " or ".join(f"“{word}”" for word in self.value.split(OR))
-
-
-def _cell(value: str) -> tuple[str, str]:
-    column, _, cell = value.partition(IS)
-    return column.strip(), cell.strip()
+    def _text(self, *templates: str) -> str:
+        """The one of four templates, in the order of kinds, that is this slice's."""
+        words = " or ".join(f"“{word}”" for word in self.value.split(OR))
+        parts = {WORDS: [words], COLUMN: self.value.split(IS, 1)}.get(self.kind, [self.value])
+        return templates[(OBJECT, WORDS, COLUMN, SEARCH).index(self.kind)].format(*parts)
 
 
 class Members(NamedTuple):
@@ -122,16 +107,15 @@ class SliceSources:
     def members(self, chosen: Slice) -> Members:
         """The images of a slice. An image without a row or a caption in the source, or with an empty cell, is neither
         inside nor outside. Raises CapbiasError if the collection has no such source, object, column or value."""
+        if not chosen.value:
+            raise CapbiasError("A slice by words or a search needs a text.", "Write such as kitchen|cooking.")
         if chosen.kind == OBJECT:
             if chosen.value not in self.by_object:
                 raise unknown_name("object", chosen.value, self.by_object)
             return Members(self.by_object[chosen.value], self.annotated)
         if chosen.kind == COLUMN:
-            column, value = _cell(chosen.value)
-            by_value = self.column(column)
-            if value not in by_value:
-                raise unknown_name(f"value of {column}", value, by_value)
-            return Members(by_value[value], frozenset().union(*by_value.values()))
+            by_value = self.column(chosen.value.partition(IS)[0])
+            return Members(by_value[chosen.value.partition(IS)[2]], frozenset().union(*by_value.values()))
         if chosen.kind == WORDS:
             images, texts = self._human
             inside = np.zeros(len(texts), dtype=bool)
@@ -143,9 +127,10 @@ class SliceSources:
             inside = frame["caption"].str.contains(chosen.value, case=False, regex=False).to_numpy(dtype=bool)
         return Members(frozenset(images[inside]), frozenset(images))
 
-    @property
-    def has_objects(self) -> bool:
-        return bool(self._objects[0])
+    @cached_property
+    def _objects(self) -> tuple[str, str]:
+        """Name and content hash of the source of objects; '' without any."""
+        return usual_objects(self.workspace, self.collection, self.table)
 
     @property
     def objects_from(self) -> str:
@@ -154,55 +139,44 @@ class SliceSources:
         return f"the column objects of {self.table.name}" if name == ITS_COLUMN else name
 
     @cached_property
-    def by_object(self) -> Mapping[str, frozenset[str]]:
-        """The images of each object."""
-        cells = objects_in(self._object_rows.set_index("image_id")[OBJECTS])
-        named = cells[cells["object"] != PERSON].groupby("object")["image_id"]
-        return {str(name): frozenset(images) for name, images in named}
+    def _object_cells(self) -> pd.Series:
+        digest = self._objects[1]
+        frame = self.workspace.frame(digest) if digest else pd.DataFrame(columns=["image_id", OBJECTS])
+        return frame.set_index("image_id")[OBJECTS]
 
     @cached_property
     def annotated(self) -> frozenset[str]:
         """The images whose objects are known."""
-        return frozenset(self._object_rows["image_id"])
+        return frozenset(self._object_cells.index)
 
-    def column(self, name: str) -> Mapping[str, frozenset[str]]:
-        """The images of each value of a column; a list such as cat|dog counts for each of its parts.
-
-        It is looked for in the table of labels, then in the other tables, the newest first. Raises CapbiasError if none
-        has it.
-        """
-        columns = self.columns
-        if name not in columns:
-            raise unknown_name("column", name, columns)
-        frame = self.workspace.frame(columns[name].hash)
-        parts = frame[["image_id"]].assign(value=frame[name].fillna("").astype(str).str.split(BETWEEN)).explode("value")
-        parts["value"] = parts["value"].str.strip()
-        return {
-            str(value): frozenset(images) for value, images in parts[parts["value"] != ""].groupby("value")["image_id"]
-        }
+    @cached_property
+    def by_object(self) -> Mapping[str, frozenset[str]]:
+        """The images of each object."""
+        cells = objects_in(self._object_cells)
+        named = cells[cells["object"] != PERSON].groupby("object")["image_id"]
+        return {str(name): frozenset(images) for name, images in named}
 
     @cached_property
     def columns(self) -> dict[str, Item]:
-        """The columns of stored tables, each with the table in which it is read."""
+        """The columns of stored tables, each with the table in which it is read: that of labels, else the newest."""
         tables = [self.table, *reversed(self.workspace.items(LABELS, self.collection))]
         tables += reversed(self.workspace.items(OBJECTS, self.collection))
         by_name: dict[str, Item] = {}
         for table in tables:
-            for name in self.workspace.frame(table.hash).columns:
-                if name != "image_id":
-                    by_name.setdefault(name, table)
+            names = [name for name in self.workspace.frame(table.hash).columns if name != "image_id"]
+            by_name |= {name: table for name in names if name not in by_name}
         return by_name
 
-    @cached_property
-    def _objects(self) -> tuple[str, str]:
-        """Name and content hash of the source of objects; '' without any."""
-        return usual_objects(self.workspace, self.collection, self.table)
-
-    @cached_property
-    def _object_rows(self) -> pd.DataFrame:
-        _, digest = self._objects
-        columns = ["image_id", OBJECTS]
-        return self.workspace.frame(digest)[columns] if digest else pd.DataFrame(columns=columns)
+    def column(self, name: str) -> Mapping[str, frozenset[str]]:
+        """The images of each value of a column; a list such as cat|dog counts for each of its parts. Raises
+        CapbiasError if no table has it."""
+        if name not in self.columns:
+            raise unknown_name("column", name, self.columns)
+        frame = self.workspace.frame(self.columns[name].hash)
+        parts = frame[["image_id"]].assign(value=frame[name].fillna("").astype(str).str.split(BETWEEN)).explode("value")
+        parts["value"] = parts["value"].str.strip()
+        by_value = parts[parts["value"] != ""].groupby("value")["image_id"]
+        return {str(value): frozenset(images) for value, images in by_value}
 
     @cached_property
     def _human(self) -> tuple[np.ndarray, pd.Series]:
@@ -222,9 +196,8 @@ def slice_sources(workspace: Workspace, collection: str, run: RunRow) -> SliceSo
 def default_slices(sources: SliceSources, attribute: Attribute, labelled: frozenset[str]) -> list[Slice]:
     """The ten objects that most images have; without objects the ten content words of most human captions, but those
     that name the attribute. labelled: the images that count. Raises CapbiasError without both."""
-    if sources.has_objects:
-        sizes = Counter({name: len(images & labelled) for name, images in sources.by_object.items()})
-        return [Slice(OBJECT, name) for name, size in sizes.most_common(MOST) if size]
+    if sources.annotated:
+        return _most_common(OBJECT, sources.by_object, labelled)
     if sources.references:
         written = sources.workspace.frame(sources.references)["image_id"].isin(labelled)
         tokens = sources.workspace.tokens(sources.references).rows(np.flatnonzero(written.to_numpy()))
@@ -237,95 +210,88 @@ def default_slices(sources: SliceSources, attribute: Attribute, labelled: frozen
 
 def values_of(sources: SliceSources, column: str, labelled: frozenset[str]) -> list[Slice]:
     """A slice for each of the values of a column that most images have."""
-    sizes = Counter({value: len(images & labelled) for value, images in sources.column(column).items()})
-    return [Slice(COLUMN, f"{column}{IS}{value}") for value, size in sizes.most_common(MOST) if size]
+    by_value = {f"{column}{IS}{value}": images for value, images in sources.column(column).items()}
+    return _most_common(COLUMN, by_value, labelled)
+
+
+def _most_common(kind: str, by_value: Mapping[str, frozenset[str]], labelled: frozenset[str]) -> list[Slice]:
+    sizes = Counter({value: len(images & labelled) for value, images in by_value.items()})
+    return [Slice(kind, value) for value, size in sizes.most_common(MOST) if size]
 
 
 # numbers
 
 
 def slice_numbers(
-    metrics: Sequence[Metric], counts: Counts, members: Members, values: Sequence[str], least: int = LEAST_IMAGES
+    metric: Metric, counts: Counts, members: Members, values: Sequence[str], least: int = LEAST_IMAGES
 ) -> dict[str, dict[str, Any]]:
-    """What rows say of each metric, p uncorrected. metrics: of sums over images, without a direction. counts: with
-    their columns. values: of the attribute. least: images that each side needs for a number."""
+    """What rows say of INSIDE, OUTSIDE and DIFFERENCE: n, and value, low and high, or else a reason; of the difference
+    also p, uncorrected, if both sides have LEAST_IMAGES.
+
+    metric: of sums over images, without a direction. values: of the attribute. least: images that each side needs for a
+    number.
+    """
     inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
-    sides = inside, known & ~inside
-    counted_images = np.zeros(len(counts.images), dtype=bool)
-    counted_images[counts.image] = True
-    sizes = [int((side & counted_images).sum()) for side in sides]
-    seeds = [(counts.held_out & side).sum(axis=1) for side in sides] if counts.seeds else []
-    reason = ""
-    for size, where in zip(sizes, ("in the slice", "outside it"), strict=True):
-        if size < least and not reason:
-            guessed = "held out" if counts.seeds else "with captions and a label"
-            reason = f"{counted(size, 'image')} {guessed} {where}, fewer than {least}"
-    if not reason and any((of_seed == 0).any() for of_seed in seeds):
-        reason = "some seed holds out none of its images"
-    labels = counts.label[counts.image][inside[counts.image]]  # an image counts as often as it is held out
-    shares = {
-        f"share_{value}": 100 * float((labels == code).mean()) if len(labels) else math.nan
-        for code, value in enumerate(values)
-    }
-    each = float(seeds[0].mean()) if counts.seeds else math.nan
-    about = {"n": sizes[0], "n_rest": sizes[1], "n_per_seed": each}
-    if reason:
-        return {metric.name: about | shares | {"reason": reason} for metric in metrics}
-    parts = [_restricted(metrics, counts, side, values) for side in sides]
-    numbers = {}
-    for metric in metrics:
-        in_slice, outside = (part[metric.name, ""] for part in parts)
-        value, rest = _ends("value", in_slice), _ends("rest", outside)
-        compare = _by_seed(metric, in_slice, outside) if counts.seeds else _by_share(value, rest, counts, metric, sides)
-        untested = {"p": math.nan} if min(sizes) < LEAST_IMAGES else {}
-        numbers[metric.name] = about | value | rest | compare | untested | shares | {"reason": ""}
+    sides = {INSIDE: inside, OUTSIDE: known & ~inside}
+    counts_for = np.zeros(len(counts.images), dtype=bool)
+    counts_for[counts.image] = True
+    sizes = {of: int((side & counts_for).sum()) for of, side in sides.items()}
+    seeds = [(counts.held_out & side).sum(axis=1) for side in sides.values()] if counts.seeds else []
+    numbers: dict[str, dict[str, Any]] = {of: {"n": size} for of, size in sizes.items()}
+    numbers[INSIDE]["n_per_seed"] = float(seeds[0].mean()) if seeds else math.nan
+    numbers[DIFFERENCE] = {"n": sum(sizes.values())}
+    held_out = "held out" if counts.seeds else "with captions and a label"
+    reasons = [
+        f"{counted(size, 'image')} {held_out} {where}, fewer than {least}"
+        for size, where in zip(sizes.values(), ("in the slice", "outside it"), strict=True)
+        if size < least
+    ]
+    reasons += ["some seed holds out none of its images" for of_seed in seeds if (of_seed == 0).any()]
+    if reasons:
+        return {of: number | {"reason": reasons[0]} for of, number in numbers.items()}
+    parts = [_restricted(metric, counts, side, values) for side in sides.values()]
+    found = [(part.value, *part.interval()) for part in parts]
+    difference, p = _by_seed(metric, *parts) if counts.seeds else _by_share(*found, counts, metric, [*sides.values()])
+    for of, ends in zip(numbers, (*found, difference), strict=True):
+        numbers[of] |= dict(zip(("value", "low", "high"), (math.nan if x is None else x for x in ends), strict=True))
+    numbers[DIFFERENCE]["p"] = p if min(sizes.values()) >= LEAST_IMAGES else math.nan
     return numbers
 
 
-def _restricted(
-    metrics: Sequence[Metric], counts: Counts, inside: np.ndarray, values: Sequence[str]
-) -> dict[tuple[str, str], Estimate]:
-    """The estimates on some images. inside: (n_images,) booleans.
+def _restricted(metric: Metric, counts: Counts, inside: np.ndarray, values: Sequence[str]) -> Estimate:
+    """The estimate on some images. inside: (n_images,) booleans.
 
     Other images count as 0 and stay: in the interval with refits, test images over training images are those of the
     whole run. Each seed tests the same share of a slice as of all images, so a small slice is no more certain for being
     small beside the training images.
     """
-    reads = {name for metric in metrics for name in metric.reads}
-    columns = {name: counts.columns[name] * inside[counts.image] for name in counts.columns if name in reads}
-    return estimates_of(metrics, replace(counts, columns=columns), values)
+    columns = {name: counts.columns[name] * inside[counts.image] for name in counts.columns if name in metric.reads}
+    return estimates_of([metric], replace(counts, columns=columns), values)[metric.name, ""]
 
 
-def _ends(name: str, estimate: Estimate) -> dict[str, float]:
-    low, high = estimate.interval()
-    ends = {f"{name}_low": low, f"{name}_high": high}
-    return {name: estimate.value} | {key: math.nan if end is None else end for key, end in ends.items()}
+Ends = tuple[float, float | None, float | None]  # value, low, high
 
 
-def _by_seed(metric: Metric, inside: Estimate, outside: Estimate) -> dict[str, float]:
-    """The difference within each seed: the same attackers read both sides."""
+def _by_seed(metric: Metric, inside: Estimate, outside: Estimate) -> tuple[Ends, float]:
+    """The difference within each seed, and its p: the same attackers read both sides."""
     differences, refits = inside.seed_values - outside.seed_values, inside.refits
     low, high, p = None, None, 1.0
     if refits is not None and inside.interval_over == REFITS:
         times, width = OF_LEVEL if metric.level else OF_DIFFERENCE, metric.range[1] - metric.range[0]
         low, high = refit_interval(differences, refits.test_over_train, times, (-width, width))
         p = refit_p(differences, refits.test_over_train, times)
-    ends = {"difference_low": low, "difference_high": high}
-    ends = {key: math.nan if end is None else end for key, end in ends.items()}
-    return {"difference": float(differences.mean()), **ends, "p": p}
+    return (float(differences.mean()), low, high), p
 
 
 def _by_share(
-    value: dict[str, float], rest: dict[str, float], counts: Counts, metric: Metric, sides: Sequence[np.ndarray]
-) -> dict[str, float]:
+    inside: Sequence[float], outside: Sequence[float], counts: Counts, metric: Metric, sides: Sequence[np.ndarray]
+) -> tuple[Ends, float]:
     """The difference of two shares, with Newcombe's interval from their Wilson intervals (Statistics in Medicine 17,
     1998, method 10), and Fisher's exact p of the images with such a caption."""
     from scipy.stats import fisher_exact
 
-    difference = value["value"] - rest["rest"]
-    below = math.hypot(value["value"] - value["value_low"], rest["rest_high"] - rest["rest"])
-    above = math.hypot(value["value_high"] - value["value"], rest["rest"] - rest["rest_low"])
+    (value, low, high), (rest, rest_low, rest_high) = inside, outside
+    below, above = math.hypot(value - low, rest_high - rest), math.hypot(high - value, rest - rest_low)
     has = counts.columns[metric.reads[0]] > 0  # without seeds a row is an image
     p = fisher_exact([[int((has & side).sum()), int((~has & side).sum())] for side in sides]).pvalue
-    ends = {"difference_low": difference - below, "difference_high": difference + above}
-    return {"difference": difference, **ends, "p": float(p)}
+    return (value - rest, value - rest - below, value - rest + above), float(p)

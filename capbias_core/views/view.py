@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -93,27 +93,18 @@ class Forest:
 
 
 @dataclass(frozen=True)
-class Lines:
-    """A line for each captioner over the values of the column `x`."""
-
-    x: str
-    title: str = ""
-    only: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
 class Scatter:
-    """A point for each captioner: its rows with the values x and y of the column `by` (default: `across`)."""
+    """A point for each captioner: its rows with the values x and y of the column `by`. titles: of both axes. corners:
+    what a corner means, such as `top right`."""
 
     x: str
     y: str
-    by: str = ""
-    x_title: str = ""
-    y_title: str = ""
-    corners: Mapping[str, str] = field(default_factory=dict)  # what a corner means, such as `top right`
+    by: str
+    titles: tuple[str, str]
+    corners: Mapping[str, str]
 
 
-Chart = Forest | Lines | Scatter
+Chart = Forest | Scatter
 
 
 @dataclass(frozen=True)

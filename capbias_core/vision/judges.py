@@ -51,7 +51,7 @@ from capbias_core.attackers.networks.training import (
     with_ids,
 )
 from capbias_core.errors import CapbiasError, first_line
-from capbias_core.language.device import FP32, choose_device, matmul_precision
+from capbias_core.language.device import choose_device
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -175,8 +175,7 @@ class FittedPair:
         answers = [np.empty((0, self.n_values))]
         for start in range(0, len(rows), SCORING_BATCH):
             part = np.asarray(rows)[start : start + SCORING_BATCH]
-            with matmul_precision(FP32, self.device):  # convolutions are in TF32 by default
-                logits = corpus.reader(self.network, part, self.vocabulary, self.device)(np.arange(len(part)))
+            logits = corpus.reader(self.network, part, self.vocabulary, self.device)(np.arange(len(part)))
             logits = logits[:, self.reader.first_answer :][:, : self.n_values]
             answers.append(functional.log_softmax(logits.double(), dim=1).cpu().numpy())
         return value_logits(np.concatenate(answers))
@@ -350,8 +349,7 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
     @torch.no_grad()
     def vectors(pixels: np.ndarray) -> np.ndarray:
         pictures = torch.from_numpy(pixels).to(device).float() / 255
-        with matmul_precision(FP32, device):
-            return network((pictures - mean) / spread).flatten(1).cpu().numpy()
+        return network((pictures - mean) / spread).flatten(1).cpu().numpy()
 
     return vectors
 

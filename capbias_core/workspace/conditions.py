@@ -105,22 +105,15 @@ def condition_sets(workspace: Workspace, collection: str, chosen: Sequence[str] 
     }
 
 
-def sets_of(workspace: Workspace, collection: str, captioner: str, chosen: Sequence[str] = ()) -> dict[str, Item]:
-    """One set of a captioner by condition, as in `condition_sets`. Raises CapbiasError for an unknown captioner."""
-    sets = condition_sets(workspace, collection, chosen)
-    if captioner not in sets:
-        raise unknown_name("captioner", captioner, sets)
-    return sets[captioner]
-
-
-def taken_of_several(
-    workspace: Workspace, collection: str, captioner: str, chosen: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """A line on each condition of which a captioner has several sets: `segment: sat_blurred is taken, not sat_grey`."""
-    taken = sets_of(workspace, collection, captioner, chosen)
+def taken_of_several(workspace: Workspace, collection: str, captioner: str, taken: Sequence[str]) -> tuple[str, ...]:
+    """A line on each condition of which a captioner has several sets: `segment: sat_blurred is taken, not sat_grey`.
+    taken: the names of those that are read."""
     lines = []
     for condition, items in all_sets(workspace, collection)[captioner].items():
-        others = [item.name for item in items if item.name != taken[condition].name]
-        if others:
-            lines.append(f"{condition}: {taken[condition].name} is taken, not {' or '.join(others)}")
+        names = [item.name for item in items]
+        read = [name for name in names if name in taken]
+        if read and len(names) > 1:
+            lines.append(
+                f"{condition}: {read[0]} is taken, not {' or '.join(name for name in names if name != read[0])}"
+            )
     return tuple(lines)

@@ -108,7 +108,7 @@ def _confirm(page: Page) -> None:
     """The same by the first encoder of the LIC paper, with its seeds, and what it costs."""
     choice = page.choice
     assert choice
-    setting, settings = choice.settings[choice.setting], PROTOCOLS["lic"].settings
+    setting, settings = choice.measured_with, PROTOCOLS["lic"].settings
     name = settings["attacker"][0]
     done = any(attacker_entry(choice.settings[key].attacker).lic_paper for key in choice.options["setting"])
     if done or not setting.references or not attacker_entry(setting.attacker).preview:

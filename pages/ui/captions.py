@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from capbias_core.prepare import tokenize
+from capbias_core.prepare.text import tokenize
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.captions import CAPTIONS, MOST, CaptionsOptions, caption_table, listed_images, words_alone
 from capbias_core.views.coloured import columns, legend, section, sum_text
@@ -113,8 +113,7 @@ def _image(page: Page, sets: Scored, image: str, label: str, lines: dict[str, li
     sections = []
     for (name, line), words in zip(first.items(), alone, strict=True):
         rest = [other.written for other in lines[name][1:]]
-        kind = "read" if name == choice.captioner else ""
-        sections.append(section(name, line, largest, words, kind, rest))
+        sections.append(section(name, line, largest, words, name == choice.captioner, rest))
     st.header(f"Image {plain(image)}", anchor=False)
     note(f"{say('captions.labelled', value=label)}.")
     container = st.container()

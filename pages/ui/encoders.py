@@ -43,7 +43,7 @@ def _sweep(page: Page) -> None:
     """What other encoders cost, and the button that runs them on the captioners, labels and human captions chosen."""
     choice = page.choice
     assert choice
-    setting = choice.settings[choice.setting]
+    setting = choice.measured_with
     if not setting.references:
         note("LIC and DBAC need human captions of the same images.")
         controls.link(st, "pages/1_Data.py", "Add data", ":material/upload:")

@@ -62,7 +62,7 @@ def page(
     choice = chosen(workspace, collection)
     for key in fields[1:]:
         options, value = _options(choice, key)
-        names = choice.names.get if choice and key == "setting" else str
+        names = (lambda name: choice.settings[name].name) if choice and key == "setting" else str
         controls.selectbox(bar, TITLES[key], options, key=key, default=value, format_func=names, disabled=not options)
     if choice:
         shown = {"attribute": choice.attribute, "captioner": choice.captioner, "setting": choice.setting}
@@ -79,7 +79,7 @@ def _options(choice: Choice | None, key: str) -> tuple[list[str], str | None]:
     """What a field of the bar offers, and what it shows."""
     if choice is None:
         return [], None
-    shown = {"references": choice.settings[choice.setting].references}
+    shown = {"references": choice.measured_with.references}
     return list(choice.options.get(key, ())), shown.get(key) or getattr(choice, key, None)
 
 

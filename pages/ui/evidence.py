@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from html import escape
 
 import streamlit as st
 
 from capbias_core.types import counted
 from capbias_core.views.captions import photographed, to_read
-from capbias_core.views.coloured import guess_text, legend, line_words, others
+from capbias_core.views.coloured import guess_text, legend, line_words
 from capbias_core.views.scored import CaptionScores, Line, Scored, caption_scores, lines_of, runs_to_score, scored
 from capbias_core.views.sentence import say
 from capbias_core.workspace.photographs import picture_path
@@ -59,7 +60,8 @@ def panel(page: Page, word: str = "", images: Collection[str] | None = None, cap
         label = scores.attribute.values[int(line.of_row["label"])]
         note(f"{say('captions.labelled', value=label)}; {guess_text(line)}.")
         if people := [each.written for each in _lines(page, sets, sets.human, image)] if sets.human else []:
-            st.html(f'<div class="cb-note">{say("captions.people")}</div>{others(people[:SHOWN])}')
+            note(say("captions.people"))
+            st.html("".join(f'<div class="cb-people">{escape(text)}</div>' for text in people[:SHOWN]))
     st.html(legend(scores.attribute))
     if sets.other:
         note(say("captions.other", other=sets.other, setting=choice.setting_name))

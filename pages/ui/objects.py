@@ -75,7 +75,7 @@ def _gender_score(page: Page, choice: Choice) -> None:
         usual = KINDS["language_model"][1]
         language = right.text_input("Language model", usual, key="language_model", help="A folder, or a local name.")
         options["language_model"] = language.strip()
-    labels = choice.settings[choice.setting].labels
+    labels = choice.measured_with.labels
     question = Question(page.collection, choice.captioners, labels, choice.attribute, MEASURED[metric], options=options)
     try:
         start_button(page, plan(page.workspace, question), "Measure", "gender_score")

@@ -17,8 +17,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import departures_in
-from capbias_core.prepare import tokenize
 from capbias_core.prepare.tasks import function_words
+from capbias_core.prepare.text import tokenize
 from capbias_core.views import photographs as views
 from capbias_core.views.coloured import coloured_words, legend
 from capbias_core.views.masking import WHAT
@@ -110,7 +110,7 @@ def _departures(page: Page) -> dict[str, float]:
     """How much objects go with a value in human captions; empty if that is not known."""
     if page.choice is None:
         return {}
-    setting = page.choice.settings[page.choice.setting]
+    setting = page.choice.measured_with
     table = page.workspace.item(LABELS, setting.labels, page.collection)
     try:
         return departures_in(page.workspace, page.collection, page.choice.attribute, setting.references, table)
@@ -168,7 +168,7 @@ def _picture(pixels: np.ndarray, alt: str) -> str:
 
 def _people(page: Page, image: str) -> str:
     """What people said of the image."""
-    if page.choice is None or not (human := page.choice.settings[page.choice.setting].references):
+    if page.choice is None or not (human := page.choice.measured_with.references):
         return ""
     frame = frame_of(page, page.workspace.item(REFERENCES, human, page.collection).hash)
     texts = frame.loc[frame["image_id"] == image, "caption"].tolist()
@@ -228,6 +228,6 @@ def _map_pictures(page: Page, maps: views.KeptMaps, image: str, picture: np.ndar
         person = marked_pixels(marks[(marks["image_id"] == image) & (marks["object"] == PERSON)], *picture.shape[:2])
     for index in maps.of_image(image)[:MOST_MAPS]:
         row, heat = maps.table.iloc[index], maps.heat(index)
-        text = views.heat_text(row["word"], heat, row["attribution_score"], row["pointing_game"])
+        text = views.heat_text(row["word"], row["attribution_score"], row["pointing_game"])
         parts += [_picture(views.heat_over(picture, heat, maps.window(index), person), text), _small(text)]
     return parts

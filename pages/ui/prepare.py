@@ -12,7 +12,7 @@ from capbias_core.kinds import LABELS, SEGMENTS, checked_name, suggested_name
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
 from capbias_core.question import Question
-from capbias_core.runs.artifact_runs import apart, plan_artifact, plan_captioning, plan_masking
+from capbias_core.runs.artifact_runs import plan_artifact, plan_captioning, plan_masking
 from capbias_core.runs.plan import plan
 from capbias_core.types import counted
 from capbias_core.views import photographs as views
@@ -55,7 +55,7 @@ def _labels(page: Page) -> tuple[str, Item | None]:
     """The attribute and its table of labels: of the setting, else the first there is."""
     tables = page.items(LABELS)
     if page.choice:
-        labels = page.choice.settings[page.choice.setting].labels
+        labels = page.choice.measured_with.labels
         return page.choice.attribute, next((item for item in tables if item.name == labels), None)
     attribute = next(iter(page.attributes), "")
     return attribute, table_with(tables, attribute) if attribute else None
@@ -143,7 +143,7 @@ def _preview(page: Page, people: str, conditions: list[str], departures: Mapping
                     note(f"{condition}: {reasons.get(condition, 'no mask')}.")
                     continue
                 picture = views.reduced(filled(pixels, hidden[condition]), 2 * CELL)
-                text = views.masked_text(condition, float(hidden[condition].mean()), thing, departures)
+                text = views.masked_text(condition, float(hidden[condition].mean()), thing)
                 st.image(picture, width="stretch", alt=f"{image}, {condition}. {text}")
                 note(f"{condition}. {text}")
 
@@ -175,7 +175,7 @@ def _caption(page: Page) -> None:
         CaptionOptions(captioner=name, photographs=folder, beams=int(beams), length=int(length)) for folder in chosen
     ]
     specs = [plan_captioning(page.workspace, page.collection, of_folder) for of_folder in options]
-    start_button(page, apart(specs), "Caption", "caption")
+    start_button(page, specs, "Caption", "caption")
 
 
 def _maps(page: Page) -> None:

@@ -13,7 +13,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.views.choose import Choice
 from capbias_core.views.draw import drawable, figure, forest_height, forest_html
 from capbias_core.views.files import content
-from capbias_core.views.styles import FOREST
+from capbias_core.views.markup import style
 from capbias_core.views.view import Forest, Table, View
 from pages.ui import controls
 from pages.ui.base import note, notes, show_error
@@ -39,7 +39,7 @@ def sentence(view: View, choice: Choice | None, rows: pd.DataFrame) -> None:
 
 def forest(view: View, rows: pd.DataFrame, read: str, key: str, on_click: Callable[[str], None]) -> None:
     """A view's forest whose lines can be clicked. read: the line that is emphasised. on_click: gets a line's name."""
-    lines = component("capbias_forest", html="<section></section>", css=FOREST, js=CLICKED)
+    lines = component("capbias_forest", html="<section></section>", css=style("forest"), js=CLICKED)
 
     def clicked() -> None:
         if name := st.session_state[key].get("clicked"):

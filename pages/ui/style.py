@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capbias_core.views import styles
+from capbias_core.views.markup import style
 from capbias_core.views.palette import VARIABLES
 
 PAGES = """
@@ -90,4 +90,5 @@ ONE_STEP_A_PAGE = """<script>
   addEventListener('popstate', () => location.search || history.back())
 }
 </script>"""
-STYLE = f"<style>{VARIABLES}{PAGES}{styles.ANSWER}{styles.COLOURED}{styles.FOREST}</style>{ONE_STEP_A_PAGE}"
+SHEETS = "".join(map(style, ("answer", "coloured", "forest")))
+STYLE = f"<style>{VARIABLES}{PAGES}{SHEETS}</style>{ONE_STEP_A_PAGE}"

@@ -18,7 +18,7 @@ from capbias_core.attackers.base import Training, task_probabilities  # noqa: E4
 from capbias_core.attackers.networks import training  # noqa: E402
 from capbias_core.attackers.networks.scratch import RecurrentAttacker, TransformerAttacker, positions  # noqa: E402
 from capbias_core.errors import Cancelled  # noqa: E402
-from capbias_core.prepare import Tokens  # noqa: E402
+from capbias_core.prepare.tokens import Tokens  # noqa: E402
 from capbias_core.types import silent  # noqa: E402
 from tests.attackers.test_ngram import fit_one  # noqa: E402
 

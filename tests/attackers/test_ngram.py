@@ -19,6 +19,7 @@ from capbias_core.workspace.limited import within_limits
 
 # Of the pretrained encoders the one that a package brings; the others keep the contract by the same code.
 CONTRACT = [name for name in ATTACKERS if name not in PRETRAINED or name == "minilm"]
+TORCH = pytest.mark.torch
 ALIKE = ("lstm", "rnn_bi", "transformer_5h")  # each with the code of another
 GENDER = get_attribute("gender")
 CUES = ("apron", "truck", "violin")
@@ -69,9 +70,10 @@ def attacker_of(name: str, epochs: int = 5):
 @pytest.mark.parametrize(
     ("name", "n_values"),
     [
-        *(pytest.param(name, 2, marks=pytest.mark.slow if name in ALIKE else ()) for name in CONTRACT),
+        ("ngram", 2),
         ("ngram", 3),
-        ("rnn", 3),
+        *(pytest.param(name, 2, marks=[pytest.mark.slow, TORCH] if name in ALIKE else TORCH) for name in CONTRACT[1:]),
+        pytest.param("rnn", 3, marks=TORCH),
     ],
 )
 def test_every_attacker_keeps_the_contract(name, n_values):
@@ -110,7 +112,7 @@ def test_every_attacker_keeps_the_contract(name, n_values):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["ngram", "lstm_bi", "minilm"])
+@pytest.mark.parametrize("name", ["ngram", pytest.param("lstm_bi", marks=TORCH), pytest.param("minilm", marks=TORCH)])
 def test_every_attacker_guesses_which_task_words_are_there(name):
     """Three tasks with a cue each, in any number; and one that is never there, whose probability stays low."""
     rng = np.random.default_rng(3)

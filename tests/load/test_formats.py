@@ -22,12 +22,13 @@ from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.columns import Wanted
 from capbias_core.load.formats import FORMATS, sheets_of
 from capbias_core.load.questions import Ask
-from capbias_core.load.read import File, Given
+from capbias_core.load.read import File, Given, Held
 from capbias_core.load.read import read as read_files
 from capbias_core.load.shapes import SHAPES
 from capbias_core.load.tables import boxes
 
 WANTED = [Wanted(name, get_attribute(name), False) for name in ("gender", "race")]
+PEOPLE = Held({}, pd.DataFrame({"image_id": ["7"], "caption": ["a dog"]}))  # of images whose IDs a format leaves out
 
 
 def rows(frame):
@@ -36,7 +37,7 @@ def rows(frame):
 
 def first(source, kinds=(), **given):
     """The first part of a source."""
-    return read_files([File(source, kinds)], Given(**given), WANTED).parts[0]
+    return read_files([File(source, kinds)], Given(**given), WANTED, PEOPLE).parts[0]
 
 
 def read(path):
@@ -169,7 +170,7 @@ FILES = {
     "logged.jsonl": (in_lines([LOGGED]), "samples of lmms-eval", *A_DOG),
     "chair.jsonl": (in_lines([CHAIR]), "samples of lmms-eval", *A_DOG),
     "vlmevalkit.tsv": ("index\tanswer\tprediction\n0\t['a dog']\ta cat\n",
-        "predictions of VLMEvalKit", CAPTIONS, [("row 0", "a cat")]),
+        "predictions of VLMEvalKit", CAPTIONS, [("7", "a cat")]),
     "openai.jsonl": (in_lines([OPENAI]), "batch output of OpenAI", *A_DOG),
     "responses.jsonl": (in_lines([RESPONSES]), "batch output of OpenAI", *A_DOG),
     "anthropic.jsonl": (in_lines([ANTHROPIC]), "batch output of Anthropic", *A_DOG),
@@ -305,10 +306,10 @@ def test_prompts_are_kept_apart(tmp_path):
     with pytest.raises(Ask) as asked:
         first(path)
     options = [option.answer for option in asked.value.questions[0].options]
-    assert {"sets": ("prompt",)} in options and {"sets": ("samples",)} in options
+    assert options[0] == {"captioner_column": ("prompt",)} and {"sets": ("samples",)} in options
     assert len(first(path, sets="samples").frame) == 4
-    by_prompt = read_files([File(path)], Given(sets="prompt")).parts
-    assert [(part.name, len(part.frame)) for part in by_prompt] == [("a prompt 1", 2), ("a prompt 2", 2)]
+    by_prompt = read_files([File(path)], Given(captioner_column=("prompt",))).parts
+    assert [(part.name, len(part.frame)) for part in by_prompt] == [("Say it.", 2), ("Describe it.", 2)]
 
 
 # what real harnesses left

@@ -31,6 +31,7 @@ def pairs(values, tasks) -> np.ndarray:
     return np.asarray(values).T @ np.asarray(tasks)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("seed", range(8))
 def test_dba_equals_the_package_on_one_hot_arrays(seed):
     """One value and one task a row, as its conditionals need; every value and task occurs on both sides."""

@@ -150,24 +150,6 @@ def test_a_report_has_the_comparison_beside_what_words_add():
     assert (alone["mean"] == words["mean"].reindex(alone.index)).all(), "what was there before is the same"
 
 
-def test_more_images_on_one_side_change_nothing(tmp_path):
-    """The captioner wrote captions of three times as many images; only those with human captions count."""
-    labels, (first, *others) = drawn(900, 0)
-    some = set(first["image_id"][:300])
-    human = [own[own["image_id"].isin(some)] for own in others]
-    alone = compared(Workspace(tmp_path / "alone"), first[first["image_id"].isin(some)], human, labels)
-    more = compared(Workspace(tmp_path / "more"), first, human, labels)
-    assert alone.arrays == more.arrays and alone.notes[0] in more.notes
-
-
-def test_too_few_images_leave_a_note(tmp_path):
-    labels, (first, *others) = drawn(60, 0)
-    few = [own[:12] for own in others]
-    outcome = compared(Workspace(tmp_path), first, few, labels)
-    assert not outcome.arrays
-    sentences.check("words of too few images", outcome.notes[0])
-
-
 @pytest.mark.slow
 def test_human_captions_as_a_captioner_have_at_most_one_word(coco_bias, tmp_path):
     """Five draws of one human caption per image, compared with all five. 13 of 20 words were blamed before."""

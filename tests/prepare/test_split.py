@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import balanced_folds, balanced_split, child_seed, split_around
-from capbias_core.prepare.split import BOOTSTRAP, FIT, FOLDS, SPLIT
+from capbias_core.prepare.split import (
+    BOOTSTRAP,
+    FIT,
+    FOLDS,
+    SPLIT,
+    balanced_folds,
+    balanced_split,
+    child_seed,
+    split_around,
+)
 
 # Images of the two values, and the sizes that LIC, section 5, prints (gender) and METRICS gives (race).
 GENDER_COUNTS, GENDER_SIZES = (3314, 7466), (5966, 662)

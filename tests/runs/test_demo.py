@@ -13,7 +13,7 @@ import pytest
 import capbias_core as capbias
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import Tokens
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
 from capbias_core.runs.run import estimates

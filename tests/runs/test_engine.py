@@ -427,8 +427,7 @@ def test_a_worker_that_cannot_write_an_end_says_so(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_end_of_a_worker_on_a_full_disk_names_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
-    monkeypatch.setattr(engine_module, "wake_workers", lambda *_: None)
-    monkeypatch.setattr(engine_module, "restart_workers", lambda *_, **__: "")  # earlier tests may have left workers
+    monkeypatch.setattr(engine_module, "wake_workers", lambda *_: "")
     with small_disk(tmp_path / "disk") as disk:
         home = disk.folder / "home"
         engine = Engine(home)

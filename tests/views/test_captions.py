@@ -11,7 +11,7 @@ import pytest
 
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import tokenize
+from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attribute
 from capbias_core.views import captions as view
 from capbias_core.views.choose import choose, measured_rows
@@ -72,8 +72,8 @@ def test_captions_with_a_word_come_by_what_it_adds_there():
 def test_a_caption_is_only_text_and_each_word_has_its_number():
     html = coloured_words(["<b>x</b>"], np.ones(1), GENDER, alone=["<b>x</b>"])
     assert "<b>" not in html and "&lt;b&gt;" in html and "cb-alone" in html
-    for token, how in ((GENDER.mask_token, {}), ("x", {"only": "y"}), ("x", {"plain": {"x"}})):
-        html = coloured_words([token], np.ones(1), GENDER, ["<b>x</b>"], **how)
+    for token, plain in ((GENDER.mask_token, ()), ("x", ("x",))):
+        html = coloured_words([token], np.ones(1), GENDER, ["<b>x</b>"], plain=plain)
         assert "<b>" not in html and "&lt;b&gt;" in html
     tokens = ["a", GENDER.mask_token, "in", "tie"]
     html = coloured_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, ["a", "man", "in", "tie"], plain={"a"})

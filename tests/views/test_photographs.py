@@ -30,7 +30,7 @@ def marked() -> pd.DataFrame:
 def test_what_each_condition_hides_by_hand(marked):
     hidden, reasons = photographs.hidden_of(marked, (10, 20), "ball")
     pixels = {"part": 12, "segment": 24, "box": 24, "person": 24, "object": 4, "both": 28}
-    assert photographs.hidden_of(marked, (10, 20), "book")[1] == {"object": "no book found, nothing masked"}
+    assert photographs.hidden_of(marked, (10, 20), "book")[1] == {"object": "no such object is marked on it"}
     assert reasons == {} and {name: int(own.sum()) for name, own in hidden.items()} == pixels
     assert hidden["part"][2:5, 2:6].all() and not hidden["part"][5:].any(), "the upper half"
     assert hidden["object"][5:7, 14:16].all()
@@ -64,9 +64,11 @@ def test_a_masked_photograph_says_what_was_masked_and_how_much(tmp_path):
         sizes = workspace.frame(folder.hash).set_index("image_id")["hidden"]
         assert f"{sizes['1269']:.0%} of the image" in texts[condition][0]
     assert texts["segment"][0].startswith("Masked: person, by outline, ")
-    assert texts["object"][0].startswith("Masked: cake, ") and texts["object"][1] == "No cake found, nothing masked."
+    assert texts["object"][0].startswith("Masked: cake, ") and texts["object"][1] == photographs.masked_text(
+        "object", 0.0
+    )
     assert texts["both"][0].startswith("Masked: person and cake, ")
-    assert texts["both"][1].startswith("No cake found. Masked: person, ")
+    assert texts["both"][1].endswith(f"Masked: person, {sizes['1035']:.0%} of the image.")
     workspace.delete(outlines)
     assert photographs.stored_mask_text(workspace, folder, "1269") == "", "its run went with them"
 

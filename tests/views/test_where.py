@@ -10,9 +10,9 @@ from scipy import stats
 from benchmarks.statistics.slices import one_set, shares
 from capbias_core.errors import CapbiasError
 from capbias_core.views.choose import choose, measured_rows
-from capbias_core.views.objects import DIFFERENCE, METRIC, OWN, PEOPLE
-from capbias_core.views.slices import LEAST_IMAGES, Slice, SliceSources
-from capbias_core.views.where import INSIDE, OUTSIDE, WHERE, WhereOptions, images_of, where_rows
+from capbias_core.views.objects import METRIC, OWN, PEOPLE
+from capbias_core.views.slices import DIFFERENCE, INSIDE, LEAST_IMAGES, OUTSIDE
+from capbias_core.views.where import WHERE, WhereOptions, images_of, where_rows
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 from tests.collections_ import keep
@@ -142,13 +142,13 @@ def test_the_leaking_slice_is_found_and_small_ones_have_no_number(of_m):
     assert sum(part.strip("(,.").replace(".", "").isdigit() for part in sentence.split()) <= 3
     for objects, said in (
         (("bench", "zebra"), "LIC is significantly higher than elsewhere in none of 2 objects"),
-        (("zebra",), f"since no slice has 100 images inside and outside (most: zebra {zebra['n']})"),
+        (("zebra",), f"zebra: {zebra['n']} images held out in the slice, fewer than 100"),
     ):
         assert said in WHERE.sentence(of_m, where_rows(of_m, WhereOptions(objects=objects)))
     few = where_rows(of_m, WhereOptions(objects=("zebra",), minimum=10))
     assert np.isfinite(number(few, "object:zebra", INSIDE)["value"])
     assert np.isnan(number(few, "object:zebra", DIFFERENCE)["p_holm"])
-    assert any("support no claim" in note for note in WHERE.notes(of_m, few))
+    assert any("supports no claim" in note for note in WHERE.notes(of_m, few))
 
 
 def test_where_it_amplifies_is_never_answered_with_where_it_is_lower(of_m, monkeypatch):
@@ -156,7 +156,7 @@ def test_where_it_amplifies_is_never_answered_with_where_it_is_lower(of_m, monke
 
     def rows_of(value: float, low: float, verdict: str) -> pd.DataFrame:
         of_slice = {"captioner": "m", "metric": "LIC", "line": "dog", "rule": "object:dog", "n": 150, "reason": ""}
-        inside = of_slice | {"of": INSIDE, "value": value, "low": low, "verdict": verdict, "lean": 1.0}
+        inside = of_slice | {"of": INSIDE, "value": value, "low": low, "verdict": verdict}
         rest = of_slice | {"of": OUTSIDE, "value": 4.0, "low": 3.0, "verdict": ""}
         change = of_slice | {"of": DIFFERENCE, "value": value - 4, "p": 0.001, "verdict": ""}
         return pd.DataFrame([inside, rest, change])
@@ -175,23 +175,14 @@ def test_words_and_searches_and_what_is_no_slice(workspace, of_m):
     assert images_of(of_m, rows, words) == set(human.loc[has, "image_id"])
     captions = workspace.frame(workspace.item("captions", "m", "c").hash)
     assert images_of(of_m, rows, search) == set(captions.loc[captions["caption"].str.contains("pink"), "image_id"])
-    unknown = [WhereOptions(objects=("cat",)), WhereOptions(column=("hal",))]
+    unknown = [WhereOptions(objects=("cat",)), WhereOptions(column=("hal",)), WhereOptions(words=(" ",))]
     for wrong in (*unknown, WhereOptions(metric="SC"), WhereOptions(metric="LIC_by_H")):
         with sentences.raises(CapbiasError):
             where_rows(of_m, wrong)
-    for rule in ("words: ", "column:half", "object"):
-        with pytest.raises(CapbiasError, match="is not a slice"):
-            Slice.parse(rule)
-    table = workspace.item("labels", "labels", "c")
-    sources = SliceSources(workspace, "c", table, table.hash)
-    with pytest.raises(CapbiasError, match="There is no value of half 'lef'"):
-        sources.members(Slice.parse("column:half=lef"))
-    with pytest.raises(CapbiasError, match="No human captions"):
-        sources.members(Slice.parse("words:sea"))
 
 
 @pytest.mark.long
-def test_values_beside_objects_by_hand_and_a_contradiction(of_m, workspace):
+def test_values_beside_objects_by_hand(of_m, workspace):
     """Of captions with a book, those that name one value; people's beside them."""
     rows = where_rows(of_m, WhereOptions(metric=METRIC))
     captions = workspace.frame(workspace.item("captions", "m", "c").hash)["caption"]
@@ -202,9 +193,6 @@ def test_values_beside_objects_by_hand_and_a_contradiction(of_m, workspace):
     assert own["value"] == pytest.approx(book.str.contains("a man").mean()) and own["n"] == len(book)
     assert change["value"] == pytest.approx(own["value"] - people["value"])
     assert change["low"] < change["value"] < change["high"] and 0 < change["p"] <= change["p_holm"] <= 1
-    lean = where_rows(of_m, WhereOptions(objects=("kite",)))
-    lean["lean"] = np.where(lean["of"] == INSIDE, -1.0, np.nan)
-    assert any("more evenly than people's do" in note for note in WHERE.notes(of_m, lean))
 
 
 @pytest.mark.slow

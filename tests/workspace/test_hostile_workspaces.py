@@ -16,10 +16,10 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.aggregate import Counts
+from capbias_core.databases import byte_cache
 from capbias_core.errors import CapbiasError
 from capbias_core.vision.masking import MaskRule
 from capbias_core.workspace.masked_photographs import Masking, masked_folder
-from capbias_core.workspace.photographs import file_cache
 from capbias_core.workspace.store import Workspace, frame_bytes
 from pages.ui.uploads import _new_folder
 from tests.app import errors, opened
@@ -29,22 +29,24 @@ HEX = "0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
-def good(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("good") / "home"
+def scored(tmp_path_factory) -> Path:
+    """A workspace with results."""
+    folder = tmp_path_factory.mktemp("scored") / "home"
     fill(Workspace(folder))
+    score(Workspace(folder), metrics=("lic", "ratio"))
     return folder
 
 
 @pytest.fixture
-def home(good, tmp_path) -> Path:
-    """A workspace with results, beside a folder with files that are nobody's business."""
+def home(scored, tmp_path) -> Path:
+    """A copy of it, beside a folder with files that are nobody's business."""
     outside = tmp_path / "outside"
     for name in ("photos", HEX, f"uploaded-{HEX}", f".{HEX}-{HEX}{HEX}", HEX * 2):
         (outside / name).mkdir(parents=True)
         (outside / name / "masked.json").write_text("{}")
         os.utime(outside / name, (0, 0))
     (outside / "secret.toml").write_text('values = ["Secret", "Hidden"]\n')
-    return Path(shutil.copytree(good, tmp_path / "home"))
+    return Path(shutil.copytree(scored, tmp_path / "home"))
 
 
 def text_of(folder: Path) -> dict[str, bytes]:
@@ -55,39 +57,38 @@ SCORE = "score --collection c --attribute gender --metric lic_m --attacker ngram
 COMMANDS = ("list", SCORE, "labels check", "export --collection c")
 PARTS = (
     *("unfinished", "uploads", "data", "pictures", "models", "attributes", "weights", "embeddings"),
-    *("capbias.sqlite", "capbias.sqlite-wal", "capbias.sqlite-journal", "cache.sqlite", "attributes/x.toml"),
-    *(f"data/{HEX}.parquet", f"models/{HEX}", f"unfinished/{HEX}", f"uploads/{HEX * 2}"),
-    *(f"pictures/{HEX}", f"pictures/{HEX}/1.png"),
+    *("capbias.sqlite", "capbias.sqlite-wal", "capbias.sqlite-journal", "attributes/x.toml"),
+    *(f"data/{HEX}.parquet", f"models/{HEX}", f"unfinished/{HEX}", f"uploads/{HEX * 2}", f"pictures/{HEX}/1.png"),
 )
-MAKE: dict[str, Callable[[Path, Path], None]] = {
-    "folder": lambda path, outside: path.symlink_to(outside),
-    "file": lambda path, outside: path.symlink_to(outside / "secret.toml"),
-    "dangling": lambda path, outside: path.symlink_to(outside / "new"),
-    "loop": lambda path, _outside: path.symlink_to(path),
-    "relative": lambda path, _outside: path.symlink_to("../outside"),
-    "pipe": lambda path, _outside: os.mkfifo(path),
-}
+MAKE: tuple[Callable[[Path, Path], None], ...] = (
+    lambda path, outside: path.symlink_to(outside),
+    lambda path, outside: path.symlink_to(outside / "secret.toml"),
+    lambda path, outside: path.symlink_to(outside / "new"),
+    lambda path, _outside: path.symlink_to(path),
+    lambda path, _outside: path.symlink_to("../outside"),
+    lambda path, _outside: os.mkfifo(path),
+)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 @pytest.mark.parametrize("part", PARTS)
-def test_a_workspace_that_leads_out_of_its_folder_is_refused(home, part, make, capsys, monkeypatch):
+def test_a_workspace_that_leads_out_of_its_folder_is_refused(home, part, capsys, monkeypatch):
     path, outside = home / part, home.parent / "outside"
-    if path.is_dir():
-        shutil.rmtree(path)
+    shutil.rmtree(path, ignore_errors=True)
     path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    make(path, outside)
     before = text_of(outside)
+    for make in MAKE:
+        path.unlink(missing_ok=True)
+        make(path, outside)
+        with pytest.raises(CapbiasError, match="only files and folders"):
+            Workspace(home)
     monkeypatch.setenv("CAPBIAS_HOME", str(home))
-    for command in COMMANDS:
+    for command in COMMANDS if part in ("unfinished", "capbias.sqlite") else COMMANDS[1:2]:
         assert cli.main(command.split()) == cli.BAD_INPUT, command
         said = capsys.readouterr()
         assert str(path) in said.err and "Secret" not in said.out + said.err
-    with pytest.raises(CapbiasError, match="only files and folders"):
-        Workspace(home)
     assert text_of(outside) == before and path.lstat()
 
 
@@ -122,7 +123,7 @@ def test_a_forged_folder_of_photographs_is_not_removed(home, named):
     (home / "pictures" / "x").mkdir()
     details, frame = {"folder": str(home / named)}, pd.DataFrame({"image_id": ["1"], "file": ["1.png"]})
     workspace, before = Workspace(home), text_of(home.parent)
-    workspace.delete(workspace.keep("images", "forged", frame, "c", "s", details))
+    workspace.delete(workspace.keep("photographs", "forged", frame, "c", "s", details))
     assert text_of(home.parent).keys() >= before.keys() and (home / "pictures" / "x").is_dir()
 
 
@@ -218,14 +219,6 @@ FORGED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
 HARMLESS = {"another measure", "no value", "a process that is none", "what was derived, of another kind"}
 
 
-@pytest.fixture(scope="module")
-def scored(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("scored") / "home"
-    fill(Workspace(folder))
-    score(Workspace(folder), metrics=("lic", "ratio"))
-    return folder
-
-
 @pytest.mark.long
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", FORGED)
@@ -243,7 +236,8 @@ def test_a_forged_workspace_is_a_sentence_and_ends(scored, tmp_path, name, monke
 def test_a_cache_that_is_an_endless_view_is_refused(tmp_path):
     with closing(sqlite3.connect(tmp_path / "cache.sqlite")) as database:
         database.execute(f"CREATE VIEW cache AS {ENDLESS}")
-    with pytest.raises(CapbiasError, match="not a table of capbias"), file_cache(tmp_path) as cache:
+    file, what = tmp_path / "cache.sqlite", "not a table of capbias"
+    with pytest.raises(CapbiasError, match=what), byte_cache(file, "vectors", "made again") as cache:
         cache.get(["x"])
 
 

@@ -37,7 +37,7 @@ from capbias_core.attackers.networks.training import (
     run_epochs,
 )
 from capbias_core.errors import CapbiasError
-from capbias_core.language.device import halving, matmul_precision
+from capbias_core.language.device import halving
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Progress
 
@@ -287,8 +287,7 @@ def learn_together(
         for name, value in stack.state.items():
             best[name][which] = value.detach()[which]
 
-    with matmul_precision(settings.precision, device):
-        run_epochs(settings, steps, losses_aside if chooses else None, keep, tick)
+    run_epochs(settings, steps, losses_aside if chooses else None, keep, tick)
     stack.give_back(best if chooses else stack.state)
 
 

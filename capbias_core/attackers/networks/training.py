@@ -34,7 +34,7 @@ from torch.nn import functional
 
 from capbias_core.attackers.base import Corpus, Training
 from capbias_core.errors import Cancelled, need
-from capbias_core.language.device import AUTO, FP32, TF32, choose_device, matmul_precision
+from capbias_core.language.device import AUTO, choose_device
 from capbias_core.language.encoder import of_one_length
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -282,8 +282,7 @@ def learn(
         if better.all():
             best_weights.update(deepcopy(network.state_dict()))
 
-    with matmul_precision(settings.precision, device):
-        run_epochs(settings, steps, losses_aside if len(aside) else None, keep, tick)
+    run_epochs(settings, steps, losses_aside if len(aside) else None, keep, tick)
     network.eval()
     if best_weights:
         network.load_state_dict(best_weights)
@@ -294,7 +293,7 @@ def learn(
 def logits_of(network: Any, captions: Tokens) -> np.ndarray:
     """(n, C) logits of captions with the network's ids."""
     logits, device = np.zeros((len(captions), width_of(network.head))), next(network.parameters()).device
-    with torch.no_grad(), matmul_precision(FP32, device):  # cuDNN reads in TF32 by default
+    with torch.no_grad():
         order = np.argsort(captions.lengths, kind="stable")
         for rows in np.split(order, range(SCORING_BATCH, len(order), SCORING_BATCH)) if len(order) else ():
             logits[rows] = network.head(read(network.vectors, captions, rows, device)).cpu().numpy()
@@ -361,7 +360,6 @@ class NetworkAttacker:
     optimizer: str = "Adam"  # of torch.optim
     integration_steps: int = 20
     device: str = AUTO  # see language/device.py
-    precision: str = TF32  # of products on CUDA, see language/device.py
 
     def untrained(
         self, corpus: Any, training: Training, kept: np.ndarray, n_values: int
