@@ -1,4 +1,4 @@
-"""Many logistic regressions on the same sparse features at once, by Newton's method: ten seeds, or the task words of DBAC.
+"""Many logistic regressions on the same sparse features at once, by Newton's method: ten seeds, or task words.
 
 Each step is solved by conjugate gradients, so the features are only multiplied with a few dozen columns. Common terms
 are correlated, which slows conjugate gradients down: the preconditioner factorizes a block of the commonest terms. At
