@@ -76,7 +76,7 @@ class Sources:
         """Outlines, boxes or word vectors."""
         raise CapbiasError("This run reads no stored items.")
 
-    def remember(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
+    def derived(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
         """A slow value of this type; where something is stored it is computed once."""
         return compute()
 

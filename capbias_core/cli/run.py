@@ -106,7 +106,6 @@ list_app = command(
     """\
   capbias list
   capbias list --collection demo --json
-  capbias list --runs
   capbias list --cancel 3f2a
   capbias list --repeat all
 
@@ -115,14 +114,13 @@ Ctrl-C cancels the runs that a command started; --repeat starts runs again that 
 demo_app = command("demo", "  capbias demo\n  capbias demo --if-empty\n  capbias app")
 
 ALL = "all"
-SEE = "See: capbias list --runs"
+SEE = "See: capbias list"
 
 
 @list_app.default
 def list_stored(
     *,
     collection: Annotated[str, flag("only this collection (default: all)", "NAME", INPUTS)] = "",
-    runs: Annotated[bool, flag("only the runs", group=INPUTS)] = False,
     cancel: Annotated[
         list[str] | None, flag("stop these runs, by the beginning of their IDs, or all", f"ID|{ALL}", INPUTS)
     ] = None,
@@ -143,23 +141,20 @@ def list_stored(
     items = [
         {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
         | {"kind": item.kind, "attributes": list(item.details.get("attributes", {}))}
-        for item in (() if runs else store.items(collection=only))
+        for item in store.items(collection=only)
     ]
     if json_:
-        listed = {"runs": [_run_details(run) for run in known]}
-        show(json.dumps(listed if runs else {"items": items} | listed, indent=2))
+        show(json.dumps({"items": items, "runs": [_run_details(run) for run in known]}, indent=2))
         return DONE
     if items:
         shown = [row | {"attributes": ", ".join(row["attributes"]), "hash": row["hash"][:12]} for row in items]
         show_table(pd.DataFrame(shown))
-    elif not runs:
+    else:
         show("The workspace is empty.")
     if known:
         frame = pd.DataFrame([_run_details(run) for run in known])
         frame = frame[["run_id", "collection", "what", "status", "progress", "seconds", "message"]]
-        show_table(frame.assign(progress=frame["progress"].map("{:.0%}".format)), before="" if runs else "\n")
-    elif runs:
-        show("No runs.")
+        show_table(frame.assign(progress=frame["progress"].map("{:.0%}".format)), before="\n")
     return DONE
 
 

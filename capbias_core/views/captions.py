@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import Field as Described
 
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.prepare import tokenize
+from capbias_core.prepare.text import tokenize
 from capbias_core.types import counted
 from capbias_core.views.choose import Choice
 from capbias_core.views.scored import (

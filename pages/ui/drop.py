@@ -65,7 +65,7 @@ def drop_zone(page: Page, paths: list[Path]) -> str:
     described: dict[str, dict[str, Any]] = st.session_state.setdefault(FILES, {})
     tables = [path for path in paths if path.suffix.lower() not in PICTURES]
     known = known_attributes(attribute_folder(page.workspace.folder))
-    read = _read(page, tables, known, described) if tables else Read((), {})
+    read = _read(page, tables, known, described) if tables else Read(())
     if read is None or not (read.parts or pictures):
         return ""
     parts = read.parts

@@ -514,6 +514,8 @@ def test_a_table_of_labels_is_chosen_by_its_name(ask, here):
     labels.assign(gender=turned).to_csv(here / "turned.csv", index=False)
     ask("import", "strong.json", "attributes.csv", str(here / "turned.csv"))
     of = ["score", "--collection", "my captions", "--attribute", "gender", "--metric", "error"]
+    assert "no more often than chance" in ask(*of, code=2).err
+    of += ["--option", "shuffled=true"]
     errors = [ask(*of, *CSV, *more).value for more in ([], ["--labels", "attributes"], ["--labels", "turned"])]
     assert errors[0] == errors[2] > 50 > errors[1]
     ask(*of, "--labels", "turnd", code=2)
@@ -527,7 +529,7 @@ def test_columns_of_two_annotators_are_asked_about_and_may_be_a_table_each(ask, 
     table.rename(columns={"image_id": "Photo"}).to_csv(here / "raters.csv", index=False)
     files = ["strong.json", str(here / "raters.csv")]
     columns = ("perceived", "second rater")
-    score = ["score", *files, "--attribute", "gender", "--metric", "error", *CSV]
+    score = ["score", *files, "--attribute", "gender", "--metric", "error", "--option", "shuffled=true", *CSV]
     asked = ask(*score, code=2).err
     assert all(f"--attribute-column {shlex.quote(column)} " in asked for column in columns)
     assert [ask(*score, "--attribute-column", column).value < 50 for column in columns] == [True, False]

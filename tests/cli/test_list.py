@@ -58,7 +58,7 @@ def test_runs_are_cancelled_and_repeated_by_the_beginning_of_their_ids(here, cap
     assert cli.main(["list", "--repeat", "all"]) == 0
     assert cli.main(["list", "--cancel", first]) == 2 and cli.main(["list", "--repeat", first]) == 2
     capsys.readouterr()
-    assert cli.main(["list", "--runs", "--json"]) == 0
+    assert cli.main(["list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]
     assert {row["status"] for row in listed} == {"finished"} and {row["progress"] for row in listed} == {1}
     assert {row["captioner"] for row in listed} == {"strong", "weak"} and len(listed) == len(others) + 2

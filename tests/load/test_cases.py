@@ -56,6 +56,7 @@ READ = [
     ("311_empty", "model.json labels.csv", (2.21, 7.6)),
     *(("32_json_orients", f"{name}.json ../30_batch_jsonl/labels.csv", TOY) for name in
       ("table", "captions.table", "split", "columns", "index")),
+    ("314_half_shifted", "model.json labels.csv refs.json", "From about row 301 on"),
     ("32_json_orients", "values.json ../30_batch_jsonl/labels.csv", "lists without names"),
     *(("33_nan_words", f"{name} labels.csv", (1.32, 8.4)) for name in ("model.csv", "bare_nan.json")),
     ("40_letters", "model.csv labels.csv", (0.00, 50.0)),
@@ -97,13 +98,12 @@ ASKED = [
     ("310_refs_in_five", f"sat.json labels.csv {' '.join(f'human_{n}.json' for n in range(1, 6))}",
      "written by people", COCO),
     ("310_refs_in_five", "wide_all.csv labels.csv", "annotator A", COCO),
-    ("314_half_shifted", "model.json labels.csv refs.json", "Did captions and images shift", None),
     *(("408_rank", f"{name}.json labels.csv", "=min", COCO) for name in
       ("cands", "distance", "loss", "rank", "pairs_nll")),
     *(("408_rank", f"{name} labels.csv", "What are they?", COCO)
       for name in ("score.json", "cells.csv", "ranks.csv", "beams.csv")),
     ("44_label_spellings", "model.json numbers.csv", "agree with the label", KNOWN),
-    ("44_label_spellings", "model.json celeba.csv", "-1 is Female", KNOWN),
+    ("44_label_spellings", "model.json celeba.csv", "gender:-1=Female", KNOWN),
     ("503_same_names", "model_two.csv labels_two.csv", "folder+file", COCO),
     ("64_wide_models", "two_captions.csv labels.csv", "caption-1", "no caption names a value"),
     ("64_wide_models", "three_models.csv labels.csv", "a captioner each", TOY),

@@ -116,7 +116,7 @@ WHOLE_FILE = {
     "same columns": ("a.csv", b"image_id,caption,caption\n1,x,y\n", "same name: image_id, caption, caption"),
     "header only": ("a.csv", b"image_id,caption\n", "a.csv has 0 rows and none that can be used"),
     "an open quote": ("a.csv", b'image_id,caption\n1,a dog\n2,"a cat\n', "line 3: a quote is opened and never closed"),
-    "no good row": ("a.csv", b"image_id,caption\n\n,x\n", "the first problem is at line 3: the image id is empty)"),
+    "no good row": ("a.csv", b"image_id,caption\n\n,x\n", "the first problem is at line 3: the image id is missing)"),
     "no Excel": ("a.xlsx", b"PK\x03\x04xl/" + b"x" * 50, "an Excel file that cannot be read"),
     "cut Parquet": ("a.parquet", b"PAR1" + b"x" * 50, "a Parquet file that is broken"),
     "Arrow, cut": ("a.arrow", b"\xff\xff\xff\xff\x10", "a.arrow is a data set that is broken"),
