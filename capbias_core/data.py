@@ -62,7 +62,7 @@ class Sources:
 
     folder = Path()  # for large files that other runs may read too, such as vectors of captions
 
-    def remember(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
+    def derived(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
         """A slow value of this type; where something is stored it is computed once."""
         return compute()
 

@@ -146,20 +146,15 @@ class DetectOptions(ArtifactOptions):
 
 
 def detect(data: Data, options: Any, progress: Progress) -> Outcome:
-    """Detect on photographs that are not known yet, and keep the boxes of all. Raises if none can be read."""
-    weights = data.sources.model(options.weights)
-    boxes = boxes_of(
-        data.sources.folder, data.sources.photographs(options.photographs), weights, options.confidence, progress
-    )
+    """Detect, and keep the boxes of all photographs. Raises CapbiasError if none can be read."""
+    weights, files = data.sources.model(options.weights), data.sources.photographs(options.photographs)
+    boxes = boxes_of(files, weights, options.confidence, progress)
     if not boxes.read:
         raise next(iter(boxes.refused.values()))
     source, details = about_boxes(boxes, options.weights, options.confidence)
     details |= {"photographs": options.photographs["name"]}
     people = boxes.frame.loc[boxes.frame["object"] == "person", "image_id"].nunique()
-    notes = [
-        f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people; "
-        f"{boxes.computed:,} photographs were processed now, the others earlier."
-    ]
+    notes = [f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people."]
     more, log = left_out_notes({image: error.message for image, error in boxes.refused.items()})
     return Outcome(notes=[*notes, *more], item=MadeItem(boxes.frame, source, details), log=log)
 

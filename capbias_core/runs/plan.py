@@ -144,7 +144,7 @@ def _coverages(data: Data, references: Captions, needed: bool) -> dict[str, str]
 
     inputs = f"{references.key} {json.dumps(data.labels_key, sort_keys=True)}"
     counts = {
-        name: data.sources.remember(f"coverage {captions.key} {inputs}", partial(count, captions), tuple[int, int])
+        name: data.sources.derived(f"coverage {captions.key} {inputs}", partial(count, captions), tuple[int, int])
         for name, captions in data.captions.items()
     }
     if needed and not any(covered for _, covered in counts.values()):

@@ -1,14 +1,9 @@
-"""Photographs of a collection, by which runs name them, and where people are on them.
-
-The digest of a file is stored with its size and the time of its last change, so that a large folder is read once.
-"""
+"""Photographs of a collection, by which runs name them, and where people are on them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.data import Captions
-from capbias_core.databases import ByteCache, byte_cache
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import BOXES, PHOTOGRAPHS, SEGMENTS
 from capbias_core.language.files import ModelFiles
@@ -33,7 +27,6 @@ from capbias_core.workspace.store import Item, Workspace
 MADE_BY = "made_by"
 ORIGINALS = "photographs"
 TWINS = "twins"  # the key in the details for how many files are left out because another has the same image ID
-READERS = 8
 PEOPLE = {SEGMENTS: "outlines", BOXES: "boxes"}  # kinds of items that say where people are; the closer outline first
 
 
@@ -143,41 +136,27 @@ def photograph_files(workspace: Any, option: PhotographsReference) -> dict[str, 
     return files_in(Path(folder), workspace.frame(option["item"]))
 
 
-def file_cache(folder: Path) -> AbstractContextManager[ByteCache]:
-    """The cache of values that follow from the bytes of files. folder: of the workspace."""
-    return byte_cache(folder / "cache.sqlite", "digests and boxes of photographs", "they are computed again")
+def _contents(sources: Any, folder: Path, index: str) -> str:
+    """A digest of the contents of the photographs of a folder, which are read once while sizes and times stay."""
+    files = files_in(folder, sources.frame(index))
 
-
-def file_digests(folder: Path, files: Sequence[Path]) -> list[str]:
-    """The digest of each file's bytes, '' if it cannot be read; read once as long as size and time stay the same.
-    folder: of the workspace, which has the cache."""
-    keys: dict[Path, str] = {}
-    for file in files:
+    def state(file: Path) -> tuple[int, int]:
         with suppress(OSError):
             status = file.stat()
-            keys[file] = f"digest {file} {status.st_size} {status.st_mtime_ns}"
+            return status.st_size, status.st_mtime_ns
+        return 0, 0
 
-    def digest(file: Path) -> bytes:
+    def digest(file: Path) -> str:
         with suppress(CapbiasError):
-            return file_digest(file)[:32].encode()
-        return b""
+            return file_digest(file)[:32]
+        return ""
 
-    with file_cache(folder) as cache:
-        known = cache.get(keys.values())
-        missing = [file for file, key in keys.items() if key not in known]
-        with ThreadPoolExecutor(READERS) as pool:
-            fresh = {keys[file]: each for file, each in zip(missing, pool.map(digest, missing), strict=True) if each}
-        with cache.locked():
-            cache.put(fresh)
-    known |= fresh
-    return [known.get(keys.get(file, ""), b"").decode() for file in files]
+    def read() -> str:
+        text = "".join(f"{image}\x1f{digest(file)}\x1e" for image, file in sorted(files.items()))
+        return hashlib.sha256(text.encode()).hexdigest()
 
-
-def _contents(workspace: Any, folder: Path, index: str) -> str:
-    files = files_in(folder, workspace.frame(index))
-    digests = dict(zip(files, file_digests(workspace.folder, list(files.values())), strict=True))
-    text = "".join(f"{image}\x1f{digest}\x1e" for image, digest in sorted(digests.items()))
-    return hashlib.sha256(text.encode()).hexdigest()
+    states = hashlib.sha256(repr([(str(file), *state(file)) for file in files.values()]).encode()).hexdigest()
+    return sources.derived(f"contents {index} {states}", read, str)
 
 
 def files_in(folder: Path, index: pd.DataFrame) -> dict[str, Path]:

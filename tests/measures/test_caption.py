@@ -11,7 +11,7 @@ from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.question import Question
-from capbias_core.runs.artifact_runs import apart, plan_captioning
+from capbias_core.runs.artifact_runs import plan_captioning
 from capbias_core.runs.engine import needs_workers
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
@@ -133,16 +133,12 @@ def test_masked_photographs_give_a_set_of_that_condition(workspace, blip, tmp_pa
     for number, (name, details) in enumerate({"grey": {"condition": "segment"}, "others": {}}.items()):
         keep_images(workspace, coloured(tmp_path / name, "1", "2", colour=number), "mine", name, details)
     specs = [captioning(workspace, str(blip), name, name and f"of {name}", **SETTINGS) for name in ("grey", "others")]
-    assert apart(specs) == specs and apart([specs[0], specs[0]])
     for spec in specs:
         done(workspace, spec)
     item = workspace.item("captions", "of grey", "mine")
     assert condition_of(item)[1] == "segment" and workspace.frame(item.hash)["image_id"].tolist() == ["1", "2"]
     for name in ("grey", "others"):
         assert judged(workspace, f"of {name}").options["photographs"]["name"] == name
-    same = [captioning(workspace, str(blip), name, "same", **SETTINGS) for name in ("grey", "others")]
-    with pytest.raises(CapbiasError, match="'same'"):
-        apart(same)
     coloured(tmp_path / "grey", "1", colour=99)
     with pytest.raises(CapbiasError, match="'grey' .* no longer in 'mine'"):
         judged(workspace, "of grey")
