@@ -306,10 +306,7 @@ def _by_name(workspace: Workspace, question: Question, tell: Tell, own_attribute
         raise unknown_name("collection", collection, workspace.collections())
     items = workspace.items(collection=collection)
     tables = [item for item in items if item.kind == LABELS]
-    if question.labels:
-        if question.labels not in [item.name for item in tables]:
-            raise unknown_name("table of labels", question.labels, [item.name for item in tables])
-        tables = [item for item in tables if item.name == question.labels]
+    tables = [workspace.item(LABELS, question.labels, collection)] if question.labels else tables
     if not tables_with(tables, attribute) and derivable(attribute, own_attributes):
         raise CapbiasError(
             f"No table of the collection {collection!r} has labels of {attribute!r}.",

@@ -680,12 +680,12 @@ def results_frame(rows: list[tuple]) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(("value", "spread", "scale", "ci_low", "ci_high"), float))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _tokens(folder: Path, digest: str) -> Tokens:
     return Tokens.of(Workspace(folder, make=False).frame(digest)["caption"])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _images(folder: Path, digest: str) -> frozenset[str]:
     return frozenset(images_in(Workspace(folder, make=False).frame(digest)))
 
