@@ -250,19 +250,6 @@ def test_threads_give_what_one_after_the_other_gives():
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_few_trained_ones_wait_at_a_time():
-    begun = []
-
-    def train_one(number, tick):
-        begun.append(number)
-        return number
-
-    taken = training.in_threads([partial(train_one, number) for number in range(40)], 40, silent)
-    assert [next(taken) for _ in range(3)] == [0, 1, 2] and len(begun) <= 3 + 2 * 2
-    assert list(taken) == list(range(3, 40))
-
-
-@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize(("broken", "error"), [(None, Cancelled), (1, ZeroDivisionError)])
 def test_what_breaks_ends_all_threads(broken, error):
     def train_one(place, tick):

@@ -28,7 +28,7 @@ from capbias_core.measures.gender_score import (
     evidence,
     scored,
 )
-from capbias_core.measures.gender_score_common import Gendered, ObjectChoices, VariantChoices, gendered, texts_of
+from capbias_core.measures.gender_score_common import Gendered, ObjectChoices, gendered, texts_of
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
 from capbias_core.prepare.text import variants
@@ -227,7 +227,7 @@ def masked(questions, tick):
 
 def scores_of(rows, masked=None) -> pd.DataFrame:
     data = gendered(frame_of(rows), GENDER, None, USUAL)
-    columns = scored(data, texts_of(data, GENDER, VariantChoices()), encode, likelihood, masked, 2, silent)
+    columns = scored(data, texts_of(data, GENDER, USUAL), encode, likelihood, masked, 2, silent)
     return rows_of(data, columns, METRICS)
 
 

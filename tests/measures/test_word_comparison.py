@@ -8,7 +8,7 @@ import pytest
 
 import capbias_core as capbias
 from capbias_core.api import COMPARED
-from capbias_core.measures.word_comparison import COLUMNS, ENDS, compare_words, complete_lists
+from capbias_core.measures.word_comparison import ENDS, compare_words, complete_lists
 from capbias_core.question import Question
 from capbias_core.runs.plan import WORDS_COMPARED, plan
 from capbias_core.runs.run import run_one
@@ -59,7 +59,7 @@ def test_the_strongest_words_of_both_sides_are_tested_equally_many_of_each_value
     table = compare_words(words, (three, three * 0), (ones, ones), (ones[0] * 20,) * 2, 1.0)
     assert table[table["tested"]]["toward"].value_counts().to_dict() == {0: 13, 1: 13, 2: 13} and len(table) == 300
     assert list(compare_words([], (np.zeros((2, 0, 1)),) * 2, (np.zeros((2, 0)),) * 2, (np.zeros(0),) * 2, 1.0)) == [
-        *COLUMNS,
+        *("word", "toward", *ENDS, "count", "human_count", "tested"),
         *(end for ends in ENDS.values() for end in ends),
     ]
 

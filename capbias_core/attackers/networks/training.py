@@ -4,10 +4,9 @@ An attacker here is an encoder (captions to vectors, trained or frozen) and a he
 trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds do
 not. On CUDA they train one after the other, recurrent networks in stacks (stacked.py).
 
-A network reads each distinct caption of a batch once, together with the others of its length, so nothing is padded. A
-training batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many
-steps as in the papers and reads each caption once. Unlike there, the captions of a batch have one length, and copies of
-a caption share one pass through the encoder (and so one dropout mask).
+A network reads each distinct caption of a batch once, together with the others of its length, so nothing is padded.
+Unlike in the papers, the captions of a batch have one length (the remainders of all lengths fill mixed batches), and
+copies of a caption share one pass through the encoder, and so one dropout mask.
 
 Protocol of DBAC (section 5, appendix B): an encoder and an MLP of three layers, Adam 1e-3, batches of 256, at most 50
 epochs. The paper does not say how it avoids overfitting. Here a tenth of the training captions is set aside; the epoch
