@@ -24,6 +24,7 @@ from capbias_core.attributes.labels import (
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.columns import Wanted
 from capbias_core.load.join import Images
+from capbias_core.load.names import NAMES
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part
 from capbias_core.types import Attribute, counted
@@ -37,13 +38,7 @@ RULES = {
     EACH: "a column for each annotator",
 }
 MOST_ANNOTATORS = 10  # with a column each; of more, the first labels of all images are a column, and so on
-VERSIONS = str.split("""
-    version source dataset split run round date timestamp created_at epoch phase stage batch
-""")
 SHOWN_LABELS = 10
-OTHERS = str.split("""
-    both neutral nonbinary non-binary other others mixed none multiple
-""")  # labels of no value
 BLANK = "___"  # in a flag to paste, for what only the user knows
 ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
 IMAGE = "\0image"  # the column of images, beside those of a file
@@ -189,7 +184,7 @@ def _which(
     options, raters = [], [who] if who in rows else []
     for name in _varying(rows, names):
         counts = Counter(rows[name].map(cell_text))
-        if last_part(name) in VERSIONS or (name != who and len(counts) == 2):
+        if last_part(name) in NAMES["version"] or (name != who and len(counts) == 2):
             for value, number in sorted(counts.items(), reverse=True)[:2]:
                 options.append(Option({"rows": (f"{name}={value}",)}, f"only these {number:,} rows"))
         elif name not in raters:
@@ -272,7 +267,7 @@ def unread_labels(attribute: Attribute, mapping: Mapping[str, str | None]) -> li
     if set(attribute.values) <= set(mapping.values()):
         return []
     unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
-    return [raw for raw in unread if raw.strip().casefold() not in OTHERS and raw != MIXED]
+    return [raw for raw in unread if raw.strip().casefold() not in NAMES["other"] and raw != MIXED]
 
 
 def mapping_details(

@@ -76,13 +76,10 @@ CASES = [
     ("prompts", f"{CAPTION} User: And now?", CAPTION),
     ("prompts", f"###Human: {ASK} ###Assistant: {CAPTION} ###Human: more", CAPTION),
     ("prompts", f"Question: What is this? Answer: {CAPTION}", CAPTION),
-    ("prompts", f"Question: a? Answer: A man. Question: b? Answer: {CAPTION}", CAPTION),
     ("prompts", f"Q: What is in the photo?\nA: {CAPTION}", CAPTION),
     ("prompts", f"[INST] {ASK} [/INST] {CAPTION}", CAPTION),
     ("prompts", f"user\n{ASK}\nassistant\n{CAPTION}", CAPTION),
     ("prompts", f"### Instruction:\n{ASK}\n\n### Response:\n{CAPTION}", CAPTION),
-    ("prompts", f"{ASK} {CAPTION}", CAPTION),
-    ("prompts", f"What is in this image? {CAPTION}", CAPTION),
     ("prompts", f"Caption: {CAPTION}", CAPTION),
     ("prompts", f"Image description: {CAPTION}", CAPTION),
     ("prompts", f"**Caption:** {CAPTION}", CAPTION),
@@ -136,10 +133,7 @@ CASES = [
     ("wrappings", f"The photo says:\n```text\n{CAPTION}\n```\nI hope that this helps.", CAPTION),
     ("wrappings", "```SALE``` is on a sign", "SALE``` is on a sign"),
     ("wrappings", f"{{'Description': '{CAPTION}', 'confidence': 0.9}}", CAPTION),
-    ("wrappings", f'{{"caption": "{CAPTION[:-1]}', CAPTION[:-1]),
     ("wrappings", f"['{CAPTION}']", CAPTION),
-    ("wrappings", f'[{{"role": "user", "content": "x"}}, {{"role": "assistant", "content": "{CAPTION}"}}]', CAPTION),
-    ("wrappings", f'{{"choices": [{{"message": {{"content": "{CAPTION}"}}}}]}}', CAPTION),
     ("wrappings", f"<caption>{CAPTION}</caption>", CAPTION),
     ("letters", "A woman &amp; a horse", "A woman & a horse"),
     ("wrappings", f"<p>{CAPTION}</p>", CAPTION),
@@ -215,6 +209,8 @@ def test_what_all_captions_together_show():
     found = clean_captions([*prompt, "A bird."])
     assert found.texts == [*(f"A {own} in the grass." for own in animals), "A bird."]
     assert found.counts == {"shared prompt": 25}
+    for prompt in (ASK, "What is in this image?"):
+        assert clean_captions([f"{prompt} A {own} in the grass." for own in animals]).texts == found.texts[:-1]
     for certain in ("A photo of a", "There is someone here. A"):
         texts = [f"{certain} {own} in the grass." for own in animals]
         assert (clean_captions(texts).texts, clean_captions(texts).counts) == (texts, {}), "may be the captioner's"
