@@ -12,7 +12,7 @@ import pandas as pd
 
 from capbias_core.errors import unknown_name
 from capbias_core.kinds import CAPTIONS
-from capbias_core.load.checks import FEWEST, SEVERAL, other_languages, quoted
+from capbias_core.load.checks import other_languages, quoted
 from capbias_core.load.clean import clean_captions
 from capbias_core.load.formats import NUMBER
 from capbias_core.load.join import Images, id_faults
@@ -31,9 +31,8 @@ from capbias_core.load.sheet import (
 )
 from capbias_core.types import CAPTION_COLUMNS, counted
 
-# What several captions of an image are: samples of one set, or a set each; a text that looks like several captions is
-# one; or files are parts of one captioner's captions.
-SETS = SAMPLES, EACH, WHOLE, PARTS = "samples", "each", "whole", "parts"
+# What several captions of an image are: samples of one set, or a set each; or files are parts of one captioner's.
+SETS = SAMPLES, EACH, PARTS = "samples", "each", "parts"
 MARKS = ("###", "|", "&&", "<sep>", ";", "\n")
 ITEMS = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", re.MULTILINE)
 IMAGE = ["set", "image_id"]  # what is one image of one captioner
@@ -100,8 +99,6 @@ def captions_of(
     if not people and table.duplicated(IMAGE).any():
         table = _several(sheet, table, columns, given, kinds, beside, used, notes, captioner)
     cleaned = clean_captions(["" if is_missing(text) else text for text in table["caption"]])
-    if not people:
-        _check_whole(sheet, table["caption"], cleaned.counts, given, kinds)
     table = table.assign(caption=cleaned.texts)
     lost = table["caption"].isna()
     if lost.all():
@@ -236,21 +233,4 @@ def _which(
         *first,
         each,
         examples=[quoted(str(text)) for text in table["caption"][image == sizes.idxmax()][:2]],
-    )
-
-
-def _check_whole(sheet: Sheet, texts: pd.Series, counts: dict[str, int], given: Given, kinds: Sequence[str]) -> None:
-    """Raises Ask if most texts of a model look like several captions in one."""
-    if counts.get(SEVERAL, 0) < max(FEWEST, len(texts) / 2):
-        return
-    if given.sets == WHOLE:
-        given.use("sets", WHOLE)
-        return
-    people = [] if kinds else [Option({"references": (sheet.path,)}, "captions by people")]
-    raise Ask(
-        f"{sheet.title}: {counts[SEVERAL]:,} of {counted(len(texts), 'text')} look like several captions in one. "
-        "What are they?",
-        *people,
-        Option({"sets": (WHOLE,)}, "each text is one caption"),
-        examples=[quoted(str(texts.iloc[0]))],
     )
