@@ -20,4 +20,4 @@ def content_of(data: Data, captions: Captions) -> list[Finding]:
     def compute() -> list[Finding]:
         return findings(captions.frame, data.attribute, data.labels, human.frame if human else None)
 
-    return data.sources.remember(f"content {key}", compute, list[Finding])
+    return data.sources.derived(f"content {key}", compute, list[Finding])

@@ -20,10 +20,11 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.columns import Wanted
-from capbias_core.load.formats import FORMATS, SHAPES, sheets_of
+from capbias_core.load.formats import FORMATS, sheets_of
 from capbias_core.load.questions import Ask
 from capbias_core.load.read import File, Given, Held
 from capbias_core.load.read import read as read_files
+from capbias_core.load.shapes import SHAPES
 from capbias_core.load.tables import boxes
 
 WANTED = [Wanted(name, get_attribute(name), False) for name in ("gender", "race")]
@@ -287,12 +288,14 @@ def test_a_malformed_row_is_counted(tmp_path):
 def test_a_box_is_cut_at_the_edge_of_its_image(tmp_path):
     text = "image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,-3.5,2,640.4,480\n1.jpg,tie,1,5,2,5,9\n1.jpg,16,1,0,0,1,1"
     (sheet,) = sheets_of(written(tmp_path, "a.csv", text), "a.csv")
-    table = boxes(sheet, {"1": (480, 640)})
+    assert rows(boxes(sheet).frame) == [("1", "dog", 0.9, 0, 2, 640.4, 480)], "its size is not known"
+    sheet.sizes = {"1": (480, 640)}
+    table = boxes(sheet)
     assert rows(table.frame) == [("1", "dog", 0.9, 0, 2, 640, 480)]
     assert "encloses nothing" in table.problems[0].message and "no name" in table.problems[1].message
-    assert rows(boxes(sheet).frame) == [("1", "dog", 0.9, 0, 2, 640.4, 480)], "its size is not known"
     (shares,) = sheets_of(written(tmp_path, "1.csv", "image,class,x1,y1,x2,y2\n1.jpg,tie,0.4,0.35,0.6,0.65\n"), "")
-    assert rows(boxes(shares, {"1": (100, 200)}).frame)[0] == pytest.approx(("1", "tie", 1, 80, 35, 120, 65))
+    with pytest.raises(CapbiasError, match="shares of their images"):
+        boxes(shares)
 
 
 def test_prompts_are_kept_apart(tmp_path):

@@ -240,12 +240,18 @@ open('{tmp_path}/ended', 'w').close()
     program.write_text(echo)
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(java_room.shutil, "which", lambda name: str(program))
-    with pytest.raises(KeyboardInterrupt), java_room.java([]) as ask:
-        lines = [f"line {number}" for number in range(50_000)]
-        assert ask(lines, len(lines)) == lines, "more than any pipe holds"
-        pid = int((tmp_path / "pid").read_text())
-        os.kill(pid, 0)
+    lines, shares = [f"line {number}" for number in range(50_000)], []
+    assert java_room.java([], lines, shares.append) == lines, "more than any pipe holds"
+    assert shares == sorted(shares) and shares[-1] == 1 and (tmp_path / "ended").exists()
+    (tmp_path / "ended").unlink()
+
+    def stop(share: float) -> None:
+        os.kill(int((tmp_path / "pid").read_text()), 0)
         raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        java_room.java([], lines, stop)
+    pid = int((tmp_path / "pid").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert not (tmp_path / "ended").exists(), "killed, not asked to end"

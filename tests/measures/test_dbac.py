@@ -174,13 +174,6 @@ def test_task_words_of_a_to_t_are_names_of_one_word_and_their_plurals():
     assert [{names[place] for place in np.flatnonzero(row)} for row in found] == list(captions.values())
 
 
-def test_patterns_are_those_of_the_rows():
-    tasks = (np.random.default_rng(3).random((400, 12)) < 0.2).astype(int)
-    found = measure.different_rows(csr_array(tasks)).toarray()
-    assert found.sum(axis=0).tolist() == [1] * 400 and len(found) == len(np.unique(tasks, axis=0))
-    assert all(len(np.unique(tasks[own > 0], axis=0)) == 1 for own in found)
-
-
 def test_the_value_that_a_caption_names_is_the_one_of_most_words():
     """As the authors' script reads it."""
     told = {
