@@ -76,12 +76,13 @@ def test_runs_of_another_process_are_waited_for_and_taken_over_if_it_dies(here, 
     store = Workspace(here / "home")
     asked, looks = specs(store), []
 
-    def look(_, rows) -> None:
+    def look(rows, _to_come) -> tuple[float, str]:
         looks.append({row.status for row in rows})
         if len(looks) == 2:
             give(store, ended())
+        return 0.0, ""
 
-    monkeypatch.setattr(running.Shown, "__call__", look)
+    monkeypatch.setattr(running, "progress_of", look)
     assert [row.status for row in running.run_all(store, asked, "mine")] == ["finished"] * len(asked)
     assert looks[:3] == [{"queued"}, {"queued"}, {"died"}]
 
