@@ -18,7 +18,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError, short
 from capbias_core.load.ids import described, normalise_image_id
-from capbias_core.load.join import USUAL as IMAGE_IDS
+from capbias_core.load.names import NAMES
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
@@ -47,7 +47,7 @@ CORNERS = 3
 
 def _columns_of(sheet: Sheet, image_id: str, needed: Mapping[str, str], hint: str) -> list[str]:
     """The column of image IDs, '' for a usual one, then one per needed role (role -> usual names)."""
-    names = [usual_column(sheet.columns, usual) for usual in (IMAGE_IDS, *needed.values())]
+    names = [usual_column(sheet.columns, usual) for usual in (" ".join(NAMES["image"]), *needed.values())]
     found = list(filter(None, [image_id or names[0], *names[1:]]))
     if len(set(found)) <= len(needed):
         roles = listed(["image_id", *needed])
