@@ -279,28 +279,21 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
         if len(columns) > 1 and not (hot or tables or given.several):
             check_label_options(sheet, one, columns)
     bare = not any(one.needed for one in wanted)  # which columns are labels is said later
-    if not (roles.captions or roles.references or roles.labels or roles.objects) and (not kinds or LABELS in kinds):
-        for one in wanted:
-            check_label_options(sheet, one)
-        if bare and LABELS in kinds:
-            return
-        for one in wanted:
-            if one.attribute is None and nearest(one.name, known := [*known_attributes(), *sheet.columns]):
-                raise unknown_name("attribute or column", one.name, known)
-        names = " or ".join(one.name for one in wanted) or "an attribute"
+    holds = {CAPTIONS: roles.captions, REFERENCES: roles.references, LABELS: roles.labels}
+    nothing = not any(holds.values()) and not roles.objects
+    lacking = [kind for kind, held in holds.items() if kind in kinds and not held and not (kind == LABELS and bare)]
+    for one in wanted if nothing and (not kinds or LABELS in kinds) else ():
+        check_label_options(sheet, one)
+        if one.attribute is None and nearest(one.name, known := [*known_attributes(), *sheet.columns]):
+            raise unknown_name("attribute or column", one.name, known)
+    if lacking or (nothing and not kinds):
+        said = {LABELS: f"labels of {' or '.join(one.name for one in wanted) or 'an attribute'}"}
+        what = " and no ".join(said.get(kind, kind_title(kind)) for kind in lacking or (CAPTIONS, LABELS))
         raise CapbiasError(
-            f"{sheet.title} ({sheet.format}) has no column of {'labels' if kinds else 'captions and none'} of {names}.",
-            f"Its columns are {listed(sheet.columns)}. Name the columns to read.",
-            *(() if kinds else ("caption_column",)),
-            "attribute_column",
+            f"{sheet.title} ({sheet.format}) holds no {what}; its columns are {listed(sheet.columns)}.",
+            "Name the columns to read, or another file.",
+            *(lacking or ("caption_column", "attribute_column")),
         )
-    for kind, held in ((CAPTIONS, roles.captions), (REFERENCES, roles.references), (LABELS, roles.labels)):
-        if kind in kinds and not held and not (kind == LABELS and bare):
-            raise CapbiasError(
-                f"{sheet.title} holds no {kind_title(kind)} ({sheet.format} with the columns {listed(sheet.columns)}).",
-                f"It was given as {kind}. Name its column, or another file.",
-                kind,
-            )
 
 
 # labels

@@ -26,7 +26,7 @@ READ = [
     ("05_vlmevalkit_think", "Some-VL-8B-Thinking_COCO_VAL.xlsx labels.csv refs.json", (1.29, 8.7)),
     ("101_tokens", "tokens.json labels.csv", TOY),
     ("101_tokens", "ids.json labels.csv", "numbers of tokens"),
-    *(("103_classlabel", f"model.json {name}.parquet", TOY) for name in ("labels", "struct", "map", "categorical")),
+    *(("103_classlabel", f"model.json {name}.parquet", TOY) for name in ("struct", "map", "categorical")),
     ("115_manmade", "model.json labels.csv", (1.18, 6.0)),
     ("116_samples", "run1.json run2.json labels.csv", {"run1": (1.35, 8.5), "run2": (1.08, 9.0)}),
     ("11_flickr30k", "results.csv labels.csv --captions results.csv --sets each", 5),
