@@ -12,6 +12,7 @@ from pydantic import Field as Described
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.types import counted
 from capbias_core.views.choose import Choice
+from capbias_core.views.results import in_order
 from capbias_core.views.scored import (
     CaptionScores,
     Scored,
@@ -142,8 +143,7 @@ def caption_rows(choice: Choice, options: CaptionsOptions = USUAL) -> pd.DataFra
     if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
     rows = pd.concat(parts, ignore_index=True).join(of_image[["labelled", "disagreement"]], on="image_id")
-    order = {image: place for place, image in enumerate(of_image.index)}
-    rows = rows.sort_values("image_id", key=lambda column: column.map(order), kind="stable", ignore_index=True)
+    rows = in_order(rows, image_id=of_image.index)
     same = "" if sets.other else choice.setting
     rows = rows.assign(metric="p_label", setting=same, setting_name=sets.attacker, other=sets.other)
     rows = rows.reindex(columns=list(COLUMNS))

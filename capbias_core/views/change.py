@@ -216,7 +216,8 @@ def change_sentence(choice: Choice, rows: pd.DataFrame) -> str:
 
 
 def change_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
-    verdicts = [f"{name} {verdict}" for name, verdict in choice.verdicts().items() if name in choice.captioners]
+    known = choice.verdicts()
+    verdicts = [f"{name} {known[name]}" for name in choice.captioners if name in known]
     lines = [say("change.notes", alpha=ALPHA)]
     lines += [say("change.verdicts", verdicts=listed(verdicts))] if verdicts and "LIC" in set(rows["metric"]) else []
     workspace = choice.workspace

@@ -17,7 +17,7 @@ from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, masked_sets, on_shared_images, plan_conditions
 from capbias_core.types import CONDITIONS, T_TO_A
 from capbias_core.views.choose import Choice
-from capbias_core.views.results import ranking
+from capbias_core.views.results import in_order, ranking
 from capbias_core.views.sentence import decimals, listed, measure, number, say
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.conditions import ORIGINAL, condition_of, condition_sets, taken_of_several
@@ -152,10 +152,7 @@ def _measured(choice: Choice, names: dict[str, str], wanted: list[tuple[str, str
     rows = replace(choice, of_all=rows[conditions == most]).measured([key[0] for key in wanted], sets=list(names))
     rows = rows.drop_duplicates(["metric", "direction", "captioner"])
     rows = rows.assign(masked=rows["captioner"].map(names))
-    order = {"metric": [name for name, _ in wanted], "masked": CONDITIONS}
-    return rows.sort_values(
-        list(order), key=lambda column: column.map(list(order[column.name]).index), kind="stable", ignore_index=True
-    )
+    return in_order(rows, metric=[name for name, _ in wanted], masked=CONDITIONS)
 
 
 def change_from_original(

@@ -19,7 +19,7 @@ from capbias_core.metrics.share import share
 from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import counted
 from capbias_core.views.choose import ANSWERING, Choice
-from capbias_core.views.results import ranking
+from capbias_core.views.results import in_order, ranking
 from capbias_core.views.sentence import listed, measure, say, signed, significance_note
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.store import RunRow
@@ -63,9 +63,12 @@ def table_rows(choice: Choice, options: TableOptions = USUAL) -> pd.DataFrame:
     if not options.metrics and not rows.loc[rows["metric"] == "refused", "value"].any():
         rows = rows[rows["metric"] != "refused"]
     rows = rows.assign(column=pd.Series(map(_column, rows.to_dict("records")), rows.index, dtype=object))
-    order = [*wanted, *gaps]
-    place = {name: order.index(name if name in wanted else GAPS[name]) for name in order}
-    parts = [choice.ordered(rows.sort_values("metric", key=lambda names: names.map(place), kind="stable"))]
+    wanted_of = {name: GAPS[name] for name in gaps}
+    parts = [
+        choice.ordered(
+            in_order(rows.assign(place=rows["metric"].replace(wanted_of)), place=wanted).drop(columns="place")
+        )
+    ]
     if options.leakage_by_label:
         parts.append(pd.DataFrame([row for name in choice.captioners for row in leakage_by_label(choice, name)]))
     for name in options.attributes:
