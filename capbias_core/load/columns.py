@@ -11,45 +11,13 @@ from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
 from capbias_core.errors import CapbiasError, nearest, short, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
-from capbias_core.load.join import USUAL
+from capbias_core.load.names import NAMES
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import Sheet, cell_text, is_scalar, last_part, listed, present
 from capbias_core.load.tables import is_boxes
 from capbias_core.types import Attribute
 
-MODEL = str.split("""
-    prediction predictions pred preds generated_caption generated_captions generated_text generated model_caption
-    model_output response output hypothesis filtered_resps model_answer answer
-""")
-PLAIN = str.split("""
-    caption captions caption_str caption_text description descriptions sentence sentences text texts comment comments
-    raw phrase content
-""")
-HUMAN = str.split("""
-    reference references refs ref ground_truth ground_truths gt gts human_caption human_captions reference_strs target
-    targets gold annotation
-""")
-CAPTIONER = ["model", "model_name", "model_id", "captioner", "system", "method"]
-NEVER = (
-    str.split("""
-    question prompt input instruction instructions title options license config doc_hash user query name category
-""")
-    + USUAL.split()
-)
-STATUS = str.split("""
-    status answer quality qc review is_valid valid is_rejected rejected skipped was_cancelled cancelled spam flagged
-    state is_precanned decision verdict approved
-""")
-GOOD = str.split("""
-    accept accepted approve approved submitted completed complete pass passed ok good valid done keep yes
-""")
-BAD = str.split("""
-    reject rejected declined ignore ignored skip skipped draft drafts discarded pending fail failed bad invalid
-    cancelled canceled spam deleted duplicate flagged no
-""")
-NEGATIVE = str.split("""
-    is_rejected rejected skipped was_cancelled cancelled spam flagged is_precanned is_deleted deleted
-""")
+NEVER = NAMES["never"] + NAMES["image"]
 HUMAN_FILE = re.compile(r"(?i)(?:^|[_\W])(?:humans?|refs?|references?|gts?|ground|truth|annotators?)(?:[_\W\d]|$)")
 MOST_LABELS = 12
 
@@ -112,17 +80,17 @@ def caption_columns(sheet: Sheet) -> tuple[list[str], list[str], list[str]]:
     """Columns of captions by their usual names, further columns of varied texts, and columns of people."""
     frame = sheet.frame
     words = {name: words_in(frame[name]) for name in frame}
-    human = [name for name in frame if _base(name) in HUMAN and words[name] > 1.5]
+    human = [name for name in frame if _base(name) in NAMES["human"] and words[name] > 1.5]
     named, other = [], []
     for name in frame:
         cells = present(frame[name])
         texts = bool(cells) and all(isinstance(cell, str | list) for cell in cells)
         # A caption may be a word; an answer of one word is no caption.
-        of_model = _base(name) in (*MODEL, "caption", "captions") and last_part(name) != "answer"
+        of_model = _base(name) in (*NAMES["model"], "caption", "captions") and last_part(name) != "answer"
         brief = of_model and len(cells) > len(frame) / 2
         if name in human:
             continue
-        if _base(name) in (*MODEL, *PLAIN) and texts and (words[name] > 0 or brief):
+        if _base(name) in (*NAMES["model"], *NAMES["plain"]) and texts and (words[name] > 0 or brief):
             named.append(name)
         elif last_part(name) not in NEVER and words[name] >= 2.5 and frame[name].map(str).nunique() > len(frame) / 5:
             other.append(name)
@@ -225,7 +193,7 @@ def _by_format(sheet: Sheet, key: str) -> list[str]:
         if name in sheet.columns:
             return [name]
         inner = [each for each in sheet.columns if each.startswith(f"{name}.") and words_in(sheet.frame[each]) > 1.5]
-        usual = [each for each in inner if _base(each) in (*PLAIN, *MODEL)]
+        usual = [each for each in inner if _base(each) in (*NAMES["plain"], *NAMES["model"])]
         if len(inner) == 1 or len(usual) == 1:
             return (usual or inner)[:1]
         if inner:
@@ -251,10 +219,10 @@ def _by_name(
     if not named and (people or not other):
         return [], human or other
     loose = [name for name in other if name not in sheet.fields or any(name.startswith(each) for each in named)]
-    if len(named) == 1 and (not loose or (_base(named[0]) in MODEL and set(loose) <= set(human))):
+    if len(named) == 1 and (not loose or (_base(named[0]) in NAMES["model"] and set(loose) <= set(human))):
         return named, human
     columns = [*named, *other]
-    if people and not any(_base(name) in MODEL for name in columns):
+    if people and not any(_base(name) in NAMES["model"] for name in columns):
         return [], columns
     raise _which_captions(sheet, named, other, people, others)
 
@@ -276,8 +244,9 @@ def _which_captions(sheet: Sheet, named: list[str], other: list[str], people: bo
     each = [Option(every, f"a captioner each: {listed(columns, 4)}")] if len(columns) > 1 else []
     of_people = every if people else {"references": (sheet.path,), "reference_column": tuple(columns)}
     written = [Option(of_people, f"all {len(columns)} columns are captions by people")]
-    alike = len({_base(name) for name in columns}) == 1 and _base(columns[0]) not in MODEL
-    plain = [name for name in columns if HUMAN_FILE.search(name)] or [name for name in named if _base(name) in PLAIN]
+    alike = len({_base(name) for name in columns}) == 1 and _base(columns[0]) not in NAMES["model"]
+    plain = [name for name in columns if HUMAN_FILE.search(name)]
+    plain = plain or [name for name in named if _base(name) in NAMES["plain"]]
     models = tuple(name for name in columns if name not in plain)
     mixed = []
     if plain and models and not (alike and len(plain) > 1):
@@ -427,14 +396,14 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
         sheet.notes.append(f"{keep.sum():,} of {len(keep):,} rows read, those where {column} is {shown}")
     for name in sheet.columns:
         counts = Counter(map(cell_text, present(sheet.frame[name]))) if is_scalar(sheet.frame[name]) else {}
-        if name in known or last_part(name) in CAPTIONER or not 1 < len(counts) <= 8:
+        if name in known or last_part(name) in NAMES["captioner"] or not 1 < len(counts) <= 8:
             continue
-        values, usual = [value.lower() for value in counts], last_part(name) in STATUS
+        values, usual = [value.lower() for value in counts], last_part(name) in NAMES["status"]
         flags = usual and _is_flag(values)
-        bad = set(values) & set(BAD)
-        if not flags and not (bad and (usual or set(values) <= {*GOOD, *BAD})):
+        bad = set(values) & set(NAMES["bad"])
+        if not flags and not (bad and (usual or set(values) <= {*NAMES["good"], *NAMES["bad"]})):
             continue
-        meant = [*GOOD, "true", "1"] if last_part(name) not in NEGATIVE else ["false", "0", "no"]
+        meant = [*NAMES["good"], "true", "1"] if last_part(name) not in NAMES["negative"] else ["false", "0", "no"]
         good = [value for value in counts if value.lower() in meant] or [max(counts, key=counts.__getitem__)]
         shown = ", ".join(f"{value} {number:,}" for value, number in counts.most_common(6))
         raise Ask(
