@@ -13,15 +13,15 @@ UV := $(BIN)/uv pip
 INSTALL = $$(test -x $(BIN)/uv && echo $(UV) install -q --python $(BIN)/python || echo $(BIN)/pip install -qq)
 COMPILE = $(UV) compile -q --generate-hashes --python-version 3.11 --python-platform x86_64-unknown-linux-gnu \
   --custom-compile-command "make lock" $(UPGRADE)
-# Three at a time, since browser tests wait a lot. In the order of their names: else the browser tests, few and long, are
-# left for the end, on one core. A test that hangs fails after five minutes and says where it was; one that no signal
-# reaches ends its process, and the rest go on.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --timeout 300 \
-  -o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true
+# A test that hangs fails after five minutes and says where it was; one that no signal reaches ends its process, and the
+# rest go on.
+PYTEST := $(BIN)/python -m pytest --timeout 300 -o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true
+# A file of tests per process, in the order of their names: else the browser tests, few and long, are left for the end.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
 # Where bytecode may not be written, every process compiles everything anew, and the tests take half as long again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help app install check quick test slow fuzz format lint types wheel lock audit demo docs
+.PHONY: help app install check quick test networks others slow fuzz format lint types wheel lock audit demo docs
 
 help:
 	@echo "make app     install everything and start the dashboard (PORT=8501)"
@@ -46,10 +46,17 @@ check: lint
 	@$(MAKE) --no-print-directory -j 2 types quick
 
 quick:
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long and not browser and not torch"
+	@$(PYTEST) $(TWO) -m "not slow and not long and not browser and not torch"
 
+# Tests of networks are in a process of their own, so that one alone imports torch.
 test: lint
-	@$(PYTEST) -m "not slow"
+	@$(MAKE) --no-print-directory -j 2 networks others
+
+networks:
+	@$(PYTEST) -m "torch and not slow"
+
+others:
+	@$(PYTEST) $(TWO) -m "not torch and not slow"
 
 slow: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -m slow

@@ -32,6 +32,7 @@ def __getattr__(name: str):
     if name == "CapbiasError":
         return import_module("capbias_core.errors").CapbiasError
     if name == "register":
+        import_module("capbias_core.measures.registry")  # loads packages, which call it themselves
         return import_module("capbias_core.extensions").register
     if name == "metrics":
         return import_module("capbias_core.metrics")

@@ -18,8 +18,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capbias_core.errors import CapbiasError
-from capbias_core.language.files import ModelFiles
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import CAPTION_COLUMNS, Attribute
 
@@ -59,24 +57,12 @@ class Captions:
 
 
 class Sources:
-    """Where data find what options name by content: models, photographs, where people are, and word vectors. `InHand`
-    and `Stored` (workspace/sources.py) have some; data without options that name any need none."""
+    """Where data find what options name by content: `InHand` and `Stored` (workspace/sources.py) have
+    `model(reference)`, `photographs(reference)` and `frame(key)`, of outlines, boxes or word vectors."""
 
     folder = Path()  # for large files that other runs may read too, such as vectors of captions
 
-    def model(self, reference: Mapping[str, Any]) -> ModelFiles:
-        """The files of a model. Raises CapbiasError if they are missing or have changed."""
-        raise CapbiasError("This run reads no stored items.")
-
-    def photographs(self, reference: Mapping[str, Any]) -> dict[str, Path]:
-        """The file of each photograph by image ID. Raises CapbiasError if they are missing or have changed."""
-        raise CapbiasError("This run reads no stored items.")
-
-    def frame(self, key: str) -> pd.DataFrame:
-        """Outlines, boxes or word vectors."""
-        raise CapbiasError("This run reads no stored items.")
-
-    def remember(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
+    def derived(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
         """A slow value of this type; where something is stored it is computed once."""
         return compute()
 

@@ -98,37 +98,19 @@ def first_line(error: BaseException) -> str:
 
 
 def taken_twice(kind: str, name: str, where: Iterable[str]) -> CapbiasError:
-    """The error for two parts of capbias with one name. where: the modules that have it.
-
-    >>> print(taken_twice("metric", "length", ["colours", "description"]))
-    The metric 'length' is in both colours and description. Rename the new one.
-    >>> print(taken_twice("metric", "length", ["colours", "colours"]))
-    The metric 'length' is twice in colours. Rename the new one.
-    """
-    modules = list(dict.fromkeys(where))
-    position = f"twice in {modules[0]}" if len(modules) == 1 else f"in both {' and '.join(modules)}"
-    return CapbiasError(f"The {kind} {name!r} is {position}.", "Rename the new one.")
+    """The error for two parts of capbias with one name. where: the modules that have it."""
+    return CapbiasError(
+        f"The {kind} {name!r} is taken ({', '.join(dict.fromkeys(where))}).", "Give the new one another name."
+    )
 
 
-# Packages of extras: name in an import -> extra, name for `pip install`. pyproject.toml says what each is for.
+# Modules of extras; pyproject.toml says what each extra is for. The extra vision brings all of train.
 EXTRAS = {
-    "captum": ("train", "captum"),
-    "distributed": ("train", "distributed"),
-    "huggingface_hub": ("train", "transformers"),
-    "psutil": ("train", "psutil"),
-    "sentence_transformers": ("train", "sentence-transformers"),
-    "torch": ("train", "torch"),
-    "transformers": ("train", "transformers"),
-    "ai_edge_litert": ("vision", "ai-edge-litert"),
-    "PIL": ("vision", "pillow"),
-    "pycocoevalcap": ("vision", "pycocoevalcap"),
-    "pycocotools": ("vision", "pycocotools"),
-    "torchvision": ("vision", "torchvision"),
-    "ultralytics": ("vision", "ultralytics"),
-    "kaleido": ("app", "kaleido"),
-    "plotly": ("app", "plotly"),
-    "streamlit": ("app", "streamlit"),
+    "train": ("captum", "distributed", "huggingface_hub", "psutil", "sentence_transformers", "torch", "transformers"),
+    "vision": ("ai_edge_litert", "PIL", "pycocoevalcap", "pycocotools", "torchvision", "ultralytics"),
+    "app": ("kaleido", "plotly", "streamlit"),
 }
+PACKAGES = {"huggingface_hub": "transformers", "PIL": "pillow"}  # where `pip install` has another name
 
 
 class MissingExtra(CapbiasError):
@@ -149,10 +131,9 @@ def missing_extra(modules: Sequence[str], what: str = "This") -> MissingExtra:
     >>> print(missing_extra(["torch"], "Attacker lstm"))
     Attacker lstm needs torch, which is not installed. Run: pip install 'capbias[train]'
     """
-    packages = list(dict.fromkeys(EXTRAS[name][1] for name in modules))
-    extras = list(dict.fromkeys(EXTRAS[name][0] for name in modules))
-    # The extra vision brings all of train.
-    wanted = [name for name in extras if name != "train" or "vision" not in extras]
+    packages = list(dict.fromkeys(PACKAGES.get(name, name.replace("_", "-")) for name in modules))
+    wanted = [extra for extra, names in EXTRAS.items() if set(names) & set(modules)]
+    wanted = [extra for extra in wanted if extra != "train" or "vision" not in wanted]
     are = "are" if len(packages) > 1 else "is"
     return MissingExtra(
         f"{what} needs {' and '.join(packages)}, which {are} not installed.",

@@ -57,7 +57,7 @@ def typed_path(given: str | os.PathLike, to_read: bool = True) -> Path:
 
 def workspace_parts(folder: Path) -> list[Path]:
     """The files and folders of a workspace that this program reads and writes; a folder may hold others too."""
-    return [*folder.glob(f"{CATALOGUE}*"), *folder.glob("cache.sqlite*"), *(folder / name for name in FOLDERS)]
+    return [*folder.glob(f"{CATALOGUE}*"), *(folder / name for name in FOLDERS)]
 
 
 def check_contained(workspace: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from capbias_core import __version__
-from capbias_core.errors import EXTRAS
+from capbias_core.errors import EXTRAS, PACKAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -129,8 +129,9 @@ def test_every_extra_is_named_with_its_packages():
     """`need` names the extra that pyproject.toml gives a package to; what others bring along is not written there."""
     extras = {name: {Requirement(text).name for text in own} for name, own in PROJECT["optional-dependencies"].items()}
     brought = {"torchvision", "huggingface_hub"}
-    for module, (extra, package) in EXTRAS.items():
-        if module not in brought:
+    for extra, modules in EXTRAS.items():
+        for module in set(modules) - brought:
+            package = PACKAGES.get(module, module.replace("_", "-"))
             assert any(own.startswith(package) for own in extras[extra]), module
 
 

@@ -24,7 +24,8 @@ from capbias_core.aggregate import Counts, Estimate, estimates_of, rank
 from capbias_core.attackers import load_attacker
 from capbias_core.measures.lic import METRICS
 from capbias_core.measures.training import AttackerTrainer, CaptionList, Guesses
-from capbias_core.prepare import Tokens, balanced_split
+from capbias_core.prepare.split import balanced_split
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import silent
 
 ASKED = ("LIC", "LIC_M", "LIC_D")

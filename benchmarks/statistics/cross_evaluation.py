@@ -28,7 +28,9 @@ from capbias_core.attackers.base import Training, probabilities
 from capbias_core.attackers.ngram import NgramAttacker
 from capbias_core.attributes import get_attribute
 from capbias_core.metrics.lic import lic_scores
-from capbias_core.prepare import Alignment, Tokens, balanced_split
+from capbias_core.prepare.align import Alignment
+from capbias_core.prepare.split import balanced_split
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import silent
 
 # Best possible LIC 0. Swapped captions give the label away as before, and are wrong about their images. Mistaken ones

@@ -22,8 +22,8 @@ from benchmarks.statistics.made import LABELS, Words, World
 from capbias_core.aggregate.estimate import verdict
 from capbias_core.aggregate.resampling import OF_LEVEL, refit_interval
 from capbias_core.attributes import get_attribute
-from capbias_core.prepare import Tokens
 from capbias_core.prepare.text import tokenize, words_for
+from capbias_core.prepare.tokens import Tokens
 
 SHARES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0)
 

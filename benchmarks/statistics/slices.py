@@ -22,7 +22,7 @@ from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.attackers import load_attacker
 from capbias_core.measures.lic import METRICS
 from capbias_core.measures.training import AttackerTrainer
-from capbias_core.prepare import balanced_split
+from capbias_core.prepare.split import balanced_split
 from capbias_core.types import silent
 from capbias_core.views.slices import DIFFERENCE, MOST, Members, slice_numbers
 

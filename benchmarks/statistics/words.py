@@ -27,7 +27,8 @@ from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry, load_attack
 from capbias_core.attributes import get_attribute
 from capbias_core.measures.training import AttackerTrainer
 from capbias_core.measures.word_comparison import ENDS, HALF, complete_lists, explain_sides
-from capbias_core.prepare import Tokens, balanced_split
+from capbias_core.prepare.split import balanced_split
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import silent
 
 SHARES = (0.3, 0.1, 0.05)

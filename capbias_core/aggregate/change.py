@@ -17,26 +17,20 @@ WORSE, IMPROVED = "worse", "better"
 
 @dataclass(frozen=True)
 class Change:
-    """A metric of two captioners on the images of both.
-
-    difference: after minus before, with its 95% interval. worse: how much worse it became, with its interval: the
-    difference, its opposite, or how much further from the neutral value; nan where neither end is better. p: two-sided,
-    of `worse` (else of the difference), not corrected. undecided: why nothing can be said of it. neutral: the value
-    whose distance counts, nan if none does.
-    """
+    """A metric of two captioners on the images of both."""
 
     before: float
     after: float
-    difference: float
+    difference: float  # after minus before, with its 95% interval
     low: float | None
     high: float | None
+    # How much worse it became: the difference, its opposite, or how much further from the neutral value; nan where
+    # neither end is better.
     worse: float
-    worse_low: float | None
-    worse_high: float | None
-    p: float
+    p: float  # two-sided, of `worse` (else of the difference), not corrected
     images: int
-    undecided: str = ""
-    neutral: float = math.nan
+    undecided: str = ""  # why nothing can be said of it
+    neutral: float = math.nan  # the value whose distance counts, nan if none does
 
     def claim(self, p: float) -> str:
         """WORSE or IMPROVED, if significant by this corrected p; else ''."""
@@ -52,7 +46,7 @@ def change_of(before: Estimate, after: Estimate, metric: Metric, values: int, ne
     if pair is None:
         few = f"they share {shared:,} images, fewer than {LEAST_SHARED}"
         why = few if shared < LEAST_SHARED else f"one attacker trained on less than {ALIKE:.0%} as many images"
-        return Change(before.value, after.value, math.nan, None, None, math.nan, None, None, 1.0, shared, why)
+        return Change(before.value, after.value, math.nan, None, None, math.nan, 1.0, shared, why)
     neutral, worse = metric.neutral(values) if neutral is None else neutral, pair
     if metric.better != "neutral":
         neutral = math.nan
@@ -60,27 +54,17 @@ def change_of(before: Estimate, after: Estimate, metric: Metric, values: int, ne
         worse, _ = _compared(_distance(before, neutral), _distance(after, neutral))
         assert worse is not None
     sign = {"lower": 1, "neutral": 1 if math.isfinite(neutral) else math.nan, "higher": -1}.get(metric.better, math.nan)
-    low, high = worse.ci_low, worse.ci_high
-    if sign != 1:
-        low, high = (None, None) if low is None or high is None or math.isnan(sign) else (-high, -low)
     undecided = provisional
     if not math.isfinite(worse.difference):
         undecided = "its value is not defined for both"
     elif before.refits is not None and worse.ci_low is None and abs(worse.difference) > NO_WIDTH:
         undecided = "all seeds agree, so its spread is not known"
-    return Change(
-        *(pair.values[1], pair.values[0], pair.difference, pair.ci_low, pair.ci_high),
-        *(sign * worse.difference, low, high),
-        p=worse.p,
-        images=shared,
-        undecided=undecided,
-        neutral=neutral,
-    )
+    shown = pair.values[1], pair.values[0], pair.difference, pair.ci_low, pair.ci_high
+    return Change(*shown, sign * worse.difference, worse.p, shared, undecided, neutral)
 
 
 def corrected(p_values: list[float]) -> list[float]:
-    """p values of the metrics that are judged together, corrected by Holm: all of them together are significant by
-    chance in at most 5% of cases."""
+    """p values of the metrics that are judged together, corrected by Holm."""
     return holm(np.array(p_values, dtype=float)).tolist()
 
 

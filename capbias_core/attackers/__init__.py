@@ -14,7 +14,6 @@ from importlib import import_module
 from capbias_core.attackers.base import Attacker, AttackerEntry, Setup
 from capbias_core.attackers.neural import frozen_entry
 from capbias_core.errors import CapbiasError, nearest, need, taken_twice
-from capbias_core.language.device import TF32
 from capbias_core.language.files import ModelFiles, find_model
 
 # Name -> entry, in the order in which they are shown; the first is the default.
@@ -75,14 +74,14 @@ def encoder_files(entry: AttackerEntry) -> ModelFiles:
 
 
 def load_attacker(
-    name: str, device: str = "auto", model: ModelFiles | None = None, cache: str | None = None, precision: str = TF32
+    name: str, device: str = "auto", model: ModelFiles | None = None, cache: str | None = None
 ) -> Attacker:
     """The attacker; a network imports torch.
 
-    device, precision: where and how exactly networks train, see language/device.py. model: files of the pretrained
+    device: where networks train, see language/device.py. model: files of the pretrained
     encoder, if they are known. cache: a folder for embeddings.
     """
     entry = attacker_entry(name)
     need(f"The attacker {entry.name}", *entry.packages)
     files = model or encoder_files(entry) if entry.model else None
-    return entry.make(Setup(device, files, cache, precision))
+    return entry.make(Setup(device, files, cache))

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from capbias_core.language.device import TF32
 from capbias_core.language.files import ModelFiles
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
@@ -27,7 +26,6 @@ class Setup(NamedTuple):
     device: str = "auto"  # where it trains, see language/device.py
     model: ModelFiles | None = None  # of a pretrained encoder
     cache: str | None = None  # a folder for embeddings
-    precision: str = TF32  # of products on CUDA, see language/device.py
 
 
 @dataclass(frozen=True)

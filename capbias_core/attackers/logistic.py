@@ -1,12 +1,8 @@
-"""Many logistic regressions on the same sparse features at once, by Newton's method.
+"""Many logistic regressions on the same sparse features at once, by Newton's method: ten seeds, or task words.
 
-Ten seeds need ten regressions on nearly the same captions; DBAC needs dozens, one for each task word. Each step is
-solved by conjugate gradients, so the features are only multiplied with a few dozen columns. Common terms are
-correlated, which slows conjugate gradients down: the preconditioner factorizes a block of the commonest terms. The
-number of products (some 40 for each regression) hardly grows with the captions.
-
-At equal precision this takes a third of the time of scikit-learn's newton-cg for ten seeds of LIC_M and for ten folds
-of caption scores, and a sixth for the task words of DBAC (COCO captions of one captioner, one thread).
+Each step is solved by conjugate gradients, so the features are only multiplied with a few dozen columns. Common terms
+are correlated, which slows conjugate gradients down: the preconditioner factorizes a block of the commonest terms. At
+equal precision it takes a third of the time of scikit-learn's newton-cg for ten seeds, a sixth for task words.
 
 The penalised loss has one minimum. The gradient of the mean loss ends at 1e-8 or less, so neither the starting point
 nor the order of captions changes a score.

@@ -19,16 +19,15 @@ def _scratch(setup: Setup, unit: str, **settings: Any) -> Attacker:
 
     made = {"lstm_bi": scratch.LSTM_BI, "transformer": scratch.TransformerAttacker()}
     attacker = made.get(unit) or scratch.RecurrentAttacker(unit=unit)
-    return replace(attacker, device=setup.device, precision=setup.precision, **settings)
+    return replace(attacker, device=setup.device, **settings)
 
 
 def _pretrained(setup: Setup, tuned: bool = False, **settings: Any) -> Attacker:
     from capbias_core.attackers.networks.pretrained import FineTunedAttacker, FrozenAttacker
 
     assert setup.model is not None  # an entry that names a model gets its files
-    shared = {"device": setup.device, "precision": setup.precision, "cache": setup.cache}
     kind = FineTunedAttacker if tuned else FrozenAttacker
-    return kind(path=setup.model.path, digest=setup.model.digest, **shared, **settings)
+    return kind(path=setup.model.path, digest=setup.model.digest, device=setup.device, cache=setup.cache, **settings)
 
 
 # Names of pretrained encoders on the Hugging Face hub; none is downloaded.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -137,19 +137,18 @@ class AttributeFile:
 
     name: str
     path: Path
-    shipped: bool
     attribute: Attribute | None  # None if the file cannot be used
     fault: CapbiasError | None = None  # why it cannot be used
+
+    @property
+    def shipped(self) -> bool:
+        return self.path.parent == FOLDER
 
 
 @cache
 def shipped_files() -> tuple[AttributeFile, ...]:
-    """The attributes that ship with capbias. Raises CapbiasError if two have one name."""
-    files = _files(FOLDER, ())
-    for file in files:
-        if file.fault:
-            raise file.fault
-    return tuple(replace(file, shipped=True) for file in files)
+    """The attributes that ship with capbias."""
+    return tuple(_files(FOLDER, ()))
 
 
 def attribute_files(folder: Path | None = None) -> list[AttributeFile]:
@@ -165,9 +164,9 @@ def _files(folder: Path, others: Sequence[AttributeFile]) -> list[AttributeFile]
             attribute = read_attribute(path)
             if attribute.name.lower() in {file.name.lower() for file in (*others, *files) if file.attribute}:
                 raise name_taken(attribute.name, path.name)
-            files.append(AttributeFile(attribute.name, path, False, attribute))
+            files.append(AttributeFile(attribute.name, path, attribute))
         except CapbiasError as fault:
-            files.append(AttributeFile(path.stem, path, False, None, fault))
+            files.append(AttributeFile(path.stem, path, None, fault))
     return files
 
 

@@ -26,15 +26,14 @@ from capbias_core.load.read import File, Held
 from capbias_core.load.read import read as read_files
 from capbias_core.load.sheet import MOST_COLUMNS, MOST_ROWS
 from capbias_core.measures.registry import MEASURES
-from capbias_core.prepare import derive_labels
 from capbias_core.runs.inputs import Tell
 from capbias_core.typed import from_json
-from capbias_core.types import PRECEDENCE, RESULT_COLUMNS, Derivation
+from capbias_core.types import RESULT_COLUMNS
 from capbias_core.workspace.labels import DERIVED
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.models import encoder_option
 from capbias_core.workspace.shape import PLACES, TABLES, Details, Name, table_fault, that
-from capbias_core.workspace.spec import OPEN, ContentHash, Count, HashOrNone, RunSpec, StoredRun, Text, attribute_from
+from capbias_core.workspace.spec import OPEN, ContentHash, Count, HashOrNone, RunSpec, StoredRun, Text
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame, content_hash
 
 # The columns that identify and name a row, and the columns that are compared.
@@ -215,29 +214,13 @@ def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd
             if "image_id" in (frame := frames.get(item["content"], pd.DataFrame())):
                 images[item["kind"]] = images.get(item["kind"], frozenset()) | frozenset(frame["image_id"])
         for file in files:
-            missing = [item for item in wanted.values() if not (join and DERIVED in item["details"])]
-            for kind in dict.fromkeys(item["kind"] for item in missing if item["kind"] in SOURCES):
+            for kind in dict.fromkeys(item["kind"] for item in wanted.values() if item["kind"] in SOURCES):
                 with suppress(CapbiasError):
                     for part in read_files([File(file, (kind,))], held=Held(images)).parts:
                         if item := wanted.pop(digest := content_hash(part.frame), None):
                             tell(f"{file.name}: {item['kind']} {item['name']}")
                             frames[digest] = part.frame
-    for item in [item for item in wanted.values() if DERIVED in item["details"]]:
-        frame = _derived(item, bundle.items, frames)
-        if frame is not None and content_hash(frame) == item["content"]:
-            tell(f"{item['kind']} {item['name']}: derived from the human captions")
-            frames[item["content"]] = frame
     return frames
-
-
-def _derived(item: ItemEntry, items: list[ItemEntry], frames: dict[str, pd.DataFrame]) -> pd.DataFrame | None:
-    details: dict[str, Any] = {**item["details"]}
-    made = details[DERIVED]
-    human = (other["content"] for other in items if other["hash"] == made["references"])
-    (entry,) = details["attributes"].values()
-    rule = Derivation(tuple(made["precedence"]), made.get("at_least", 1), made.get("both", PRECEDENCE))
-    frame = frames.get(next(human, ""))
-    return None if frame is None else derive_labels(frame, replace(attribute_from(entry["attribute"]), derived=rule))
 
 
 def reproduce(

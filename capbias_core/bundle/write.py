@@ -35,7 +35,7 @@ from capbias_core.views.pictures import file_name
 from capbias_core.views.report import report_html
 from capbias_core.views.results import attribute_of_run, exported
 from capbias_core.views.sentence import named_notes
-from capbias_core.workspace.labels import DERIVED, is_derived
+from capbias_core.workspace.labels import is_derived
 from capbias_core.workspace.shape import PLACES, TABLES
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
@@ -49,8 +49,8 @@ def write_bundle(
     workspace: Workspace, collection: str, data: bool = True, metrics: Sequence[str] = (), note: str = ""
 ) -> bytes:
     """The bundle of a collection's results, as a zip. data: with the inputs themselves; else with their content hashes
-    alone. metrics: only these (default: all). note: by the author, for the report. Raises CapbiasError without a
-    result."""
+    and the labels that were derived, which are in no file. metrics: only these (default: all). note: by the author, for
+    the report. Raises CapbiasError without a result."""
     files = _files(workspace, collection, data, metrics, note)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -90,7 +90,7 @@ def _files(
     if not runs:
         raise no_result(collection)
     items, files = _items(workspace, collection, runs), dict[str, bytes | str]()
-    entries = [_entry(workspace, item, files if data else None) for item in items]
+    entries = [_entry(workspace, item, files if data or is_derived(item) else None) for item in items]
     result = named_inputs(rows)
     files |= {ROWS: json_text(result[[*RESULT_COLUMNS, *INPUTS]]), "rows.csv": csv_text(exported(result))}
     manifest = {
@@ -143,10 +143,8 @@ def _entry(workspace: Workspace, item: Item, files: dict[str, bytes | str] | Non
 
 
 def _items(workspace: Workspace, collection: str, runs: Sequence[RunRow]) -> list[Item]:
-    """The inputs of the runs in a collection, and human captions from which labels were derived."""
+    """The inputs of the runs in a collection."""
     read = {digest for run in runs for digest in run.spec.inputs()}
-    tables = [item for item in workspace.items("labels", collection) if item.hash in read]
-    read |= {item.details[DERIVED]["references"] for item in tables if is_derived(item)}
     models = {run.spec.model for run in runs}
     items = (item for item in workspace.items(collection=collection) if item.hash in read)
     return list(

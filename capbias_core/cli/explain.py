@@ -46,7 +46,7 @@ app = command(
   capbias explain sat.json labels.csv --attribute gender \\
     --words "man -> person" "umbrella -> bat | ball"
   capbias explain sat.json labels.csv --attribute gender \\
-    --image 785 --attacker minilm --attention --layer 4 --head 2
+    --image 785 --attacker minilm --attention
 
 An attacker that did not train on the image scores each caption. The contributions of the words and the intercept sum
 to the logit. With human captions, each word is compared with them: the same images, equally many captions, and
@@ -65,12 +65,10 @@ class Explained:
         bool,
         flag(
             "with --image and a Transformer or pretrained encoder: attention between its words, from an "
-            "attacker trained on the other images",
+            "attacker trained on the other images; all layers and heads as json",
             group=WHAT,
         ),
     ] = False
-    layer: Annotated[Positive | None, flag("layer of --attention, from 1 (default: as in the paper)", "N", WHAT)] = None
-    head: Annotated[Positive | None, flag("head of --attention, from 1 (default: as in the paper)", "N", WHAT)] = None
     top: Annotated[Positive, flag("words per value (default: 20)", "N", ANSWER)] = 20
     min_count: Annotated[Positive, flag("minimum captions with the word (default: 20)", "N", ANSWER)] = 20
     format: Annotated[str, flag("json has all digits (default: table)", None, ANSWER, FORMATS)] = "table"
@@ -122,8 +120,6 @@ def _check(question: Explained, attacker: str) -> None:
         raise CapbiasError(f"{' and '.join(asked)} exclude each other.", "Leave one out.")
     if question.attention and question.image is None:
         raise CapbiasError("--attention needs --image.")
-    if (question.layer or question.head) and not question.attention:
-        raise CapbiasError(f"--{'layer' if question.layer else 'head'} needs --attention.")
     entry = attacker_entry(attacker)
     if not entry.rescores and asked and asked != ["--image"]:
         able = ", ".join(name for name, entry in ATTACKERS.items() if entry.rescores)
@@ -181,12 +177,9 @@ def _answer(
         captions = explained.scored_image(scores, written, image)
         texts = [explained.caption_text(caption) for caption in captions]
         if view:
-            maps = [explained.attention_text(part, question.layer, question.head) for part in view.attention]
-            texts = [f"{text}\n{shown}" for text, shown in zip(texts, maps, strict=True)]
-            pairs = zip(captions, view.attention, strict=True)
-            captions = [
-                caption | {"read_as": list(part.words), "attention": part.weights.tolist()} for caption, part in pairs
-            ]
+            for place, part in enumerate(view.attention):
+                texts[place] += f"\n{explained.attention_text(part)}"
+                captions[place] |= {"read_as": list(part.words), "attention": part.weights.tolist()}
         return head | {"captions": captions}, "\n".join(texts)
     if edits:
         attackers = scored_views.stored_attackers(run)

@@ -81,9 +81,10 @@ class Detection(choices_of(DetectOptions, "weights", "confidence", group=HOW)):
     "detect",
     """\
   capbias images detect --collection coco --weights yolov8n.pt
-  capbias images detect --collection coco --weights yolov8n.pt --output boxes.csv
+  capbias images detect --collection coco --weights yolov8n.pt \\
+    --output boxes.csv
 
-Boxes are cached by the content of photograph and weights. The objects in them are stored too, for the Gender Score. The
+The objects in the boxes are stored too, for the Gender Score. The
 file has a row per box: image, class, confidence, and x1, y1, x2, y2 in pixels of the upright photograph (x to the
 right, y down, x2 and y2 exclusive).""",
     app,

@@ -114,8 +114,8 @@ def _kind(name: str, options: type[Checked]) -> Any:
 def option_help(about: Option, default: Any) -> str:
     """The help of a choice, with its bounds and its default.
 
-    >>> option_help(Option("images that are held out", above=0, below=1), 0.1)
-    'images that are held out (above 0 and below 1; default: 0.1)'
+    >>> option_help(Option("images that are held out", above=0, at_most=0.5), 0.1)
+    'images that are held out (above 0 and at most 0.5; default: 0.1)'
     """
     notes = [about.bounds] if about.bounds and about.bounds != COUNTED else []
     if default not in (None, False, (), "") and "default" not in about.help:

@@ -22,7 +22,7 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import REFERENCES
-from capbias_core.prepare import with_rule
+from capbias_core.prepare.labels import with_rule
 from capbias_core.types import WITHOUT_ORDER
 from capbias_core.views import labels as label_views
 from capbias_core.whole_files import typed_path
@@ -147,7 +147,7 @@ def compare_tables(
     """\
   capbias labels check
   capbias labels check gender > "my gender.toml"
-  capbias labels check "my gender.toml" --collection "my captions"
+  capbias labels check "my gender.toml"
 
 A TOML file in the folder `attributes` of the workspace is known by its name, like the shipped ones.""",
     app,
@@ -158,14 +158,17 @@ def check(
     ] = None,
     /,
     *,
-    collection: Annotated[str | None, flag("try the words of FILE on these stored captions", "NAME", INPUTS)] = None,
     workspace: WorkspaceFlag = None,
 ) -> int:
     """List the known attributes, print one as TOML, or check a TOML file."""
     if attribute and Path(attribute).suffix == ".toml":
-        return _check_file(typed_path(attribute), collection, workspace)
-    if collection:
-        raise CapbiasError("--collection needs a TOML file to try on its captions.", "Name the file.")
+        file = typed_path(attribute)
+        read = read_attribute(file)
+        show_table(pd.DataFrame(label_views.attribute_lines(read), columns=["", ""]))
+        shipped = {known.name.lower(): known.path.resolve() for known in shipped_files()}
+        if shipped.get(read.name.lower(), file.resolve()) != file.resolve():
+            say(f"note: it works as a file, but not in a workspace: {name_taken(read.name, file.name)}")
+        return DONE
     files = attribute_files(own_folder(workspace))
     for file in files:
         if file.fault:
@@ -188,24 +191,4 @@ def check(
         if file.attribute
     ]
     show_table(pd.DataFrame(rows))
-    return DONE
-
-
-def _check_file(file: Path, collection: str | None, folder: str | None) -> int:
-    """What a TOML file holds, and what its words match in the captions of a collection."""
-    attribute = read_attribute(file)
-    show_table(pd.DataFrame(label_views.attribute_lines(attribute), columns=["", ""]))
-    shipped = {known.name.lower(): known.path.resolve() for known in shipped_files()}
-    if shipped.get(attribute.name.lower(), file.resolve()) != file.resolve():
-        say(f"note: it works as a file, but not in a workspace: {name_taken(attribute.name, file.name)}")
-    if collection:
-        store = opened(folder)
-        known_collection(store, collection)
-        items = [item for item in store.items(collection=collection) if item.kind in ("captions", "references")]
-        tried = [(item, label_views.trial(store, item, attribute)) for item in reversed(items)]
-        for item, words in tried:
-            show(f"\n{item.kind} {item.name}: words found: {label_views.words_text(words)}")
-            show_table(pd.DataFrame([label_views.trial_row(words)]))
-            if words.examples:
-                show_table(label_views.examples_table(words))
     return DONE

@@ -21,7 +21,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo, engine
 from capbias_core.runs.engine import Engine, Expected, expected, unfinished
-from capbias_core.runs.run import Stopped
+from capbias_core.runs.run import Stopped, Watch
 from capbias_core.types import counted
 from capbias_core.views.answer import ONE
 from capbias_core.views.sentence import cost_text, left_text, named_notes, number, run_text
@@ -40,53 +40,34 @@ def run_all(workspace: Workspace, specs: Sequence[RunSpec], collection: str, sto
 
 
 @contextmanager
-def watched(specs: Sequence[RunSpec], to_come: Expected) -> Iterator[Shown]:
-    """Say what is to do, and show how far it is."""
+def watched(specs: Sequence[RunSpec], to_come: Expected) -> Iterator[Watch]:
+    """Say what is to do, and show how far it is: a bar with the time left on a terminal, elsewhere a line a minute."""
     if specs:
         say(f"{counted(len(specs), 'run')} to do: {cost_text(to_come)}")
-    with Shown(to_come) as shown:
-        yield shown
+    described = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    columns, hidden = (BarColumn(20), TaskProgressColumn(), described), not (sys.stderr.isatty() and to_come.each)
+    last = time.monotonic()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
+        task = bar.add_task("Running", total=1.0)
+
+        def watch(rows: Sequence[RunRow]) -> None:
+            nonlocal last
+            share, text = progress_of(rows, to_come)
+            bar.update(task, completed=share, description=text)
+            if hidden and time.monotonic() - last > BETWEEN_LINES:
+                last = time.monotonic()
+                say(f"{text} ({share:.0%})")
+
+        yield watch
 
 
-class Shown:
-    """A bar with the time left on a terminal; elsewhere a line now and then, for runs that take long.
-
-    expected: how long the runs that are to do take.
-    """
-
-    def __init__(self, expected: Expected):
-        self.expected = expected
-        self.last = time.monotonic()
-        text = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
-        columns = BarColumn(20), TaskProgressColumn(), text
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True) if sys.stderr.isatty() else None
-        self.task = self.bar.add_task("Running", total=1.0) if self.bar else None
-
-    def __enter__(self) -> Shown:
-        if self.bar and self.expected.each:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self.bar:
-            self.bar.stop()
-
-    def __call__(self, rows: Sequence[RunRow]) -> None:
-        share, text = self.state(rows)
-        if self.bar and self.task is not None:
-            self.bar.update(self.task, completed=share, description=text)
-        elif time.monotonic() - self.last > BETWEEN_LINES:
-            self.last = time.monotonic()
-            say(f"{text} ({share:.0%})")
-
-    def state(self, rows: Sequence[RunRow]) -> tuple[float, str]:
-        """The share that is done, and `Running: 3 of 9 done, about 12 s left`."""
-        rows = [row for row in rows if row.run_id in self.expected.each]
-        done, left = self.expected.left(rows)
-        over = sum(row.status not in ACTIVE for row in rows)
-        running = next((f": {row.spec.model}, {row.message}" for row in rows if row.status == "running"), "")
-        text = f"Running: {over} of {len(rows)} done{left_text(left)}{running}"
-        return done, text
+def progress_of(rows: Sequence[RunRow], to_come: Expected) -> tuple[float, str]:
+    """The share that is done, and `Running: 3 of 9 done, about 12 s left`."""
+    rows = [row for row in rows if row.run_id in to_come.each]
+    done, left = to_come.left(rows)
+    over = sum(row.status not in ACTIVE for row in rows)
+    running = next((f": {row.spec.model}, {row.message}" for row in rows if row.status == "running"), "")
+    return done, f"Running: {over} of {len(rows)} done{left_text(left)}{running}"
 
 
 def outcome(rows: Sequence[RunRow]) -> int:
@@ -106,7 +87,6 @@ list_app = command(
     """\
   capbias list
   capbias list --collection demo --json
-  capbias list --runs
   capbias list --cancel 3f2a
   capbias list --repeat all
 
@@ -115,14 +95,13 @@ Ctrl-C cancels the runs that a command started; --repeat starts runs again that 
 demo_app = command("demo", "  capbias demo\n  capbias demo --if-empty\n  capbias app")
 
 ALL = "all"
-SEE = "See: capbias list --runs"
+SEE = "See: capbias list"
 
 
 @list_app.default
 def list_stored(
     *,
     collection: Annotated[str, flag("only this collection (default: all)", "NAME", INPUTS)] = "",
-    runs: Annotated[bool, flag("only the runs", group=INPUTS)] = False,
     cancel: Annotated[
         list[str] | None, flag("stop these runs, by the beginning of their IDs, or all", f"ID|{ALL}", INPUTS)
     ] = None,
@@ -143,23 +122,20 @@ def list_stored(
     items = [
         {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
         | {"kind": item.kind, "attributes": list(item.details.get("attributes", {}))}
-        for item in (() if runs else store.items(collection=only))
+        for item in store.items(collection=only)
     ]
     if json_:
-        listed = {"runs": [_run_details(run) for run in known]}
-        show(json.dumps(listed if runs else {"items": items} | listed, indent=2))
+        show(json.dumps({"items": items, "runs": [_run_details(run) for run in known]}, indent=2))
         return DONE
     if items:
         shown = [row | {"attributes": ", ".join(row["attributes"]), "hash": row["hash"][:12]} for row in items]
         show_table(pd.DataFrame(shown))
-    elif not runs:
+    else:
         show("The workspace is empty.")
     if known:
         frame = pd.DataFrame([_run_details(run) for run in known])
         frame = frame[["run_id", "collection", "what", "status", "progress", "seconds", "message"]]
-        show_table(frame.assign(progress=frame["progress"].map("{:.0%}".format)), before="" if runs else "\n")
-    elif runs:
-        show("No runs.")
+        show_table(frame.assign(progress=frame["progress"].map("{:.0%}".format)), before="\n")
     return DONE
 
 

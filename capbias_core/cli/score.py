@@ -48,7 +48,6 @@ from capbias_core.views.files import content, json_text
 from capbias_core.views.results import exported, lettered
 from capbias_core.views.sentence import decimals
 from capbias_core.views.table import TABLE, TableOptions, pair_table
-from capbias_core.whole_files import typed_path
 
 FORMATS = ("csv", "json", "tex", "txt")
 
@@ -157,8 +156,8 @@ def score(
         write(_content(report, ending or "csv"), path)
     if stops:
         raise stops[0]
-    if answered and (further_command := _next_command(flags, files, asked.question, further.references, report)):
-        show(f"Next: {further_command}")
+    if answered and (command_line := _next_command(flags, files, further.references, report, asked.question.captions)):
+        show(f"Next: {command_line}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
 
 
@@ -193,22 +192,19 @@ def _show(report: Report) -> None:
 
 
 def _next_command(
-    flags: InputFlags, files: Sequence[str], resolved: Question, given: Sequence[str] | None, report: Report
+    flags: InputFlags, files: Sequence[str], references: Sequence[str] | None, report: Report, captioners: Sequence[str]
 ) -> str:
-    """The command that shows the words of the captioner in the answer; '' if it would not find the files."""
-    if not report.choice:
-        return ""
-    captions, labels, references = report.choice.captioner, list(flags.labels or ()), list(given or ())
+    """The command that shows the words of the captioner in the answer; '' if no file is named after it."""
+    captioner = report.choice.captioner if report.choice else ""
+    again = vars(flags) | {"captions": [captioner], "references": references}
     if not flags.collection:
-        by_name = {suggested_name(Path(file).stem): file for file in (*files, *(flags.captions or ()))}
-        captions = by_name.get(captions, "")
-        labels = labels or list(filter(None, [by_name.get(resolved.labels)]))
-        references = references or list(filter(None, [by_name.get(resolved.references)]))
-        if not (captions and typed_path(captions).is_file() and labels):
+        names = {file: suggested_name(Path(file).stem) for file in (*files, *(flags.captions or ()))}
+        if captioner not in names.values():
             return ""
-    words = ["capbias", "explain"]
-    given_again = vars(flags) | {"captions": captions, "labels": labels, "references": references}
-    for name, value in given_again.items():
+        files = [file for file in files if names[file] not in captioners or names[file] == captioner]
+        again["captions"] = [file for file in flags.captions or () if names[file] == captioner]
+    words = ["capbias", "explain", *files]
+    for name, value in again.items():
         if value:
             words += [flag_name(name), *([value] if isinstance(value, str) else value)]
     return shlex.join(words)

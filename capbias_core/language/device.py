@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 DEVICES = (AUTO, "cpu", "cuda")
-# How products are computed on CUDA: with 23 bits of each number, or with 10 of them.
-PRECISIONS = FP32, TF32 = "fp32", "tf32"
 # cuBLAS needs it for deterministic algorithms; read when a process first uses CUDA.
 CUBLAS = ("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 GPUS = "CUDA_VISIBLE_DEVICES"
@@ -42,6 +40,7 @@ def choose_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
         raise CapbiasError("PyTorch finds no CUDA on this machine.", "Choose the device auto or cpu.")
+    torch.backends.cudnn.allow_tf32 = False  # else recurrent layers and convolutions read 10 bits of 23
     return torch.device(name)
 
 
@@ -60,25 +59,6 @@ def deterministic(asked: bool) -> Iterator[None]:
         yield
     finally:
         torch.use_deterministic_algorithms(before)
-
-
-@contextmanager
-def matmul_precision(precision: str, device: torch.device) -> Iterator[None]:
-    """Products and convolutions on CUDA in TF32 within the block, where asked for; as they were after it."""
-    import torch
-
-    if device.type == "cpu":  # where attackers train in threads, which share the settings
-        yield
-        return
-    settings: tuple[Any, ...] = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = [each.allow_tf32 for each in settings]
-    for each in settings:
-        each.allow_tf32 = precision != FP32
-    try:
-        yield
-    finally:
-        for each, allowed in zip(settings, before, strict=True):
-            each.allow_tf32 = allowed
 
 
 def halving(size: int, work: Callable[[int], Any]) -> Any:
@@ -111,8 +91,7 @@ def trained_on(attacker: object, deterministic: bool = False) -> str:
     device = device_of(attacker)
     if not device:
         return ""
-    precision = f", {getattr(attacker, 'precision', FP32)}" if device == "cuda" else ""
-    return f"; trained on {device}{precision}{', deterministic algorithms' if deterministic else ''}"
+    return f"; trained on {device}{', deterministic algorithms' if deterministic else ''}"
 
 
 def visible_gpus() -> list[str]:

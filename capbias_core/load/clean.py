@@ -18,7 +18,8 @@ import ftfy
 import numpy as np
 import pandas as pd
 
-from capbias_core.load.checks import matches, quoted, shared_texts, text_findings
+from capbias_core.load.checks import FEWEST, SAMPLE, matches, quoted, text_findings
+from capbias_core.load.names import NAMES
 from capbias_core.load.sheet import SHORT, literal
 
 MOST_ROUNDS = 20  # a text that still changes after so many rounds is not a caption
@@ -31,26 +32,17 @@ def _pattern(text: str, flags: re.RegexFlag = re.IGNORECASE) -> re.Pattern[str]:
 
 # reasoning
 
-_THOUGHT = (
-    r"(?:\w{1,20}[:_-])?"
-    r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad|rationale|cot|monologue)"
+_THOUGHT = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad)"
+_MARKER = _pattern(  # fewer words stand in square brackets, since captions have such
+    rf"[<◁]\|?(?P<close>/|end_(?:of_)?)?(?:(?:begin|start)_(?:of_)?)?(?:\w{{1,20}}[:_-])?{_THOUGHT}\b"
+    r"[^<>|▷]{0,60}\|?[>▷]|\[(?P<closes>/)?(?:think|thinking|thought|reasoning)\]"
+    r"|^thinking\.\.\.(?=\s)|(?P<done>\.\.\.done thinking\.)"
 )
-_BRACKETED = r"(?:think|thinking|thought|reasoning)"  # more words than these stand in square brackets in captions
-_MARKER = _pattern(
-    rf"(?P<close><\|?\s?/{_THOUGHT}\|?>|\[/{_BRACKETED}\]|◁/{_THOUGHT}▷|<\|?end_(?:of_)?{_THOUGHT}\|?>|<unused95>"
-    r"|\.\.\.done thinking\.)"
-    rf"|<\|?{_THOUGHT}\b[^<>|]{{0,60}}\|?>|\[{_BRACKETED}\]|◁{_THOUGHT}▷|<\|?(?:begin|start)_(?:of_)?{_THOUGHT}\|?>"
-    r"|<unused94>|^thinking\.\.\.(?=\s)"
+_LABELLED = _pattern(  # **Reasoning:** … **Caption:** a woman
+    r"[\W_]{0,6}(?:thoughts?|thinking(?: process)?|reasoning|analysis|rationale|step 1)[*_]{0,3}\s?[:\n]"
+    r".*(?:^|[\s.*#])(?:answer|caption|conclusion|description)[*_]{0,3}\s?:[*_]{0,3}",
+    re.IGNORECASE | re.DOTALL,
 )
-_THOUGHT_LABEL = _pattern(
-    r"[\W_]{0,6}(?:(?:thoughts?|thinking(?: process)?|reasoning|analysis|rationale|chain[- ]of[- ]thought|step 1)"
-    r"[*_]{0,3}\s?[:\n]|let'?s think\b)"
-)
-_FINAL = _pattern(
-    r"(?:^|[\s.*#])(?:final (?:answer|caption|output|response)|answer|caption|conclusion|description)[*_]{0,3}\s?:"
-    r"[*_]{0,3}"
-)
-_CHANNELS = re.compile(r"analysis(?=[\sA-Z]).*assistant\s?final(?=[\sA-Z])", re.DOTALL)
 
 
 def _without_reasoning(text: str) -> str:
@@ -58,11 +50,9 @@ def _without_reasoning(text: str) -> str:
     if "<|channel|>" in text:
         _, final, answer = text.rpartition("<|channel|>final")
         return answer.partition("<|message|>")[2] if final else ""
-    if channels := _CHANNELS.match(text):
-        return text[channels.end() :]
     outside, start, within = [], 0, False
     for marker in _MARKER.finditer(text):
-        if marker["close"]:
+        if marker["close"] or marker["closes"] or marker["done"]:
             if not within:
                 outside.clear()  # a chat template wrote the opening marker, so all before is reasoning
             start, within = marker.end(), False
@@ -70,25 +60,21 @@ def _without_reasoning(text: str) -> str:
             outside.append(text[start : marker.start()])
             within = True
     text = " ".join((*outside, "" if within else text[start:])) if outside or start else text
-    if _THOUGHT_LABEL.match(text) and (answers := list(_FINAL.finditer(text))):
-        return text[answers[-1].end() :]
-    return text
+    return _LABELLED.sub("", text, count=1) if _LABELLED.match(text) else text
 
 
 # prompts and turns of a chat
 
 _ASSISTANT = _pattern(
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|start\|>|<\|)\s?(?:assistant|model|gpt|bot)\b\s?"
-    r"(?:<\|end_header_id\|>|<\|message\|>|\|>)?"
+    r"(?:<\|end_header_id\|>|<\|message\|>|\|>)?|\[/INST\]"
 )
-_BARE_USER, _BARE_ASSISTANT = _pattern(r"(?:system|user)\n"), _pattern(r"\n[ \t]*(?:assistant|model)[ \t]*\n")
-_SYSTEM_PROMPT = _pattern(r"\W{0,6}(?:a chat between|you are|below is an instruction|system\s?:)")
-_BEFORE = r"(?:^|[\s#>])"
-_USER = _pattern(rf"{_BEFORE}(?:user|human|instruction|input|prompt)\s?:")
-_REPLY = _pattern(
-    rf"{_BEFORE}(?:assistant|gpt|model|bot|ai|response|output|answer|short answer|caption|description)\s?:"
+_ASKED = _pattern(
+    r"(?:\W{0,6}(?:a chat between|you are|below is an instruction|system\b).*?[\s#>]|[^a-z]*)"
+    r"(?:user|human|instruction|input|prompt|question|q)\s?[:\n].*?"
+    r"[\s#>](?:assistant|gpt|model|bot|ai|response|output|answer|a|caption|description)\s?[:\n]",
+    re.IGNORECASE | re.DOTALL,
 )
-_QUESTION, _ANSWER = _pattern(rf"{_BEFORE}(?:question|q)\s?:"), _pattern(rf"{_BEFORE}(?:answer|a|caption|response)\s?:")
 # `User:` within a sentence is what a sign says, unless somebody answers.
 _NEXT_TURN = re.compile(
     r"#{2,3}\s?(?i:human|user|assistant|instruction|question)\b"
@@ -97,15 +83,6 @@ _NEXT_TURN = re.compile(
     re.DOTALL,
 )
 _IMAGE = r"(?:image|photo|picture|photograph|scene)"
-_DEMAND = _pattern(
-    r"\W{0,4}(?:please |can you |could you |kindly )*(?:describe|caption|write|provide|give|generate|summari[sz]e"
-    rf"|explain|answer|respond|use|keep|limit)\b[^.?!:\n]{{0,200}}\b(?:{_IMAGE}|captions?|sentences?|words?|brief(?:ly)?|detail)\b"
-    r"[^.?!:\n]{0,120}[.?!:\n]\s*(?=\S)"
-)
-_ASKED = _pattern(
-    rf"\W{{0,4}}(?:what|who|where|how|which|is|are|can|does|do)\b[^.?!\n]{{0,160}}\b(?:{_IMAGE}|caption)\b[^.?!\n]{{0,80}}"
-    r"\?\s*(?=\S)"
-)
 _LABEL = _pattern(
     r"(?:[^\w{\[]|_){0,6}(?:(?:here(?:'s| is| are)|this is|the|an?|my|your|one|some|image|photo|picture|visual"
     r"|generated|predicted|suggested|possible|short|brief|detailed|concise|simple|final|model|\w{1,20}[- ]sentence"
@@ -124,18 +101,11 @@ def _without_prompt(text: str) -> str:
     """The first turn of a captioner; without prompts, labels and phrases before it."""
     if turn := _ASSISTANT.search(text):
         return text[turn.end() :]
-    text = text.partition("[/INST]")[2].partition("[INST]")[0] or text
-    if _BARE_USER.match(text) and (turn := _BARE_ASSISTANT.search(text)):
-        text = text[turn.end() :]
-    # Of questions with their answers, the last is the one that was asked; a chat goes on by itself.
-    for asking, answering, which in ((_USER, _REPLY, 0), (_QUESTION, _ANSWER, -1)):
-        asked = asking.search(text)
-        if asked and (not any(map(str.isalpha, text[: asked.start()])) or _SYSTEM_PROMPT.match(text)):
-            answers = [answer.end() for answer in answering.finditer(text, asked.end())]
-            text = text[answers[which] if answers else asked.end() :]
+    if asked := _ASKED.match(text):
+        text = text[asked.end() :]
     if (turn := _NEXT_TURN.search(text)) and text[: turn.start()].strip():
         text = text[: turn.start()]
-    for pattern in (_DEMAND, _ASKED, _SURE, _LABEL):
+    for pattern in (_SURE, _LABEL):
         if start := pattern.match(text):
             text = text[start.end() :]
     return text
@@ -145,51 +115,25 @@ def _without_prompt(text: str) -> str:
 
 # <unk> is a word that a captioner does not know, and stays.
 _TOKEN = _pattern(
-    r"<(box|quad)>[^<]{0,200}</\1>|<\|box_start\|>[^<]{0,200}<\|box_end\|>|<<?/?SYS>?>|<\|[^<>|\n]{1,40}\|>"
-    r"|\[/?(?:CLS|SEP|PAD|BOS|EOS|INST|IMG|IMAGE|EOT|gMASK)\]"
-    r"|</?(?:s|pad|eos|bos|sos|cls|sep|start|end|im_start|im_end|im_patch|images?|img|imagehere|image_placeholder"
-    r"|image_soft_token|image_pad|start_of_image|end_of_image|start_of_turn|end_of_turn|end_of_utterance"
-    r"|fake_token_around_image|global-img|row_\d+_col_\d+|grounding|extra_id_\d+|unused\d+|loc_?\d+|bin_\d+"
-    r"|patch_index_\d+|0x[0-9a-f]{2}|n|blank|video|ref|box|quad|phrase|object|eot|eoc|endofchunk|sot|media|visual"
-    r"|delimiter_of_multi_objects)>"
+    r"<(box|quad|bbox|coords?)>[^<]{0,200}</\1>|<<?/?SYS>?>|<\|[^<>|\n]{1,40}\|>"
+    r"|\[/?(?:CLS|SEP|PAD|BOS|EOS|INST|IMG|IMAGE|EOT|(?-i:SEG|DET|BOX|REF))\]"
+    r"|</?(?:s|pad|eos|bos|sos|cls|sep|start|end|im_start|im_end|im_patch|images?|img|image_placeholder|image_soft_token"
+    r"|image_pad|start_of_image|end_of_image|start_of_turn|end_of_turn|end_of_utterance|fake_token_around_image"
+    r"|grounding|extra_id_\d+|loc_?\d+|bin_\d+|patch_index_\d+|0x[0-9a-f]{2}|n|ref|phrase|object|seg|endofchunk)>"
     r"|#START#|#END#|^startseq\b|\bendseq$"
 )
 _END = _pattern(
     r"<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|endofchunk|user|im_start|start_header_id)\|>|</s>"
     r"|<end_of_turn>|<end_of_utterance>|<eos>|<end>|\[EOS\]|#END#"
 )
-_ONE = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
-_NUMBERS = rf"{_ONE}(?:\s*(?:[,;|]|>\s*<)\s*{_ONE})+"
-_BOX = rf"{_NUMBERS}[\s,;]*(?:[\[(]\s*{_NUMBERS}[\])\s,;]*)*"
-_ROUND = rf"\({{1,3}}\s*{_NUMBERS}\s*\){{1,3}}"
-
-
-def _unless_place(match: re.Match[str]) -> str:
-    """'' for a box, or a point in shares of the image; other numbers in round brackets, as people write them, stay."""
-    numbers = re.findall(_ONE, match[0])
-    shares = "." in match[0] and all(0 <= float(number) <= 1 for number in numbers)
-    return "" if shares or len(numbers) > 3 else match[0]
-
-
-# Where in the image a phrase is: entities, links, boxes, numbers of regions. The phrase stays.
-_GROUNDING = (
-    (_pattern(r"\[/EN#[^\s\]]+ ([^\[\]]*)\]"), r"\1"),
-    (_pattern(r"!?\[([^\[\]]+)\]\((?=[^()]*[#/.\d_])[^()]*\)"), r"\1"),
-    (_pattern(rf"\s?(?:\[{{1,3}}|\{{?<|\{{)\s*{_BOX}(?:\]{{1,3}}|>\}}?|\}})"), ""),
-    (_pattern(rf"\s?{_ROUND}(?:\s*[,;]?\s*{_ROUND})*"), _unless_place),
-    (re.compile(r"\s?\[(?:SEG|DET|REG|LOC|BOX|OBJ|PT|POINT|REF|RLE|REJ|\d{1,3})\]"), ""),
-    (_pattern(r"<(?:seg|det|reg|region|obj|bbox|roi)_?\d*>"), ""),
-    (_pattern(r"<(bbox|coor|coords?)>[^<]{0,200}</\1>"), ""),
-)
+# Where in the image a phrase is; the phrase stays.
+_ENTITY = _pattern(r"\[/EN#[^\s\]]+ ([^\[\]]*)\]")
+_PLACE = _pattern(r"\s?(?:[\[{]{1,3}|\{?<)\s*[-+]?[\d.]+(?:\s*(?:[,;|]|>\s*<)\s*[-+]?[\d.]+)+\s*(?:[\]}]{1,3}|>\}?)")
 
 
 def _without_tokens(text: str) -> str:
     """The text up to the first token that ends it, without any other and without marks of places in the image."""
-    text = text.replace("[UNK]", "<unk>").strip()
-    for pattern, inside in _GROUNDING:
-        text = pattern.sub(inside, text)
-    if not _TOKEN.search(text):
-        return text
+    text = _PLACE.sub("", _ENTITY.sub(r"\1", text.replace("[UNK]", "<unk>").strip()))
     begun, start = False, 0
     for token in _TOKEN.finditer(text):
         begun = begun or bool(text[start : token.start()].strip())
@@ -197,50 +141,30 @@ def _without_tokens(text: str) -> str:
             text = text[: token.start()]
             break
         start = token.end()
-    return re.sub(r"\s{2,}", " ", _TOKEN.sub(" ", text))
+    return re.sub(r"\s{2,}", " ", _TOKEN.sub(" ", text)) if start or begun else text
 
 
-# sub-words
-
-
-# The letters that GPT-2's tokenizer writes for bytes: printable ones stand for themselves.
-_PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
-_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
-_BYTES = {chr(byte): byte for byte in _PRINTABLE} | {chr(256 + index): byte for index, byte in enumerate(_OTHERS)}
+# sub-words and letters
 
 
 def _whole_words(text: str) -> str:
     """Words from the pieces of SentencePiece (▁), byte-level BPE (Ġ), CLIP (</w>), WordPiece (##) and fastBPE (@@)."""
-    if "▁" in text:
-        text = (text.replace(" ", "") if " ▁" in text else text).replace("▁", " ")
-    if "Ġ" in text:
-        joined = text.replace(" ", "") if " Ġ" in text else text
-        if all(letter in _BYTES for letter in joined):
-            text = bytes(_BYTES[letter] for letter in joined).decode(errors="replace")
-        else:
-            text = joined.replace("Ġ", " ").replace("Ċ", " ")
-    if "</w>" in text:
-        text = (text.replace(" ", "") if "</w> " in text else text).replace("</w>", " ")
+    for mark in ("▁", "Ġ", "</w>"):
+        if mark in text:
+            cut = f"{mark} " if mark == "</w>" else f" {mark}"
+            text = (text.replace(" ", "") if cut in text else text).replace(mark, " ")
     return re.sub(r"@@(?: |$)", "", re.sub(r" ##(?=\w)", "", text))
 
 
-# letters
-
-_LIKE = {
-    "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝѵкмт": "ABESIJKMHOPCTYXaesijopcyxhdqwvkmt",  # Cyrillic
-    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανυρικτεηωγ": "ABEZHIKMNOPTYXoavupiktenwy",  # Greek
-    "օոսցհզյ": "onughqj",  # Armenian
-    "ɑɡᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ": "agabcdeghijklmnoprstuvwyz",  # Latin, small capitals and the like
-}
-_LATIN_FOR = str.maketrans("".join(_LIKE), "".join(_LIKE.values()))
-_LOOKS_LATIN = re.compile(f"[{''.join(_LIKE)}]+")
-_WORD = re.compile(r"[^\W\d_]+")
-_LATIN = re.compile("[\x00-\u02af\u1d00-\u1eff\ua720-\ua7ff]")
-# What is shown as nothing and ftfy keeps: soft hyphens, zero width, direction, fillers, strokes through letters.
-# Joiners stay in scripts that need them, and variation selectors after symbols.
+_LATIN_FOR = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԝѵкмтΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανυρικτεηωγ",  # Cyrillic and Greek letters that look alike
+    "ABESIJKMHOPCTYXaesijopcyxhdqwvkmtABEZHIKMNOPTYXoavupiktenwy",
+)
+_WORD = re.compile(r"[^\W\d_]*[A-Za-z][^\W\d_]*")
+# What is shown as nothing and ftfy keeps. Joiners stay in scripts that need them, variation selectors after symbols.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\uffa0"
-    "\U000e0000-\U000e007f\u0334-\u0338]|(?<![^\u0000-\u024f])[\u200c\u200d]|[\u200c\u200d](?![^\u0000-\u024f])"
+    "\U000e0000-\U000e007f\u0334-\u0338]|(?<=[\u0000-\u024f])[\u200c\u200d]"
     "|(?<=[A-Za-z\u00c0-\u024f])[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
 _HYPHENATED = re.compile(r"(?<=[a-z])[-\u2010]\s*\n\s*(?=[a-z])")  # a word cut at the end of a line
@@ -249,45 +173,24 @@ _FTFY = ftfy.TextFixerConfig(uncurl_quotes=False, fix_line_breaks=False, normali
 
 def _readable(text: str) -> str:
     """Wrongly decoded letters, entities and control characters put right (ftfy); invisible characters and hyphens at
-    the end of a line removed; letters in their plain form, where that changes a letter."""
+    the end of a line removed; letters in their plain form, where that changes a letter; Latin letters for those that
+    look like them in words with Latin letters."""
     text = _HYPHENATED.sub("", _INVISIBLE.sub("", ftfy.fix_text(text, _FTFY)))
     plain, same = (unicodedata.normalize(form, text) for form in ("NFKC", "NFC"))
-    return text if [*filter(str.isalpha, plain)] == [*filter(str.isalpha, same)] else plain
-
-
-def _latin_words(text: str) -> str:
-    """Latin letters for those that look like them, in words with Latin letters, and in words that look Latin
-    throughout among Latin words."""
-    letters = [letter for letter in text if letter.isalpha()]
-    latin = 2 * sum(map(bool, map(_LATIN.match, letters))) >= len(letters)
-
-    def read(match: re.Match[str]) -> str:
-        word = match[0]
-        meant = any(letter < "\u0250" for letter in word) or (latin and _LOOKS_LATIN.fullmatch(word))
-        return word.translate(_LATIN_FOR) if meant else word
-
-    return _WORD.sub(read, text)
+    text = text if [*filter(str.isalpha, plain)] == [*filter(str.isalpha, same)] else plain
+    return _WORD.sub(lambda word: word[0].translate(_LATIN_FOR), text)
 
 
 # wrappings
 
-_KEYS = """
-    caption captions image_caption generated_caption predicted_caption description image_description final_answer answer
-    alt_text response prediction output outputs result results text generated_text sentence summary content message
-    choices candidates parts value
-"""
-_SPEAKERS = ("assistant", "gpt", "model")
 _LANGUAGE = r"(?:[\w-]*[ \t]*\n|(?:json|text|plaintext|markdown|python)\b)?"
 # Lines of their own, or JSON; not words that a sign says.
 _FENCED = re.compile(rf"(?:^|(?<=\n)|(?=```json\b))\s*```{_LANGUAGE}(.*?)```[ \t]*(?:\n|$)", re.DOTALL)
 _TAGGED = _pattern(
     r"<(/?)(?:answer|caption|final_answer|final|response|output|description|conclusion|summary|solution|result)>"
 )
-_CUT_JSON = re.compile(rf"[\[{{\s]{{0,20}}[\"'](?:{'|'.join(_KEYS.split())})[\"']\s?:\s?[\"']", re.IGNORECASE)
-_BOXED = re.compile(r".*\\boxed\{(?:\\text\{)?([^{}]*)\}", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:[nrt]|u([0-9a-fA-F]{4})|([\"'/]))")
-_HTML = _pattern(r"</?(?:p|br|div|span|caption|description|summary|html|body)(?:\s[^<>]{0,200})?/?>")
-_PAIRED = _pattern(r"<([a-z]\w{0,20})(?:\s[^<>]{0,200})?>([^<>]*)</\1>")  # a point, a phrase: its text stays
+_HTML = _pattern(r"</?(?:p|br|div|span|b|i|em|strong|html|body)(?:\s[^<>]{0,200})?/?>")
 _MARKDOWN = (
     (re.compile(r"\*\*(\S(?:[^*\n]*\S)?)\*\*"), r"\1"),
     (re.compile(r"(?<![\w*])\*(\S[^*\n]*)\*(?![\w*])"), r"\1"),
@@ -305,73 +208,45 @@ def _unwrapped(text: str) -> str:
         text = fenced[1].strip() or text
     elif text.startswith("```"):
         text = re.sub(rf"^```{_LANGUAGE}", "", text)
-    tags = list(_TAGGED.finditer(text))
-    if opened := [tag for tag in tags if not tag[1]]:
-        end = next((tag.start() for tag in tags if tag[1] and tag.start() > opened[-1].start()), len(text))
-        text = text[opened[-1].end() : end].strip() or text
+    if opened := [tag for tag in _TAGGED.finditer(text) if not tag[1]]:
+        text = _TAGGED.split(text[opened[-1].end() :])[0].strip() or text
     text = _TAGGED.sub(" ", text)
-    if boxed := _BOXED.match(text):
-        text = boxed[1].strip() or text
-    if (stripped := text.strip())[:1] in ("[", "{"):
-        if caption := _caption_in(literal(stripped, SHORT)):
-            return caption
-        if cut := _CUT_JSON.match(stripped):
-            return stripped[cut.end() :].rstrip(" \n,}]\"'") or text
+    if text.strip()[:1] in ("[", "{") and (caption := _caption_in(literal(text.strip(), SHORT))):
+        return caption
     text = _ESCAPE.sub(lambda code: chr(int(code[1], 16)) if code[1] else code[2] or " ", text)
-    text = _PAIRED.sub(r"\2", text)
     return re.sub(r"\s{2,}", " ", _HTML.sub(" ", text)) if _HTML.search(text) else text
 
 
-def _caption_in(value: Any, levels: int = 8) -> str:
-    """The caption in what JSON holds, '' unless there is just one within so many levels."""
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, list):
-        turns = [part for part in value if isinstance(part, dict)]
-        spoken = [turn for turn in turns if turn.get("role", turn.get("from")) in _SPEAKERS]
-        only = spoken[-1:] or value
-        return _caption_in(only[0], levels - 1) if len(only) == 1 and levels else ""
-    if not isinstance(value, dict) or not levels:
-        return ""
-    by_key = {str(key).lower(): inner for key, inner in value.items()}
-    for key in _KEYS.split():
-        if key in by_key and (text := _caption_in(by_key[key], levels - 1)):
-            return text
-    texts = [text.strip() for text in value.values() if isinstance(text, str) and text.strip()]
-    return texts[0] if len(texts) == 1 else ""
+def _caption_in(value: Any) -> str:
+    """The caption in what JSON holds, '' unless there is just one."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict):
+        texts = {str(key).lower(): text for key, text in value.items() if isinstance(text, str) and text.strip()}
+        value = next(
+            (texts[key] for key in NAMES["key"] if key in texts), "".join(list(texts.values())[: len(texts) == 1])
+        )
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _without_marks(text: str) -> str:
     """Without quotation marks around it and the marks of Markdown."""
     for pattern, inside in _MARKDOWN:
         text = pattern.sub(inside, text)
-    quoted = text.strip()
-    quoted = quoted[1:] if quoted[:2] in ("b'", 'b"') else quoted
+    quoted = re.sub(r"^b(?=['\"])", "", text.strip())
     for first, last in _QUOTES:
         dot = "." if quoted.endswith(f"{last}.") else ""
         if quoted.startswith(first) and quoted.removesuffix(".").endswith(last):
             inner = quoted[1 : -1 - len(dot)].strip()
             marks = re.sub(r"(?<=\w)['’](?=\w)", "", inner)
             if inner and first not in marks and last not in marks:
-                return inner.removesuffix(dot) + dot if dot else inner
+                return inner.removesuffix(dot) + dot
     return text
 
 
-# A shared sentence may be the captioner's; one that asks or announces is a prompt.
-_AT_BEGINNING = re.compile(r"(?![\s`]*[\[{`])(?:\S++\s++){2,}.*[:?]\s+", re.DOTALL)
-_AT_END = _pattern(
-    r"\s*(?:\S++\s++){2,}.*[:?]\W*$|\W*(?:please|describe|caption|write|provide|give|generate|summari[sz]e|explain|answer"
-    rf"|respond|can you|could you)\b.*\b(?:{_IMAGE}|captions?|sentences?|words?|brief(?:ly)?|detail|prompt)\b.*$",
-    re.IGNORECASE | re.DOTALL,
-)
-
 # texts without a caption
 
-_MISSING = """
-    nan none null nil n_a nat undefined missing not_available not_applicable unavailable no_caption no_answer
-    no_response no_output empty empty_string unknown
-"""
-_NOTHING = frozenset(["", *(word.replace("_", "") for word in _MISSING.split())])
+_NOTHING = frozenset(["", *(word.replace("_", "") for word in NAMES["missing"])])
 _FAILED = (
     r"(?:failed to obtain answer|(?:api )?error(?: code)?\s?:|traceback \(most recent|[\w.]*(?:error|exception)[(:]"
     r"|request timed out|cuda out of memory|https?connectionpool|<[\w.]+ object |tensor\(|array\(|internal server error"
@@ -379,15 +254,8 @@ _FAILED = (
 )
 _NAME = _pattern(
     r"(?:https?|s3|gs|ftp|file|data)://?\S+|data:\S+|\S+\.(?:jpe?g|png|gif|bmp|webp|tiff?|jsonl?|csv|txt|np[yz]|pt|mp4)"
-    r"|(?:[a-z]:|\.{0,2})[\\/]\S+|\S+[\\/]\S+[\\/]\S*|(?=\S*\d)[0-9a-f-]{8,}"
+    r"|(?:[a-z]:|\.{0,2})[\\/]\S+|\S+[\\/]\S+[\\/]\S*|(?=\S*\d)[0-9a-f-]{8,}|(?=.*\d.*_|.*_.*\d|(?:.*\d){5})[\w.:#-]+"
 )
-_CODE = re.compile(r"[\w.:#-]+")
-
-
-def _is_name(text: str) -> bool:
-    name = text.strip()
-    digits = sum(map(str.isdigit, name))
-    return bool(_NAME.fullmatch(name) or (_CODE.fullmatch(name) and (digits >= 5 or (digits and "_" in name))))
 
 
 # the table
@@ -403,26 +271,22 @@ class Rule(NamedTuple):
     sentence: str  # follows `3 of 20 captions`
 
 
-_HAS_THOUGHT = (
-    r"(?i:think|thought|reason|reflect|analysis|scratchpad|rationale|cot\b|monologue|unused9|step 1|<\|channel)|◁"
-)
+_HAS_THOUGHT = r"(?i:think|thought|reason|reflect|analysis|scratchpad|rationale|step 1|<\|channel)"
 _HAS_PROMPT = (
-    r":|<\||/INST\]|(?i:<start_of_turn>|^[^A-Za-z]*(?:please|can you|could you|kindly|describe|caption|write"
-    r"|provide|give|generate|summari|explain|answer|respond|use|keep|limit|what|who|where|how|which|is|are|can|does|do"
-    r"|sure|certainly|of course|absolutely|okay|ok|alright|got it|user|system)[^A-Za-z])"
+    r":|<\||/INST\]|(?i:<start_of_turn>|^[^A-Za-z]*(?:sure|certainly|of course|absolutely|okay|ok|alright|got it)"
+    r"[^A-Za-z]|(?:user|system)\n)"
 )
-_IS_MISSING = rf"^[^A-Za-z]*(?i:{'|'.join(word.replace('_', '[^a-z]?') for word in _MISSING.split())})?[^A-Za-z]*$"
-_HAS_MARKS = r"<|[\[({]\s*[-+\d.]|\[[/A-Za-z]|\]\(|#START#|#END#|(?i:startseq|endseq)"
+_IS_MISSING = rf"^[^A-Za-z]*(?i:{'|'.join(word.replace('_', '[^a-z]?') for word in NAMES['missing'])})?[^A-Za-z]*$"
+_HAS_MARKS = r"<|[\[{]\s*[-+\d.]|\[[/A-Za-z]|#START#|#END#|(?i:startseq|endseq)"
 # fmt: off
 RULES = (
     Rule("reasoning", "strip", _HAS_THOUGHT, _without_reasoning, "held reasoning, which was removed"),
     Rule("prompts", "strip", _HAS_PROMPT, _without_prompt, "held a prompt or a label, which was removed"),
     Rule("special tokens", "strip", _HAS_MARKS, _without_tokens,
-         "held special tokens, coordinates or links such as </s> and [SEG], which were removed"),
+         "held special tokens or coordinates such as </s> and [SEG], which were removed"),
     Rule("sub-words", "strip", r"▁|Ġ|</w>| ##\w|@@", _whole_words, "were cut into sub-words, which were joined"),
     Rule("letters", "strip", r"[^\t\n\r\x20-\x7e]|&#?\w+;|[a-z]-\s*\n", _readable,
-         "held entities, or wrongly decoded, invisible, cut or full-width letters, which became plain"),
-    Rule("look-alikes", "strip", r"[^\x00-\x7f]", _latin_words, "held letters that only looked Latin, now Latin"),
+         "held entities, or wrongly decoded, invisible, cut, full-width or look-alike letters, which became plain"),
     Rule("wrappings", "strip", r"```|^\s*[\[{]|\\|<", _unwrapped,
          "were wrapped in JSON, code or tags, which were removed"),
     Rule("marks", "strip", "^\\s*b?[\"'“‘«„「『`]|\\*|__|^\\s{0,3}[#>•(1-9-]", _without_marks,
@@ -430,7 +294,8 @@ RULES = (
     Rule("missing", "drop", _IS_MISSING, lambda text: "".join(filter(str.isalpha, text)).lower() in _NOTHING,
          "were missing (empty, nan, null, a number and the like) and left out"),
     Rule("error messages", "drop", rf"^\W*(?i:{_FAILED})", lambda text: True, "were error messages and left out"),
-    Rule("IDs", "drop", r"^\s*\S+\s*$", _is_name, "were IDs, paths or URLs and left out"),
+    Rule("IDs", "drop", r"^\s*\S+\s*$", lambda text: _NAME.fullmatch(text.strip()),
+         "were IDs, paths or URLs and left out"),
 )
 # fmt: on
 
@@ -504,6 +369,19 @@ def _settle(captions: list[str | None], reasons: dict[int, set[str]], indices: S
         reasons[index].add("missing")
 
 
+# prompts that many captions share
+
+# A shared sentence may be the captioner's; one that asks or announces is a prompt.
+_DEMAND = (
+    r"\W*(?:please|can you|could you|kindly|describe|caption|write|provide|give|generate|summari[sz]e|explain|answer"
+    rf"|respond|use|keep|limit)\b.*\b(?:{_IMAGE}|captions?|sentences?|words?|brief(?:ly)?|detail|prompt)\b"
+)
+_AT_BEGINNING = _pattern(
+    rf"(?![\s`]*[\[{{`])(?:(?:\S++\s++){{2,}}.*[:?]\s+|{_DEMAND}[^.!?]*[.!?]\s+)", re.IGNORECASE | re.DOTALL
+)
+_AT_END = _pattern(rf"\s*(?:\S++\s++){{2,}}.*[:?]\W*$|{_DEMAND}.*$", re.IGNORECASE | re.DOTALL)
+
+
 def _without_shared_prompts(
     captions: list[str | None], reasons: dict[int, set[str]], times: np.ndarray
 ) -> dict[str, None]:
@@ -511,7 +389,7 @@ def _without_shared_prompts(
     prompts: dict[str, None] = {}
     for _ in range(MOST_ROUNDS):
         texts = [caption or "" for caption in captions]
-        shared = [(text, end) for end in (False, True) for text, _ in shared_texts(texts, times, end, PROMPT_SHARE)]
+        shared = [(text, end) for end in (False, True) for text in _shared(texts, times, end)]
         asking = [(match[0], end) for text, end in shared if (match := (_AT_END if end else _AT_BEGINNING).match(text))]
         if not asking:
             break
@@ -524,3 +402,26 @@ def _without_shared_prompts(
             reasons[index].add("shared prompt")
         _settle(captions, reasons, indices)
     return prompts
+
+
+def _shared(texts: Sequence[str], times: np.ndarray, end: bool) -> list[str]:
+    """The longest texts that begin (or end) many captions, three words or more."""
+    sample = [text for text in texts if text]
+    sample = sample[:: max(1, len(sample) // SAMPLE)]
+    three = re.compile(r"(?:\s++\S++){3}\s*\Z" if end else r"(?:\S++\s++){3}")
+    holds = str.endswith if end else str.startswith
+    shared = []
+    starts = Counter(match[0] for text in sample if (match := (three.search if end else three.match)(text)))
+    for words in [words for words, number in starts.most_common(5) if number >= PROMPT_SHARE * len(sample)]:
+        group = [text for text in sample if holds(text, words)]
+        middle = group[len(group) // 2]
+        cuts = [match.start() if end else match.end() for match in re.finditer(r"\s+(?=\S)", middle)][:60]
+        longer = [middle[cut:] if end else middle[:cut] for cut in (reversed(cuts) if end else cuts)]
+        for more in longer:
+            if len(more) > len(words):
+                if sum(holds(text, more) for text in group) < 0.9 * len(group):
+                    break
+                words = more
+        if times[[holds(text, words) for text in texts]].sum() >= max(FEWEST, PROMPT_SHARE * times.sum() * 0.9):
+            shared.append(words)
+    return shared

@@ -1,6 +1,6 @@
-"""The bytes of files as values: JSON, tables as text, Excel, Parquet, Arrow, pickles of the release, a text per image.
+"""The bytes of files as tables: JSON, text, Excel, Parquet, Arrow, pickles of the release, a text per image.
 
-What they hold is not known yet; formats.py says it.
+What their columns mean is not known yet; formats.py says it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, first_line, short
-from capbias_core.load.files import SAVED, SPLITS, STATE, TEXTS, bare_name, contents, decoded, is_workbook
-from capbias_core.load.sheet import MOST_ROWS, RowErrors, check_rows, frame_of, listed
+from capbias_core.load.files import SAVED, SPLITS, STATE, TEXTS, ZIP, bare_name, contents, decoded
+from capbias_core.load.shapes import sheet_of
+from capbias_core.load.sheet import MOST_ROWS, RowErrors, Sheet, check_rows, frame_of, listed
 from capbias_core.types import counted
 
 csv.field_size_limit(2**31 - 1)  # a caption may be longer than the 128 KiB at which the csv module stops
@@ -34,26 +34,12 @@ TOKENS = "tokens of Flickr30k"
 HEADERLESS = {TOKENS: (r".+#\d+$", "."), "predictions of Oscar and VinVL": (r"\S+$", r"\[\{")}
 
 
-@dataclass
-class Raw:
-    """What a file holds, before its format is known."""
-
-    title: str
-    name: str
-    value: Any  # of JSON, or a DataFrame
-    notes: list[str] = field(default_factory=list)
-    faults: RowErrors | None = None
-    numbers: list[int] = field(default_factory=list)
-    format: str = ""  # if the container says it
-    roles: Mapping[str, Any] = field(default_factory=dict)  # likewise, see formats.py
-
-
-def opened(path: Path) -> list[Raw]:
+def opened(path: Path) -> list[Sheet]:
     """What a file, an archive or a folder holds. Raises CapbiasError if nothing in it can be read."""
     files = contents(path)
     if not path.is_dir() and len(files) == 1:
         ((title, data),) = files.items()
-        return [_raw(PurePosixPath(title).name, data)]
+        return [_sheet(PurePosixPath(title).name, data)]
     result, left_out, reason = [], [], None
     saved = {PurePosixPath(name).parent for name in files if PurePosixPath(name).name in SAVED}
     for root in map(str, sorted(saved, key=lambda folder: len(folder.parts))):  # within another, nothing is left
@@ -67,10 +53,10 @@ def opened(path: Path) -> list[Raw]:
         files = {name: data for name, data in files.items() if PurePosixPath(name) not in texts}
         rows = [{"image_id": own.stem, "caption": decoded(own.name, data).strip()} for own, data in texts.items()]
         roles = {"caption": ["caption"], "image": "image_id"}
-        result.append(Raw(path.name, bare_name(path.name), frame_of(rows), format="a text per image", roles=roles))
+        result.append(Sheet(path.name, "", bare_name(path.name), frame_of(rows), "a text per image", roles))
     for name, data in files.items():
         try:
-            result.append(_raw(PurePosixPath(name).name, data))
+            result.append(_sheet(PurePosixPath(name).name, data))
         except CapbiasError as error:
             left_out.append(PurePosixPath(name).name)
             reason = reason or error
@@ -81,15 +67,16 @@ def opened(path: Path) -> list[Raw]:
     return result
 
 
-def _raw(title: str, data: bytes) -> Raw:
+def _sheet(title: str, data: bytes) -> Sheet:
     name = bare_name(title)
     if data.startswith((PARQUET, *ARROW)):
-        return Raw(title, name, *_arrow(title, data))
+        frame, notes = _arrow(title, data)
+        return Sheet(title, "", name, frame, notes=notes)
     if data.startswith(PICKLES):
         from capbias_core.load.lic_release import plain_pickle
 
-        return Raw(title, name, plain_pickle(title, data))
-    if is_workbook(data):
+        return sheet_of(title, name, plain_pickle(title, data))
+    if data.startswith(ZIP):
         return _workbook(title, data)
     text = decoded(title, data)
     if not text.strip():
@@ -109,7 +96,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _json(title: str, text: str) -> Raw:
+def _json(title: str, text: str) -> Sheet:
     """A JSON document, or values one after another, as in JSON Lines, which become one list."""
     if '"segmentation"' in text:  # polygons as numbers would take ten times the time and memory
         text = OUTLINE.sub(r'\1"\2"', text)
@@ -135,13 +122,13 @@ def _json(title: str, text: str) -> Raw:
         values = [row for value in values for row in value]
     elif len(values) == 1 and not by_line:
         values = values[0]
-    return Raw(title, bare_name(title), values)
+    return sheet_of(title, bare_name(title), values)
 
 
 # text with a delimiter
 
 
-def _delimited(title: str, text: str) -> Raw:
+def _delimited(title: str, text: str) -> Sheet:
     """A table with a header, or lines of a known format without one. A row of another length is a fault."""
     lines = [line for line in text.splitlines() if line.strip()]
     for known, (first, second) in HEADERLESS.items():
@@ -150,7 +137,7 @@ def _delimited(title: str, text: str) -> Raw:
             ids = [re.sub(r"#\d+$", "", image) for image, _ in parts]
             frame = pd.DataFrame({"image_id": ids, "caption": [text for _, text in parts]}, dtype=object)
             role = "reference" if known == TOKENS and len(set(ids)) < len(ids) else "caption"
-            return Raw(title, bare_name(title), frame, format=known, roles={role: ["caption"], "image": "image_id"})
+            return Sheet(title, "", bare_name(title), frame, known, {role: ["caption"], "image": "image_id"})
     headers = {mark: next(csv.reader(lines[:1], delimiter=mark)) for mark in ",\t;|"}
     mark = max(headers, key=lambda mark: len(headers[mark]))
     names = [name.strip() or f"column {number}" for number, name in enumerate(headers[mark], start=1)]
@@ -186,13 +173,13 @@ def _delimited(title: str, text: str) -> Raw:
         first = f"{faults.count:,} of {total:,} rows are broken, the first at {faults.first[0]}"
         raise CapbiasError(f"{title} is no table: {first}.", "Put quotes around texts that hold the delimiter.")
     frame = pd.DataFrame(rows[1:], columns=names, dtype=object)
-    return Raw(title, bare_name(title), frame, faults=faults, numbers=numbers[1:])
+    return Sheet(title, "", bare_name(title), frame, faults=faults, numbers=numbers[1:])
 
 
 # Excel
 
 
-def _workbook(title: str, data: bytes) -> Raw:
+def _workbook(title: str, data: bytes) -> Sheet:
     """The only sheet with a table, every cell as the text that a CSV of it would have."""
     try:
         how = {"dtype": object, "keep_default_na": False, "na_values": [""], "nrows": MOST_ROWS, "engine": "openpyxl"}
@@ -215,7 +202,8 @@ def _workbook(title: str, data: bytes) -> Raw:
         )
     ((sheet, table),) = tables.items()
     frame = table.map(str).where(table.notna(), "").astype(object)
-    return Raw(title, bare_name(title), frame, [f"from the sheet {short(sheet)}"] if len(sheets) > 1 else [])
+    notes = [f"from the sheet {short(sheet)}"] if len(sheets) > 1 else []
+    return Sheet(title, "", bare_name(title), frame, notes=notes)
 
 
 # Parquet, Arrow and saved data sets
@@ -261,7 +249,7 @@ def _arrow(title: str, data: bytes) -> tuple[pd.DataFrame, list[str]]:
     return frame, [f"left out, since they hold bytes: {listed(left_out)}"] if left_out else []
 
 
-def _dataset(title: str, root: str, files: Mapping[str, bytes]) -> Raw:
+def _dataset(title: str, root: str, files: Mapping[str, bytes]) -> Sheet:
     """The rows of all splits of a saved data set. Raises CapbiasError if a file is broken or lacks a column."""
 
     def at(*parts: str) -> str:
@@ -284,4 +272,4 @@ def _dataset(title: str, root: str, files: Mapping[str, bytes]) -> Raw:
     shown = ", ".join(f"{split} {counted(number, 'row')}" for split, number in counts.items() if split)
     notes = [f"rows of every split: {shown}"] if shown else []
     name = bare_name(title if root == "." else PurePosixPath(root).name)
-    return Raw(title, name, rows, notes + left_out, format="Hugging Face data set")
+    return Sheet(title, "", name, rows, "Hugging Face data set", notes=notes + left_out)

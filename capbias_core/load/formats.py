@@ -1,8 +1,7 @@
-"""What files hold: shapes of JSON, and formats that a tool writes, each a row of a table.
+"""Formats that a tool writes, each a row of a table, recognised by columns that only it has.
 
-A shape or format is recognised by its structure: keys, or columns that only it has. To add one, add its row, with a
-real file as test. What is of no known format is a table, whose columns columns.py reads by their usual names or asks
-about.
+To add one, add its row, with a real file as test. What is of no known format is a table, whose columns columns.py reads
+by their usual names or asks about.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import pkgutil
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -23,16 +21,15 @@ import pandas as pd
 
 import capbias_core.load as package
 from capbias_core.errors import CapbiasError, short, taken_twice
-from capbias_core.load.containers import Raw, opened
-from capbias_core.load.ids import described, normalise_image_id
-from capbias_core.load.photographs import MOST_PIXELS
+from capbias_core.load.containers import opened
+from capbias_core.load.shapes import all_texts, is_pair, sheet_of
 from capbias_core.load.sheet import (
-    RowErrors,
     Sheet,
+    columns_of,
     fields_in,
+    flat_frame,
     frame_of,
     is_missing,
-    listed,
     mapped,
     plain,
     present,
@@ -41,27 +38,18 @@ from capbias_core.load.sheet import (
 from capbias_core.types import counted
 
 NUMBER = "number"  # the column of a number beside a text, in lists of [text, 9.1]
-RECORDS = 'Write records with names, such as {"image_id": 785, "caption": "a woman on skis"}.'
 
 
 def sheets_of(path: Path, given: str) -> list[Sheet]:
     """The tables of a file. given: the file as the user named it. Raises CapbiasError if nothing can be read."""
-    return [sheet_of(raw, given) for raw in opened(path)]
+    return [recognised(replace(sheet, path=given)) for sheet in opened(path)]
 
 
-def sheet_of(raw: Raw, given: str) -> Sheet:
-    """The table of what a file holds, with what its format says of the columns."""
-    frame, shape, roles = raw.value, raw.format, raw.roles
-    if not isinstance(frame, pd.DataFrame):
-        shape, frame, roles = _rows(raw.title, raw.value)
-    elif any(isinstance(cell, dict) for name in frame for cell in frame[name]):
-        frame = _records(frame.to_dict("records"))
-    faults = raw.faults or RowErrors(raw.title)
-    rows = len(frame) + faults.count
-    sheet = Sheet(raw.title, given, raw.name, frame, shape or "table", roles, raw.notes, faults, rows, raw.numbers)
-    if isinstance(raw.value, dict) and isinstance(raw.value.get("images"), list):
-        sheet.sizes = _sizes(raw.value["images"])
-    if not roles and (known := _format_of(sheet.columns)):
+def recognised(sheet: Sheet) -> Sheet:
+    """A table with what its format says of the columns, and with cells that hold more than a value opened."""
+    if sheet.format == "table" and any(isinstance(cell, dict) for name in sheet.frame for cell in sheet.frame[name]):
+        sheet = replace(sheet, frame=flat_frame(sheet.frame.to_dict("records")))
+    if not sheet.roles and (known := _format_of(sheet.columns)):
         sheet.format, sheet.roles = known.name, known.roles
         if known.opens:
             sheet = replace(sheet, frame=known.opens(sheet))
@@ -81,245 +69,6 @@ def _kept(sheet: Sheet) -> Sheet:
         sheet.notes.append(f"{(~keep).sum():,} of {counted(len(keep), 'answer')} left out: {column} is {shown}")
         sheet = sheet.kept(keep)
     return sheet
-
-
-def _sizes(images: list) -> dict[str, tuple[int, int]]:
-    """Image ID -> (height, width) of the images that COCO lists, (0, 0) if unknown."""
-    sizes: dict[str, tuple[int, int]] = {}
-    for record in images:
-        with suppress(ValueError, KeyError, TypeError, OverflowError):
-            image = normalise_image_id(record["id"])
-            sizes[image] = (0, 0)
-            height, width = int(record["height"]), int(record["width"])
-            if min(height, width) > 0 and height * width <= MOST_PIXELS:
-                sizes[image] = (height, width)
-    return sizes
-
-
-# shapes of JSON
-
-
-def _dicts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and any(isinstance(row, dict) for row in value)
-
-
-def _texts(values: Any) -> bool:
-    return bool(values) and all(isinstance(value, str) for value in values)
-
-
-def flat(row: Mapping, before: str = "") -> dict[str, Any]:
-    """Objects within an object as columns `outer.inner`.
-
-    >>> flat({"a": {"b": 1, "c": {"d": 2}}, "e": []})
-    {'a.b': 1, 'a.c.d': 2, 'e': []}
-    """
-    columns: dict[str, Any] = {}
-    for key, value in row.items():
-        columns |= flat(value, f"{before}{key}.") if isinstance(value, dict) and value else {f"{before}{key}": value}
-    return columns
-
-
-def _records(rows: list) -> pd.DataFrame:
-    return frame_of([flat(row) for row in rows if isinstance(row, dict)])
-
-
-def _columns(columns: Mapping[str, list]) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
-
-
-def _annotated(key: str) -> Callable[[dict], bool]:
-    """Whether an object has images, and annotations with a key."""
-
-    def fits(value: dict) -> bool:
-        rows = value.get("annotations")
-        return "images" in value and _dicts(rows) and any(key in row for row in rows[:50] if isinstance(row, dict))
-
-    return fits
-
-
-def _coco(value: dict) -> pd.DataFrame:
-    """Annotations with the file names of their images, and the names of categories."""
-    frame = frame_of([row for row in value["annotations"] if isinstance(row, dict)])
-    if "caption" in frame:
-        frame = frame.drop(columns="id", errors="ignore")
-    categories = [each for each in value.get("categories") or () if isinstance(each, dict)]
-    if categories and "category_id" in frame:
-        names = {str(each.get("name")): each.get("name") for each in categories}
-        names |= {str(each.get("id")): each.get("name") for each in categories}
-        frame["category"] = mapped(frame["category_id"], lambda key: names.get(str(key)))
-    files = {str(row.get("id")): row.get("file_name") for row in value["images"] or () if isinstance(row, dict)}
-    if "image_id" in frame and any(files.values()):
-        frame["images.file_name"] = mapped(frame["image_id"], lambda image: files.get(str(image)))
-    return frame.astype(object)
-
-
-def _karpathy(value: dict) -> pd.DataFrame:
-    rows = []
-    for image in value["images"]:
-        others = {key: cell for key, cell in image.items() if key not in ("sentences", "sentids")}
-        rows.append(others | {"raw": [sentence["raw"] for sentence in image["sentences"]]})
-    return frame_of(rows)
-
-
-def _evaluated(value: dict) -> pd.DataFrame:
-    images = value["imgToEval"]
-    return _records(list(images.values()) if isinstance(images, dict) else images)
-
-
-def _split(value: dict) -> pd.DataFrame | None:
-    """Names of columns beside rows: pandas' orient `split`, whose index may hold the images, and tables of Weights &
-    Biases, in which a picture has a path."""
-    names, rows, index = value.get("columns"), value.get("data"), value.get("index")
-    if not names or not rows or not _texts(names) or not all(len(row) == len(names) for row in rows):
-        return None
-    paths = [[cell.get("path", cell) if isinstance(cell, dict) else cell for cell in row] for row in rows]
-    columns = {name: [row[place] for row in paths] for place, name in enumerate(names)}
-    if isinstance(index, list) and len(index) == len(rows) and index != list(range(len(rows))):
-        columns = {"image_id": index} | columns
-    return _columns(columns)
-
-
-LIST_NAMES = """
-    image_id image_ids images ids id img_id image file_name file_names filename filenames caption captions preds pred
-    prediction predictions hypotheses text texts refs references gts label labels gender
-"""
-IMAGES = "image_id image_ids images ids id img_id image file_name file_names filename filenames"
-
-
-def _lists(value: dict) -> dict[str, list]:
-    """Lists of equal length under an object's keys."""
-    lists = {str(key): cells for key, cells in value.items() if isinstance(cells, list) and cells and not _dicts(cells)}
-    same = len(lists) > 1 and len({len(cells) for cells in lists.values()}) == 1
-    # {"Female": [1, 2], "Male": [3, 4]} are images by label
-    return lists if same and usual_column(lists, LIST_NAMES) else {}
-
-
-def _is_by_column(value: dict) -> bool:
-    inner = list(value.values())
-    same = all(isinstance(column, dict) and column.keys() == inner[0].keys() for column in inner)
-    return same and len(value) < len(inner[0]) and not any(isinstance(cell, dict) for cell in inner[0].values())
-
-
-def _by_column(value: dict) -> pd.DataFrame:
-    """Columns as objects by row: pandas' orient `columns`, or {column: {image: value}}."""
-    return _objects({key: {name: column[key] for name, column in value.items()} for key in next(iter(value.values()))})
-
-
-def _is_captions(value: dict) -> bool:
-    return _texts(value.values()) and sum(" " in text for text in value.values()) > len(value) / 2
-
-
-def _is_labels(value: dict) -> bool:
-    labels = list(value.values())
-    few = len(labels) > 1 and all(isinstance(label, str | int) for label in labels)
-    return few and len(set(labels)) <= max(2, len(labels) / 5)
-
-
-def _is_texts(value: dict) -> bool:
-    cells = [[cell] if isinstance(cell, str) else cell for cell in value.values()]
-    texts = all(isinstance(cell, list) and _texts(cell) for cell in cells)
-    return texts and any(" " in text for cell in cells for text in cell)
-
-
-def _is_pair(part: Any) -> bool:
-    return isinstance(part, list) and len(part) == 2 and isinstance(part[0], str) and isinstance(part[1], int | float)
-
-
-def _is_objects(value: dict) -> bool:
-    rows = list(value.values())
-    objects = len(rows) > 1 and all(isinstance(row, dict) and not _dicts(list(row.values())) for row in rows)
-    return objects and len({key for row in rows for key in row}) < len(rows) * 2 + 20
-
-
-def _objects(value: dict) -> pd.DataFrame:
-    """Objects by image; keys that only number the rows are no column."""
-    numbered = list(value) == list(map(str, range(len(value))))
-    named = usual_column(next(iter(value.values())), "image_id image img_id file_name filename image_path")
-    return _records(
-        [({} if numbered and named else {"image_id" if not named else "key": key}) | row for key, row in value.items()]
-    )
-
-
-def _keyed(name: str) -> Callable[[dict], pd.DataFrame]:
-    return lambda value: _columns({"image_id": list(value), name: list(value.values())})
-
-
-class Shape(NamedTuple):
-    """A shape of a JSON object. roles: of its columns, if the shape says them."""
-
-    name: str
-    fits: Callable[[dict], Any]
-    rows: Callable[[dict], pd.DataFrame]
-    roles: Mapping[str, Any] = {}
-
-
-# Specific before general.
-# fmt: off
-SHAPES = (
-    Shape("COCO captions", _annotated("caption"), _coco, {"reference": ["caption"], "image": "image_id"}),
-    Shape("COCO instances", _annotated("category_id"), _coco, {"objects": True, "image": "image_id"}),
-    Shape("Karpathy's data set", lambda value: _dicts(value["images"]) and "sentences" in value["images"][0],
-          _karpathy, {"reference": ["raw"]}),
-    Shape("evaluation of coco-caption", lambda value: "imgToEval" in value, _evaluated),
-    Shape("table of pandas (split) or Weights & Biases", lambda value: _split(value) is not None, _split),
-    Shape("table of pandas (schema)", lambda value: "schema" in value and _dicts(value["data"]),
-          lambda value: _records(value["data"]).drop(columns="index", errors="ignore")),
-    Shape("lists of equal length", _lists, lambda value: _columns(_lists(value))),
-    Shape("columns by row", _is_by_column, _by_column),
-    Shape("captions by image", _is_captions, _keyed("caption"), {"caption": ["caption"], "image": "image_id"}),
-    Shape("labels by image", _is_labels, _keyed("label"), {"label": ["label"], "image": "image_id"}),
-    Shape("several texts by image", _is_texts, _keyed("captions")),
-    Shape("candidates by image", lambda value: all(cell and all(map(_is_pair, cell)) for cell in value.values()),
-          _keyed("captions")),
-    Shape("rows by image", lambda value: all(_dicts(rows) for rows in value.values()) and len(value) != 1,
-          lambda value: frame_of([{"image_id": key, **flat(row)} for key, rows in value.items() for row in rows])),
-    Shape("an object by image", _is_objects, _objects),
-)
-# fmt: on
-
-
-def _rows(title: str, value: Any) -> tuple[str, pd.DataFrame, Mapping[str, Any]]:
-    """Shape, rows and roles of a JSON value. Raises CapbiasError without rows."""
-    if _dicts(value):
-        return "records", _records(value), {}
-    if isinstance(value, dict) and value:
-        if usual_column(value, "image_id image file_name") and not any(
-            isinstance(cell, dict | list) for cell in value.values()
-        ):
-            return "records", _records([value]), {}
-        for shape in SHAPES:
-            with suppress(KeyError, TypeError, AttributeError, IndexError):
-                if shape.fits(value) and len(frame := shape.rows(value)):
-                    return shape.name, frame, shape.roles
-        inside = _under(value)
-        if len(inside) > 1:  # rather rows that name images
-            inside = [key for key in inside if _dicts(value[key]) and usual_column(value[key][0], IMAGES)] or inside
-        if len(inside) == 1:
-            return _rows(title, value[inside[0]])
-        if inside:
-            raise CapbiasError(f"{title} holds rows under {listed(inside)}.", "Write those to read into a file.")
-    what = "an empty list" if value == [] else described(value)
-    if isinstance(value, dict) and value:
-        what = f"an object with the keys {listed(value)}"
-    if isinstance(value, list) and value:
-        kinds = {list: "lists without names of columns or images", str: "texts without image IDs"}
-        what = f"{len(value):,} {kinds.get(type(value[0]), 'values')}, such as {short(value[0])}"
-    raise CapbiasError(f"{title} holds {what}, in which no table is found.", RECORDS)
-
-
-def _under(value: dict) -> list[str]:
-    """Keys under which there are rows."""
-
-    def fits(inner: Any) -> bool:
-        if not isinstance(inner, dict) or not inner:
-            return _dicts(inner)
-        numbered = all(re.search(r"\d", str(key)) for key in inner) and _is_captions(inner)
-        return len(inner) > 12 or numbered or bool(_under(inner) or _lists(inner))
-
-    return [key for key, inner in value.items() if fits(inner)] if len(value) <= 40 else []
-
-
-# formats: columns that only one tool writes
 
 
 def _said(cell: Any) -> str | None:
@@ -516,15 +265,15 @@ def _open_column(sheet: Sheet, name: str) -> bool:
     if not cells or name in ("segmentation", "bbox"):
         return False
     if all(isinstance(cell, dict) for cell in cells):
-        rows = [flat(cell) if isinstance(cell, dict) else {} for cell in frame[name]]
-        inner = frame_of(rows).add_prefix(f"{name}.").set_axis(frame.index)
+        rows = [cell if isinstance(cell, dict) else {} for cell in frame[name]]
+        inner = flat_frame(rows).add_prefix(f"{name}.").reindex(frame.index)
         sheet.fields |= set(inner) if name in sheet.fields else set()
         sheet.frame = pd.concat([frame.drop(columns=name), inner], axis=1)
         return True
     if all(isinstance(cell, list) for cell in cells):
         inner = [part for cell in cells for part in cell]
-        pairs = all(map(_is_pair, inner))
-        words = all(_texts(cell) and not any(" " in text.strip() for text in cell) for cell in cells)
+        pairs = all(map(is_pair, inner))
+        words = all(all_texts(cell) and not any(" " in text.strip() for text in cell) for cell in cells)
         if all(len(cell) == 1 for cell in cells):
             sheet.frame = frame.assign(**{name: mapped(frame[name], lambda cell: cell[0] if cell else None)})
             return True
@@ -569,11 +318,12 @@ def sheet_of_table(table: Any, title: str, given: str) -> Sheet:
             table = table.reset_index(names=table.index.name or "image_id")
         if table.columns.map(str).has_duplicates:
             raise CapbiasError(f"{title} has two columns of the same name.", "Rename or delete one.")
-        frame = _columns({str(name): [plain(cell) for cell in table[name]] for name in table})
-        return sheet_of(Raw(title, given, frame), given)
+        cells = {str(name): [plain(cell) for cell in table[name]] for name in table}
+        return recognised(Sheet(title, given, given, columns_of(cells)))
     if isinstance(table, str | bytes) or not hasattr(table, "__iter__"):
         raise CapbiasError(f"{title} is a {kind}.", "Give a path, a DataFrame or a list of dicts.")
-    return sheet_of(Raw(title, given, plain(table if isinstance(table, Mapping) else list(table))), given)
+    value = plain(table if isinstance(table, Mapping) else list(table))
+    return recognised(replace(sheet_of(title, given, value), path=given))
 
 
 def _as_frame(table: Any) -> Any:

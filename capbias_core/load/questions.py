@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from capbias_core.errors import CapbiasError, flag_name, short
 from capbias_core.kinds import SOURCES
 
 MOST_OPTIONS, MOST_LINES, MOST_QUESTIONS = 4, 20, 6
+COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute_column")
 Answer = Mapping[str, tuple[str, ...]]  # argument -> values; of captions, labels, references: files
 Result = TypeVar("Result")
 
@@ -62,34 +63,24 @@ class Given:
     several: str = ""
     used: set[str] = field(default_factory=set, compare=False)
 
-    def use(self, argument: str, value: str = "") -> None:
+    def use(self, argument: str, value: str) -> None:
         """Note that an argument had an effect."""
-        self.used.add(f"{argument}={value}" if value else argument)
+        self.used.add(f"{argument}={value}")
 
     def idle(self) -> list[str]:
         """The arguments without an effect, as `flag_name` takes them."""
-        names = (
-            "image_id_column",
-            "caption_column",
-            "reference_column",
-            "captioner_column",
-            "attribute_column",
-            "rows",
-        )
-        pairs = [f"{name}={value}" for name in names for value in getattr(self, name)]
+        pairs = [f"{name}={value}" for name in (*COLUMNS, "rows") for value in getattr(self, name)]
         pairs += [f"attribute={pair}" for pair in self.attribute if "=" in pair]
         pairs += [f"{name}={getattr(self, name)}" for name in ("sets", "several") if getattr(self, name)]
         return [pair for pair in pairs if pair not in self.used]
 
     def columns(self, argument: str, path: str, columns: Sequence[str]) -> list[str]:
-        """The columns of a file that an argument names."""
+        """The columns of a file that an argument names: `a`, `folder+file`, or of labels `Female=is_female`."""
         found = []
         for value in getattr(self, argument):
             name = value.removeprefix(f"{path}:").removeprefix(f"{Path(path).name}:")
-            if argument == "attribute_column" and name not in columns:
-                name = name.partition("=")[2] and name
-            parts = name.partition("=")[2] if argument == "attribute_column" and name not in columns else name
-            if all(part in columns for part in (parts.split("+") if parts not in columns else [parts])) and parts:
+            held = name.partition("=")[2] if argument == "attribute_column" and name not in columns else name
+            if held in columns or set(held.split("+")) <= set(columns):
                 self.use(argument, value)
                 found.append(name)
         return found
@@ -114,18 +105,11 @@ class Option:
 
 @dataclass(frozen=True)
 class OpenQuestion:
-    """What is open. options: the best first. examples: what the file holds. chosen: the place of the option that was
-    tried, -1 before."""
+    """What is open. options: the best first; once answers were tried, it reads on. examples: what the file holds."""
 
     text: str
     options: tuple[Option, ...]
     examples: tuple[str, ...] = ()
-    chosen: int = -1
-
-    @property
-    def best(self) -> Answer:
-        """The answer that was tried."""
-        return self.options[self.chosen].answer if self.chosen >= 0 else {}
 
 
 class Ask(CapbiasError):
@@ -140,21 +124,18 @@ class Ask(CapbiasError):
         super().__init__(question)
 
     def __str__(self) -> str:
-        return self.text("One complete answer", self.call or ", ".join(python_form(self.answer)), python_form)
+        return self.text(self.call or ", ".join(python_form(self.answer)), python_form)
 
-    def text(self, how: str, whole: str, form: Callable[[Answer], list[str]]) -> str:
+    def text(self, whole: str, form: Callable[[Answer], list[str]]) -> str:
         """The questions with their options, and the one complete answer. form: an option as the surface writes it."""
         lines = []
         room = max(1, (MOST_LINES - 3) // len(self.questions) - 3)
         for number, each in enumerate(self.questions, start=1):
             lines.append(f"Question{f' {number}' if len(self.questions) > 1 else ''}: {each.text}")
             lines += [f"      {line}" for line in each.examples]
-            for place, option in list(enumerate(each.options))[:room]:
-                lines.append(
-                    f"  {'*' if place == each.chosen else ' '} {' '.join(form(option.answer))}   {option.effect}"
-                )
-        tried = f" (tried: {self.effect})" if self.effect else ""
-        return "\n".join([*lines[: MOST_LINES - 2], f"{how}{tried}:", f"  {whole}"])
+            for mark, option in zip(f"*{' ' * room}", each.options[:room], strict=False):
+                lines.append(f"  {mark} {' '.join(form(option.answer))}   {option.effect}")
+        return "\n".join([*lines[: MOST_LINES - 2], f"One complete answer (tried: {self.effect}):", f"  {whole}"])
 
 
 def python_form(answer: Answer) -> list[str]:
@@ -165,15 +146,12 @@ def python_form(answer: Answer) -> list[str]:
     """
     parts = []
     for name, values in answer.items():
+        shown: Any = values[0] if len(values) == 1 else list(values)
         if name == "rows":
-            shown: Any = dict(value.split("=", 1) for value in values)
+            shown = dict(value.split("=", 1) for value in values)
         elif name == "map":
-            name, shown = (
-                "mapping",
-                {label: value for label, _, value in (pair.partition(":")[2].rpartition("=") for pair in values)},
-            )
-        else:
-            shown = values[0] if len(values) == 1 else list(values)
+            pairs = (value.partition(":")[2].rpartition("=") for value in values)
+            name, shown = "mapping", {label: value for label, _, value in pairs}
         parts.append(f"{name}={shown!r}")
     return parts
 
@@ -202,119 +180,87 @@ def python_call(function: Callable[..., Any], given: Mapping[str, Any], answer: 
 
 def _shown(name: str, value: Any) -> str:
     """An argument as code: what is short and can be written, else the name of the argument."""
-    plain = str | int | float | None
-    if isinstance(value, Path):
-        value = str(value)
-    elif isinstance(value, list | tuple) and all(isinstance(part, str | Path) for part in value):
-        value = [str(part) for part in value]
-    elif isinstance(value, Mapping) and all(isinstance(part, plain | Path) for part in value.values()):
-        value = {key: str(part) if isinstance(part, Path) else part for key, part in value.items()}
-    elif not isinstance(value, plain):
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else [value]
+    if len(inner) > MOST_LINES or not all(part is None or isinstance(part, str | int | float | Path) for part in inner):
         return name
-    return repr(value) if isinstance(value, plain) or len(value) <= MOST_LINES else name
+    if isinstance(value, Mapping):
+        return repr({key: str(part) if isinstance(part, Path) else part for key, part in value.items()})
+    parts = [str(part) if isinstance(part, Path) else part for part in inner]
+    return repr(parts if isinstance(value, list | tuple) else parts[0])
 
 
 def command_text(ask: Ask, words: Sequence[str]) -> str:
     """A question as a terminal shows it. words: of the command as it was, without `capbias`."""
     whole = shlex.join(["capbias", *words, *flags_form(ask.answer)])
-    return ask.text("One complete answer", whole, lambda answer: [shlex.join(flags_form(answer))])
+    return ask.text(whole, lambda answer: [shlex.join(flags_form(answer))])
 
 
 # what is asked, with an answer
 
 
-@dataclass(frozen=True)
-class Request(Generic[Result]):
-    """Files with what was said of them, and how they are read."""
-
-    files: tuple[File, ...]
-    given: Given
-    read: Callable[[Sequence[File], Given], Result]
-
-    def run(self) -> Result:
-        """The result. Raises Ask, or CapbiasError."""
-        return self.read(self.files, replace(self.given, used=set()))
-
-    def plus(self, answer: Answer) -> Request[Result]:
-        """The request with an answer."""
-        files, changes = list(self.files), {}
-        for name, values in answer.items():
-            if name in SOURCES:
-                for place, file in enumerate(files):
-                    if file.path in values and name not in file.kinds:
-                        files[place] = replace(file, kinds=(*file.kinds, name))
-            elif name in ("sets", "several"):
-                changes[name] = values[0]
-            else:
-                changes[name] = (
-                    *getattr(self.given, name),
-                    *(value for value in values if value not in getattr(self.given, name)),
-                )
-        return replace(self, files=tuple(files), given=replace(self.given, **changes))
-
-
-def read_or_ask(request: Request[Result], describe: Callable[[Result], str]) -> Result:
-    """What a request reads. Raises Ask with all that is open and an answer that was tried, or CapbiasError.
-
-    describe: what a result holds, in a line.
-    """
+def read_or_ask(
+    files: Sequence[File],
+    given: Given,
+    read: Callable[[Sequence[File], Given], Result],
+    describe: Callable[[Result], str],
+) -> Result:
+    """What is read. Raises Ask with all that is open and an answer that was tried, or CapbiasError. describe: what a
+    result holds, in a line."""
     try:
-        return request.run()
+        return read(files, replace(given, used=set()))
     except Ask as ask:
-        asked, answer, result = _solved(request, ask)
-    before: dict[str, tuple[str, ...]] = {}
-    for place, each in enumerate(asked):  # of further options only those that read on, or ask on
-        works = [
-            number == each.chosen or _works(request.plus(merged(before, option.answer)))
-            for number, option in enumerate(each.options)
-        ]
-        before = merged(before, each.best)
-        order = sorted(
-            (number for number, fine in enumerate(works) if fine), key=lambda number, each=each: number != each.chosen
-        )
-        asked[place] = replace(each, options=tuple(each.options[number] for number in order), chosen=0)
-    complete = Ask(asked[0].text)
-    complete.questions, complete.answer, complete.effect = tuple(asked), answer, describe(result)
+        questions, answer, result = _solved(files, given, read, ask)
+    complete = Ask(questions[0].text)
+    complete.questions, complete.answer, complete.effect = tuple(questions), answer, describe(result)
     raise complete
 
 
 def merged(first: Answer, second: Answer) -> dict[str, tuple[str, ...]]:
     """Two answers as one."""
-    return {
-        name: tuple(dict.fromkeys((*first.get(name, ()), *second.get(name, ()))))
-        for name in dict.fromkeys((*first, *second))
-    }
+    names = dict.fromkeys((*first, *second))
+    return {name: tuple(dict.fromkeys((*first.get(name, ()), *second.get(name, ())))) for name in names}
 
 
-def _works(request: Request) -> bool:
+def _plus(files: Sequence[File], given: Given, answer: Answer) -> tuple[Sequence[File], Given]:
+    """Files with what was said of them, and an answer."""
+    told = merged({name: getattr(given, name) for name in (*COLUMNS, "rows", "attribute", "map")}, answer)
+    kinds = {name: told.pop(name, ()) for name in SOURCES}
+    words = {name: told.pop(name)[0] for name in ("sets", "several") if name in told}
+    files = [
+        replace(
+            file, kinds=tuple(dict.fromkeys((*file.kinds, *(name for name in SOURCES if file.path in kinds[name]))))
+        )
+        for file in files
+    ]
+    return files, replace(given, **told, **words, used=set())
+
+
+def _solved(
+    files: Sequence[File], given: Given, read: Callable[..., Result], ask: Ask, depth: int = 1
+) -> tuple[list[OpenQuestion], dict[str, tuple[str, ...]], Result]:
+    """The questions with the options that read on, or ask on, the first to the end; the whole answer, and its result.
+    Raises CapbiasError without one."""
+    (question,), reason = ask.questions, None
+    for place, option in enumerate(question.options if depth <= MOST_QUESTIONS else ()):
+        further = _plus(files, given, option.answer)
+        try:
+            try:
+                questions, answer, result = [], {}, read(*further)
+            except Ask as next_ask:
+                questions, answer, result = _solved(*further, read, next_ask, depth + 1)
+        except CapbiasError as error:
+            reason = reason or error
+            continue
+        others = [each for each in question.options[place + 1 :] if _works(read, *_plus(files, given, each.answer))]
+        return [replace(question, options=(option, *others)), *questions], merged(option.answer, answer), result
+    raise reason or CapbiasError(question.text, "Nothing that was tried reads on.")
+
+
+def _works(read: Callable[[Sequence[File], Given], object], files: Sequence[File], given: Given) -> bool:
     try:
-        request.run()
+        read(files, given)
     except Ask:
         return True
     except CapbiasError:
         return False
     return True
-
-
-def _solved(
-    request: Request[Result], ask: Ask, depth: int = 1
-) -> tuple[list[OpenQuestion], dict[str, tuple[str, ...]], Result]:
-    """The questions with the first options that read on, the whole answer, and its result. Raises CapbiasError without
-    one."""
-    reason: CapbiasError | None = None
-    (question,) = ask.questions
-    for place, option in enumerate(question.options if depth <= MOST_QUESTIONS else ()):
-        further = request.plus(option.answer)
-        try:
-            questions, answer, result = [], {}, further.run()
-        except Ask as next_ask:
-            try:
-                questions, answer, result = _solved(further, next_ask, depth + 1)
-            except CapbiasError as error:
-                reason = reason or error
-                continue
-        except CapbiasError as error:
-            reason = reason or error
-            continue
-        return [replace(question, chosen=place), *questions], merged(option.answer, answer), result
-    raise reason or CapbiasError(question.text, "Nothing that was tried reads on.")

@@ -72,7 +72,8 @@ class Sheet:
             raise CapbiasError(f"{self.title} has two columns of the same name: {listed(names)}.", "Rename one.")
         check_rows(self.title, len(self.frame))
         self.frame = self.frame.set_axis(names, axis=1).reset_index(drop=True)
-        self.rows = self.rows or len(self.frame)
+        self.faults.file = self.title
+        self.rows = self.rows or len(self.frame) + self.faults.count
         self.numbers = self.numbers if len(self.numbers) == len(self.frame) else range(1, len(self.frame) + 1)
 
     @property
@@ -202,12 +203,32 @@ def plain(value: Any) -> Any:
     return plain(value.item()) if hasattr(value, "item") else value
 
 
+def flat(row: Mapping, before: str = "") -> dict[str, Any]:
+    """Objects within an object as columns `outer.inner`.
+
+    >>> flat({"a": {"b": 1, "c": {"d": 2}}, "e": []})
+    {'a.b': 1, 'a.c.d': 2, 'e': []}
+    """
+    columns: dict[str, Any] = {}
+    for key, value in row.items():
+        columns |= flat(value, f"{before}{key}.") if isinstance(value, dict) and value else {f"{before}{key}": value}
+    return columns
+
+
+def columns_of(columns: Mapping[str, Sequence]) -> pd.DataFrame:
+    """Columns as a frame of objects."""
+    return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
+
+
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Records as a frame of objects; absent fields are None. Names that cannot be stored are left out."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    kept = [name for name in names if not UNSTORABLE.search(str(name))]
-    columns: dict[str, list] = {name: [row.get(name) for row in rows] for name in kept}
-    return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
+    names = dict.fromkeys(name for row in rows for name in row if not UNSTORABLE.search(str(name)))
+    return columns_of({name: [row.get(name) for row in rows] for name in names})
+
+
+def flat_frame(rows: Sequence) -> pd.DataFrame:
+    """The same with objects within them as columns; what is no record is left out."""
+    return frame_of([flat(row) for row in rows if isinstance(row, dict)])
 
 
 def mapped(column: pd.Series, of: Callable[[Any], Any]) -> pd.Series:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -19,7 +18,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError, short
 from capbias_core.load.ids import described, normalise_image_id
-from capbias_core.load.join import USUAL as IMAGE_IDS
+from capbias_core.load.names import NAMES
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
@@ -48,7 +47,7 @@ CORNERS = 3
 
 def _columns_of(sheet: Sheet, image_id: str, needed: Mapping[str, str], hint: str) -> list[str]:
     """The column of image IDs, then one per needed role (role -> usual names): the given one, else the usual one."""
-    usual = {"image_id": IMAGE_IDS, **needed}
+    usual = {"image_id": " ".join(NAMES["image"]), **needed}
     found = [
         image_id if image_id and role == "image_id" else usual_column(sheet.columns, usual[role]) for role in usual
     ]
@@ -91,7 +90,8 @@ def objects(sheet: Sheet, image_id: str = "") -> Table:
     """
     of_coco = sheet.format == "COCO instances"
     if is_boxes(sheet) and not of_coco:
-        table = boxes(sheet, relative=True)
+        kept, faults = _read_rows(sheet, sheet.values(*_box_columns(sheet)[:3]), _boxed)
+        table = _table(sheet, kept, BOX_COLUMNS[:3], faults)
         return replace(table, frame=object_texts(table.frame, list(dict.fromkeys(table.frame["image_id"]))))
     columns = ["image_id", "category_id", "category"]
     if not of_coco:
@@ -156,45 +156,47 @@ def is_boxes(sheet: Sheet) -> bool:
     return has["class"] and (has["bbox"] or all(has[side] for side in SIDES))
 
 
-def boxes(sheet: Sheet, sizes: Mapping[str, tuple[int, int]] = {}, relative: bool = False) -> Table:
-    """The boxes of a file, in BOX_COLUMNS; a box that reaches over the edge of its image is cut there.
-
-    sizes: (height, width) of images, for boxes given as shares of the image. relative: leave shares as they are. The
-    image ID is the file's name, without its folders. Raises CapbiasError for a file without a usable box.
-    """
-    needed = {role: BOX_NAMES[role] for role in ("class", *SIDES)}
-    hint = "`capbias images detect` writes such a table."
-    image_column, *_ = _columns_of(sheet, "", {} if is_boxes(sheet) else needed, hint)
+def _box_columns(sheet: Sheet) -> list[str]:
+    """The columns of image, class and confidence ('' for none), then that of boxes, or of their four sides."""
+    needed = {} if is_boxes(sheet) else {role: BOX_NAMES[role] for role in ("class", *SIDES)}
+    image, *_ = _columns_of(sheet, "", needed, "`capbias images detect` writes such a table.")
     columns = {role: usual_column(sheet.columns, names) or "" for role, names in BOX_NAMES.items()}
-    order = ("bbox",) if columns["bbox"] else SIDES
-    corners = [_corners(*row) if columns["bbox"] else row for row in sheet.values(*(columns[role] for role in order))]
-    shares = False  # of the image, if no corner is far above 1, as rounding may bring one
-    with suppress(TypeError, ValueError, OverflowError):
-        shares = bool(corners) and max(float(value) for row in corners for value in row) <= 1.5
-    cut = 0
+    order = ("class", "confidence", "bbox") if columns["bbox"] else ("class", "confidence", *SIDES)
+    return [image, *(columns[role] for role in order)]
 
-    def read(image: object, name: object, sure: object, raw: Sequence) -> tuple:
-        nonlocal cut
-        image = normalise_image_id(PurePath(image).name if isinstance(image, str) else image)
-        height, width = (1, 1) if shares and relative else sizes.get(image) or sheet.sizes.get(image) or (0, 0)
-        text = "" if name is None else str(name).strip()
-        name = PEOPLE.get(text) or kept_name(text)
-        if not name or name.isdigit():
-            raise ValueError("the class has no name")
-        confidence, *given = _floats([1 if sure is None or sure == "" else sure, *raw])
-        if not 0 < confidence <= 1:
-            raise ValueError(f"a confidence of {confidence:g}, not above 0 and at most 1")
-        if shares and not height:
-            raise ValueError("the box is given as shares of the image, whose size is not known")
-        if shares:
-            given = [value * side for value, side in zip(given, (width, height) * 2, strict=True)]
-        inside = _on_image(given, height, width)
-        cut += inside != tuple(given)
-        return image, name, confidence, *inside
 
-    named = sheet.values(image_column, columns["class"], columns["confidence"])
-    kept, faults = _read_rows(sheet, ((*row, box) for row, box in zip(named, corners, strict=True)), read)
-    return _table(sheet, kept, BOX_COLUMNS, faults, f"boxes cut at the edge of their image: {cut:,}" if cut else "")
+def _boxed(image: object, name: object, sure: object) -> tuple[str, str, float]:
+    """Image ID, name and confidence of what is in a box. The image ID is the file's name, without its folders."""
+    image = normalise_image_id(PurePath(image).name if isinstance(image, str) else image)
+    text = "" if name is None else str(name).strip()
+    name = PEOPLE.get(text) or kept_name(text)
+    if not name or name.isdigit():
+        raise ValueError("the class has no name")
+    (confidence,) = _floats([1 if sure is None or sure == "" else sure])
+    if not 0 < confidence <= 1:
+        raise ValueError(f"a confidence of {confidence:g}, not above 0 and at most 1")
+    return image, name, confidence
+
+
+def boxes(sheet: Sheet) -> Table:
+    """The boxes of a file, in BOX_COLUMNS; a box that reaches over the edge of its image is cut there. Raises
+    CapbiasError for a file without a usable box, or with boxes as shares of their image."""
+    cut = largest = 0.0
+
+    def read(image: object, name: object, sure: object, *box: object) -> tuple:
+        nonlocal cut, largest
+        known = _boxed(image, name, sure)
+        given = _floats(box if len(box) == 4 else _corners(box[0]))
+        inside = _on_image(given, *sheet.sizes.get(known[0], (0, 0)))
+        cut, largest = cut + (inside != tuple(given)), max(largest, *inside)
+        return *known, *inside
+
+    kept, faults = _read_rows(sheet, sheet.values(*_box_columns(sheet)), read)
+    if kept and largest <= 1.5:  # rounding may bring a share above 1
+        raise CapbiasError(
+            f"{sheet.title} gives its boxes as shares of their images.", "Write them in pixels, or run `images detect`."
+        )
+    return _table(sheet, kept, BOX_COLUMNS, faults, f"boxes cut at the edge of their image: {cut:,.0f}" if cut else "")
 
 
 def _corners(box: object) -> tuple:

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.aggregate import HIGHER_SHARE, LOWER_SHARE, Counts, Metric, Needs, by_name, result_rows
-from capbias_core.data import Data, images_in
-from capbias_core.errors import CapbiasError
+from capbias_core.data import Data, of_images
 from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Aligned
 from capbias_core.metrics.caption_quality import meteor_counts, meteor_of
@@ -63,12 +62,9 @@ METRICS = by_name(
 def count(data: Data, options: Any, progress: Progress) -> Outcome:
     """The human captions of the captioner's images, aligned to the words of all its captions: rows of the chosen delta,
     of constant alignment, and of each of DELTAS."""
-    option = options.alignment
-    if not option:
-        raise CapbiasError(
-            "Alignment at several distances needs word vectors.", "Choose contextual alignment and a file of vectors."
-        )
-    human = of_same_images(data.human, data.frame)
+    option, human = options.alignment, data.human
+    assert human is not None
+    human = of_images(human, data.frame["image_id"])
     known = frozenset(data.masked(data.tokens(data.frame)).words)
     masked = data.masked(data.human_tokens(human))
     near = neighbours_of(data.sources.frame(option["item"]), option, masked.words, known)
@@ -83,16 +79,6 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     return Outcome(by_delta[option["delta"]], lacking=lacking, results=rows)
 
 
-def of_same_images(human: pd.DataFrame, model: pd.DataFrame) -> pd.DataFrame:
-    """The human captions of the captioner's images. Raises CapbiasError if there are none."""
-    same = human[human["image_id"].isin(images_in(model))]
-    if same.empty:
-        raise CapbiasError(
-            "The human captions are of other images than the captioner's.", "Check the image IDs of both files."
-        )
-    return same
-
-
 def sweep(
     image_id: pd.Series,
     codes: Callable[[Sequence[str]], np.ndarray],
@@ -102,16 +88,14 @@ def sweep(
     deltas: Iterable[float],
     progress: Progress,
 ) -> dict[float | None, Counts]:
-    """What alignment does to masked human captions at each delta, in order, and under constant alignment (None): words,
-    those outside the captioner's vocabulary, substituted ones, those that became <unk>, and METEOR if there is Java.
-
-    image_id: of each caption. codes: image ids to labels. known: the captioner's words. METEOR is asked for each
-    different pair of captions once.
-    """
+    """What alignment does to masked human captions at each delta, and under constant alignment (None): words, those
+    outside the captioner's vocabulary, substituted ones, those that became <unk>, and METEOR if there is Java.
+    image_id: of each caption. codes: image ids to labels. known: the captioner's words."""
     alignments = {None: Alignment(known)} | {delta: Alignment(known, near.within(delta)) for delta in sorted(deltas)}
     aligned = {delta: alignment.captions(masked) for delta, alignment in alignments.items()}
     likeness, by_delta = {}, {}
     if has_java():
+        # METEOR is asked for each different pair of captions once.
         pairs = list(dict.fromkeys(pair for after in aligned.values() for pair in zip(masked, after, strict=True)))
         text = f"METEOR of {len(pairs):,} pairs of captions"
         progress(0.0, text)

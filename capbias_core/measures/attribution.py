@@ -110,9 +110,7 @@ class AttributionOptions(OnDevice, Photographed, PeopleMarked):
         f"the captioner that reads captions: one of {', '.join(PRESETS)}, a folder, or a name in the local cache of "
         "Hugging Face (default: the one that wrote the set, if `images caption` made it)",
         flag="--captioner",
-        suggested=tuple(PRESETS),
         metavar="NAME_OR_FOLDER",
-        advanced=False,
     )
     map: str = option(
         HIRES_CAM,

@@ -16,7 +16,7 @@ from capbias_core.aggregate import NOTHING_MORE, Columns, Counts, Metric, Needs,
 from capbias_core.attackers import attacker_entry
 from capbias_core.data import Captions, Data
 from capbias_core.errors import NotMeasurable
-from capbias_core.measures.options import Aligned, Attacked, Options, Seeded
+from capbias_core.measures.options import Aligned, Options, Seeded
 from capbias_core.measures.protocols import protocol_text
 from capbias_core.types import Attribute, Progress, Result, left_out_lines
 from capbias_core.workspace.spec import Setting
@@ -91,11 +91,6 @@ class Measure:
         alignment = alignment_name(options.alignment) if aligned else ""
         protocol = partial(protocol_text, self.name, options)
         return RunFacts(data.attribute.name, data.attribute.values, columns, alignment, protocol)
-
-    @property
-    def attacked(self) -> bool:
-        """Whether it trains the attacker that was asked for."""
-        return issubclass(self.options, Attacked)
 
     def version_with(self, attacker: str) -> int:
         """The version of its numbers by an attacker, '' for none."""

@@ -22,8 +22,7 @@ from capbias_core.measures.caption_side import LEAST_SHARE, CaptionSide, both_si
 from capbias_core.measures.options import Split80
 from capbias_core.metrics.dbac import amplification
 from capbias_core.metrics.share import share
-from capbias_core.prepare import child_seed, image_split
-from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP
+from capbias_core.prepare.split import BOOTSTRAP, SMALLEST_GROUP, child_seed, image_split
 from capbias_core.processes import one_thread
 from capbias_core.types import A_TO_T, T_TO_A, Progress, left_out_lines
 

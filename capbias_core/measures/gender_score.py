@@ -23,7 +23,6 @@ from capbias_core.measures.gender_score_common import (
     Gendered,
     ObjectChoices,
     Texts,
-    VariantChoices,
     captions_of,
     texts_of,
 )
@@ -187,14 +186,14 @@ def model_choice(kind: str, unnamed: str = "default: {usual}") -> Any:
 
 
 @dataclass(frozen=True)
-class EncoderChoices(VariantChoices):
+class EncoderChoices(ObjectChoices):
     """Choices of a measure that reads the variants with a sentence encoder. sentence_encoder: None for the paper's."""
 
     sentence_encoder: ModelReference | str | None = model_choice("sentence_encoder")
 
 
 @dataclass(frozen=True)
-class WordDistanceOptions(VariantChoices):
+class WordDistanceOptions(ObjectChoices):
     """Choices of the word level. word_vectors: must be named."""
 
     word_vectors: ModelReference | str | None = option(

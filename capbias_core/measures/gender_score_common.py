@@ -46,13 +46,7 @@ class ObjectChoices(Options):
     least_confidence: float = option(
         LEAST_CONFIDENCE, "leave out objects of which a detector is less sure", at_least=0, at_most=1, metavar="P"
     )
-
-
-@dataclass(frozen=True)
-class VariantChoices(ObjectChoices):
-    """Choices of a measure that puts the words of each value into a caption."""
-
-    forms: tuple[list[str], ...] = option((), "the words that replace each other; () for the usual")
+    forms: tuple[list[str], ...] = option((), "the words that replace each other in a caption; () for the usual")
 
 
 @dataclass(frozen=True)
@@ -183,7 +177,7 @@ class Texts:
     code: np.ndarray  # (n, K + 1) index of each caption's variants in distinct
 
 
-def texts_of(texts_of_set: Gendered, attribute: Attribute, choices: VariantChoices) -> Texts:
+def texts_of(texts_of_set: Gendered, attribute: Attribute, choices: ObjectChoices) -> Texts:
     """Every caption with the words of each value and, last, with neutral words. Raises CapbiasError if a value has no
     words."""
     forms = choices.forms or word_forms(attribute)

@@ -74,8 +74,7 @@ OBJECTS = with_gaps(
 def objects_named(data: Data, options: Any, progress: Progress) -> Outcome:
     """Objects that each caption names against those of its image, on the images whose objects are known."""
     objects = data.objects
-    if objects is None:
-        raise CapbiasError("The objects of the images are not loaded.", "Load them, such as cat|dog for an image.")
+    assert objects is not None
     frame = data.frame[annotated(list(data.frame["image_id"]), objects)]
     if frame.empty:
         raise CapbiasError(

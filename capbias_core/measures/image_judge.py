@@ -14,7 +14,7 @@ from capbias_core.aggregate import OVER_SEEDS, Counts, Metric, Needs, by_name
 from capbias_core.attackers import ATTACKERS, FROM_SCRATCH, PRETRAINED, attacker_entry, load_attacker
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, MissingExtra
-from capbias_core.language.device import TF32, choose_device, device_of, trained_on
+from capbias_core.language.device import choose_device, device_of, trained_on
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.base import Group, Measure, Outcome
 from capbias_core.measures.options import Photographed, Split80, Trained, option
@@ -22,17 +22,15 @@ from capbias_core.measures.training import (
     HUMAN,
     MODEL,
     AttackerTrainer,
-    CaptionList,
     amplification,
     caption_lists,
     score,
     unread_notes,
 )
-from capbias_core.prepare import balanced_split
-from capbias_core.prepare.split import SPLIT, child_seed, random_order
+from capbias_core.prepare.split import SPLIT, balanced_split, child_seed, random_order
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress, Split
-from capbias_core.vision.presets import PRESETS, PROMPTS, STATEMENT, prompted
+from capbias_core.vision.presets import PROMPTS, STATEMENT, prompted
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.models import captioner_option, encoder_option, named_file, register_model
 from capbias_core.workspace.photographs import ORIGINALS, writer_of
@@ -86,26 +84,25 @@ def three_metrics(name: str, title: str, source: str, column: str, what: str) ->
     )
 
 
-@dataclass(frozen=True)
-class JudgeInputs:
-    """The inputs of a run."""
-
-    images: tuple[str, ...]
-    files: tuple[Path, ...]  # the photograph of each image
-    y: np.ndarray  # (n_images,) codes of labels
-    lists: dict[str, list[CaptionList]]  # by caption index, of the model and, if there are any, of people
-    sight: np.ndarray  # what a trained judge sees of the images, see `small_pictures`
-    notes: tuple[str, ...]  # what was left out
+# Photographs of the images, and what a trained judge sees of them (`small_pictures`), to the judge, an attacker; what
+# the method says; and columns of its rows, encoder among them.
+Make = Callable[[tuple[Path, ...], np.ndarray], tuple[Any, str, dict[str, str]]]
 
 
-def judge_inputs(
-    data: Data, options: Any, progress: Progress, mask: Callable, size: int = 0, look: Callable | None = None
-) -> JudgeInputs:
-    """The photographs of captioned images, and their captions as a judge reads them.
+def judged(
+    data: Data,
+    options: Any,
+    progress: Progress,
+    make: Make,
+    mask: Callable[[Tokens], Sequence[str]],
+    size: int = 0,
+    look: Callable | None = None,
+) -> Outcome:
+    """A judge for each seed and caption index on the model's captions and, if there are any, the human ones.
 
-    mask: tokens to what is read. size: pixels per side of what a trained judge sees, 0 for a judge that reads the
-    files. look: see `small_pictures`. Raises CapbiasError if no captioned image has a photograph, or there are too few
-    to train on, before any is decoded.
+    mask: tokens to what is read. size: pixels per side of what a trained judge sees, 0 for a judge that is not trained
+    and reads the files. look: see `small_pictures`. Raises CapbiasError if no captioned image has a photograph, or
+    there are too few to train on, before any is decoded.
     """
     photographs, captioned = data.sources.photographs(options.photographs), images_in(data.frame)
     sides = {MODEL: (data.frame, data.tokens)}
@@ -119,7 +116,7 @@ def judge_inputs(
             "images.",
             "Photographs must be named by the image IDs of the captions.",
         )
-    k, sight, refused, notes = len(data.attribute.values), np.empty(0), {}, []
+    k, sight, refused = len(data.attribute.values), np.empty(0), {}
     if size:
         counts = np.bincount(data.codes(shown), minlength=k)
         if counts.min() < LEAST_TO_TRAIN:
@@ -134,13 +131,48 @@ def judge_inputs(
         sight, refused = small_pictures(files, size, lambda share, text: progress(LOOK * share, text), look)
     images = [image for image in shown if image not in refused]
     y = data.codes(images)
+    judge, method, columns = make(tuple(photographs[image] for image in images), sight)
     lists = {side: caption_lists(frame, mask(tokens(frame)), images, y, k) for side, (frame, tokens) in sides.items()}
+    splits = _splits(options, images, y, k, bool(size))
+    fits = len(splits) * sum(map(len, lists.values()))
+
+    def judging(share: float, text: str) -> None:
+        progress(LOOK + JUDGE * share, text)
+
+    trainer = AttackerTrainer(judge, k, y, tuple(images), judging, fits, sees_images=True)
+    parts = [trainer.held_out(each, splits, READ[side]).counts(side) for side, each in lists.items()]
+
+    train, test = len(splits[0].train), len(splits[0].test)
+    of_set, notes, differs = photographs_shown(data.attribute.name, options.photographs["name"]), [], []
     if lacking := len(captioned) - len(shown):
         notes.append(f"{lacking:,} of {len(captioned):,} labelled images with captions have no photograph.")
     if refused:
         notes.append(f"{len(refused):,} photographs left out, such as {'; '.join(list(refused.values())[:3])}.")
     notes += [note for side in lists for note in unread_notes(READ[side], lists[side])]
-    return JudgeInputs(tuple(images), tuple(photographs[image] for image in images), y, lists, sight, tuple(notes))
+    if of_set == UNMASKED:
+        differs = ["photographs unmasked (paper: the person masked)"]
+        notes.append(
+            f"The photographs are not masked: they show the person, so the judge sees {data.attribute.name} itself. "
+            "The paper masks them. Mask photographs first, and name the masked ones."
+        )
+    if not size:
+        differs = ["no training (paper: 40 epochs on 70% of the images)", *differs]
+    else:
+        notes.append(
+            f"{train:,} images to train on, an eighth of them set aside to choose the epoch, and {test:,} to "
+            "test, equally many of every value."
+        )
+        if train + test < FEW_IMAGES:
+            notes.append(
+                f"Few images: {train + test:,} after balancing, where the paper has some 6,600. Expect wide "
+                "intervals, and a judge that learns little."
+            )
+    if data.coverage == WITH_REFERENCES:
+        of = f"Only {len(images):,} of the {len(data.labels):,} labelled images"
+        notes.append(f"{of} have captions, references and a photograph.")
+    method = f"{f'{train}/{test}' if size else test} balanced images; {method}; {OVER_SEEDS}"
+    rows: dict[str, Any] = {"method": method, "n": test, "photographs": of_set, "differs": differs, **columns}
+    return Outcome(Counts.merge(parts), rows, notes)
 
 
 def small_pictures(
@@ -174,10 +206,9 @@ def small_pictures(
     return np.concatenate(parts[1:] or parts), refused
 
 
-def _splits(options: Any, inputs: JudgeInputs, k: int, trained: bool) -> list[Split]:
+def _splits(options: Any, images: list[str], y: np.ndarray, k: int, trained: bool) -> list[Split]:
     """One split per seed, balanced: the judge sets an eighth of the training images aside; without training all are
     tested, as many of every value."""
-    y, images = inputs.y, list(inputs.images)
     if trained:
         return [balanced_split(y, k, seed, options.test_share, images) for seed in options.seed_numbers]
     least = np.bincount(y, minlength=k).min()
@@ -189,56 +220,6 @@ def _splits(options: Any, inputs: JudgeInputs, k: int, trained: bool) -> list[Sp
         held = np.concatenate([order[y[order] == value][:least] for value in range(k)])
         splits.append(Split(seed=seed, train=np.empty(0, dtype=int), test=np.sort(held)))
     return splits
-
-
-def judged(
-    data: Data,
-    options: Any,
-    progress: Progress,
-    inputs: JudgeInputs,
-    judge: Any,
-    method: str,
-    trained: bool = True,
-    **columns: str,
-) -> Outcome:
-    """A judge for each seed and caption index on the model's captions and, if there are any, the human ones. judge: an
-    attacker. columns: of the rows, encoder among them."""
-    k = len(data.attribute.values)
-    splits = _splits(options, inputs, k, trained)
-    fits = len(splits) * sum(map(len, inputs.lists.values()))
-
-    def judging(share: float, text: str) -> None:
-        progress(LOOK + JUDGE * share, text)
-
-    trainer = AttackerTrainer(judge, k, inputs.y, inputs.images, judging, fits, sees_images=True)
-    parts = [trainer.held_out(lists, splits, READ[side]).counts(side) for side, lists in inputs.lists.items()]
-    train, test = len(splits[0].train), len(splits[0].test)
-    shown = photographs_shown(data.attribute.name, options.photographs["name"])
-    notes, differs = list(inputs.notes), []
-    if shown == UNMASKED:
-        differs = ["photographs unmasked (paper: the person masked)"]
-        notes.append(
-            f"The photographs are not masked: they show the person, so the judge sees {data.attribute.name} itself. "
-            "The paper masks them. Mask photographs first, and name the masked ones."
-        )
-    if not trained:
-        differs = ["no training (paper: 40 epochs on 70% of the images)", *differs]
-    else:
-        notes.append(
-            f"{train:,} images to train on, an eighth of them set aside to choose the epoch, and {test:,} to "
-            "test, equally many of every value."
-        )
-        if train + test < FEW_IMAGES:
-            notes.append(
-                f"Few images: {train + test:,} after balancing, where the paper has some 6,600. Expect wide "
-                "intervals, and a judge that learns little."
-            )
-    if data.coverage == WITH_REFERENCES:
-        of = f"Only {len(inputs.images):,} of the {len(data.labels):,} labelled images"
-        notes.append(f"{of} have captions, references and a photograph.")
-    method = f"{f'{train}/{test}' if trained else test} balanced images; {method}; {OVER_SEEDS}"
-    rows: dict[str, Any] = {"method": method, "n": test, "photographs": shown, "differs": differs, **columns}
-    return Outcome(Counts.merge(parts), rows, notes)
 
 
 def photographs_shown(attribute: str, name: str) -> str:
@@ -289,19 +270,15 @@ class ImageCaptioner2Options(JudgeTraining):
         f"the model that judges: {SCRATCH} (Show, Attend and Tell, trained here), a captioner of transformers (preset, "
         f"folder or name), or {SELF} (the captioner that wrote each set)",
         flag="--judge",
-        suggested=(SCRATCH, SELF, *PRESETS),
         metavar="NAME_OR_FOLDER",
-        advanced=False,
     )
     own_judge: bool = option(False, "whether the judge is the captioner that wrote the set")
-    prompt: str = option(
-        STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS), advanced=False
-    )
+    prompt: str = option(STATEMENT, "how the answer is asked for", flag="--prompt", choices=tuple(PROMPTS))
 
     def effective(self) -> ImageCaptioner2Options:
         """Without choices of a training if the judge is a captioner, which is not trained."""
         chosen = super().effective()
-        untrained = {"judge_epochs": None, "picture_size": None, "precision": TF32}
+        untrained = {"judge_epochs": None, "picture_size": None}
         return chosen if chosen.judge == SCRATCH else replace(chosen, **untrained)
 
 
@@ -312,33 +289,39 @@ def freeze_judge(options: ImageCaptioner2Options, data: Data) -> ImageCaptioner2
 
 
 def count_asked(data: Data, options: Any, progress: Progress) -> Outcome:
-    """A judge for each seed and caption index on the model's captions and, if there are any, on the human ones."""
+    """ImageCaptioner2: the judge is trained here, or a captioner that is asked as it is."""
     prompt = "" if options.prompt == STATEMENT else options.prompt  # results name an unusual one
-    if options.judge != SCRATCH:
+
+    def asked(files: tuple[Path, ...], sight: np.ndarray) -> tuple[Any, str, dict[str, str]]:
         from capbias_core.vision.captioners import Captioner
         from capbias_core.vision.judges import AskedJudge
 
-        inputs = judge_inputs(data, options, progress, data.masked)
         captioner = Captioner(data.sources.model(options.judge).path, options.device)
-        judge = AskedJudge(captioner, inputs.files, data.attribute, options.prompt)
         name = f"{options.judge['name']} {options.judge['digest'][:8]}"
         method = f"captioner {name}, asked as it is, {captioner.numbers}; prompt {options.prompt}"
-        encoder = SELF if options.own_judge else options.judge["name"]
-        return judged(data, options, progress, inputs, judge, method, trained=False, encoder=encoder, prompt=prompt)
+        columns = {"encoder": SELF if options.own_judge else options.judge["name"], "prompt": prompt}
+        return AskedJudge(captioner, files, data.attribute, options.prompt), method, columns
 
-    from capbias_core.vision.judges import ScratchJudge
+    if options.judge != SCRATCH:
+        return judged(data, options, progress, asked, data.masked)
+
+    size = options.picture_size or PICTURE_SIZE
+
+    def scratch(files: tuple[Path, ...], sight: np.ndarray) -> tuple[Any, str, dict[str, str]]:
+        from capbias_core.vision.judges import ScratchJudge
+
+        epochs = options.judge_epochs or ScratchJudge.epochs
+        judge = ScratchJudge(epochs=epochs, device=options.device, sight=sight)
+        method = (
+            f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt "
+            f"{options.prompt}{trained_on(judge, options.deterministic)}"
+        )
+        return judge, method, {"encoder": SAT, "prompt": prompt, "device": device_of(judge)}
 
     def mask(tokens: Tokens) -> list[str]:
         return [prompted(caption, data.attribute, options.prompt) for caption in data.masked(tokens)]
 
-    size, epochs = options.picture_size or PICTURE_SIZE, options.judge_epochs or ScratchJudge.epochs
-    inputs = judge_inputs(data, options, progress, mask, size)
-    judge = ScratchJudge(epochs=epochs, device=options.device, precision=options.precision, sight=inputs.sight)
-    method = (
-        f"Show, Attend and Tell from scratch, {epochs} epochs, pictures of {size} x {size}; prompt {options.prompt}"
-        f"{trained_on(judge, options.deterministic)}"
-    )
-    return judged(data, options, progress, inputs, judge, method, encoder=SAT, prompt=prompt, device=device_of(judge))
+    return judged(data, options, progress, scratch, mask, size)
 
 
 # VL-LIC: LIC with a classifier that sees the photograph beside the caption
@@ -374,7 +357,6 @@ class VLLICOptions(JudgeTraining):
         TEXT,
         f"one of: {', '.join(FROM_SCRATCH)}; or a pretrained encoder, as an attacker is",
         flag="--text-encoder",
-        suggested=tuple(FROM_SCRATCH),
         metavar="NAME",
     )
     text_attacker: str = option("", "the attacker that reads captions with the pretrained text encoder")
@@ -405,17 +387,13 @@ def freeze_encoders(options: VLLICOptions, data: Data) -> VLLICOptions:
 
 
 def count_joint(data: Data, options: Any, progress: Progress) -> Outcome:
-    """A classifier for each seed and caption index on the model's captions and, if there are any, the human ones."""
+    """VL-LIC: the judge is a classifier on vectors of the photograph and of the caption."""
     from capbias_core.vision.judges import JointJudge, backbone
 
     model, text, device, look = options.backbone, options.text_encoder, options.device, None
     size = options.picture_size or (BACKBONE_SIZE if model else PICTURE_SIZE)
     if model:
         look = backbone(model["name"], Path(data.sources.model(model).path), choose_device(device))
-    inputs = judge_inputs(data, options, progress, data.masked, size, look)
-    judge = JointJudge(
-        epochs=options.judge_epochs or JointJudge.epochs, device=device, precision=options.precision, sight=inputs.sight
-    )
 
     def embed(captions: Sequence[str]) -> np.ndarray:
         """(n, d) vectors by the frozen text encoder, stored with those of attackers."""
@@ -424,16 +402,21 @@ def count_joint(data: Data, options: Any, progress: Progress) -> Outcome:
         corpus: Any = attacker.corpus(list(captions))
         return corpus.vectors(lambda _share, text: progress(LOOK, text)).cpu().numpy()[corpus.copy_of]
 
-    frozen, reads = ["backbone"] if model else [], text
-    if isinstance(text, str):
-        judge = replace(judge, text=load_attacker(text))
-    else:
-        judge, reads = replace(judge, embed=embed), text["name"]
-        frozen.append("text encoder")
-    how = f"; {' and '.join(frozen)} frozen" if frozen else ""
-    method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
-    encoder = f"{model['name'] if model else CNN} + {reads}"
-    return judged(data, options, progress, inputs, judge, method, encoder=encoder, device=device_of(judge))
+    def joint(files: tuple[Path, ...], sight: np.ndarray) -> tuple[Any, str, dict[str, str]]:
+        epochs = options.judge_epochs or JointJudge.epochs
+        judge = JointJudge(epochs=epochs, device=device, sight=sight)
+        frozen, reads = ["backbone"] if model else [], text
+        if isinstance(text, str):
+            judge = replace(judge, text=load_attacker(text))
+        else:
+            judge, reads = replace(judge, embed=embed), text["name"]
+            frozen.append("text encoder")
+        how = f"; {' and '.join(frozen)} frozen" if frozen else ""
+        method = f"{judge.epochs} epochs, pictures of {size} x {size}{how}{trained_on(judge, options.deterministic)}"
+        columns = {"encoder": f"{model['name'] if model else CNN} + {reads}", "device": device_of(judge)}
+        return judge, method, columns
+
+    return judged(data, options, progress, joint, data.masked, size, look)
 
 
 MEASURES = (

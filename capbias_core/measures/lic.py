@@ -29,8 +29,8 @@ from capbias_core.measures.training import (
     score,
 )
 from capbias_core.metrics.lic import lic_of_naming, right_predictions
-from capbias_core.prepare import balanced_split
 from capbias_core.prepare.labels import cells_of, parts_of
+from capbias_core.prepare.split import balanced_split
 from capbias_core.prepare.text import words_for
 from capbias_core.types import Attribute, Progress
 from capbias_core.workspace.models import encoded_by

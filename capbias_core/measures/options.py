@@ -16,7 +16,7 @@ from annotated_types import Interval
 
 from capbias_core.attackers import DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import unknown_name
-from capbias_core.language.device import AUTO, DEVICES, PRECISIONS, TF32
+from capbias_core.language.device import AUTO, DEVICES
 from capbias_core.measures.protocols import NAMES
 from capbias_core.prepare.align import DELTA
 from capbias_core.prepare.split import TEST_SHARE
@@ -30,31 +30,17 @@ class Option:
 
     help: str  # one line, lower case, without a full stop
     flag: str = ""  # in a terminal, '' for a choice that only the plan makes
-    above: float | None = None  # bounds that are not allowed themselves
-    below: float | None = None
+    above: float | None = None  # a bound that is not allowed itself
     at_least: float | None = None  # bounds that are allowed
     at_most: float | None = None
     choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()  # () for any
-    suggested: tuple[str, ...] = ()  # what a page offers beside any other
     metavar: str = ""  # stands for the value in help
-    advanced: bool = True  # not among the first controls of a page
     kept: bool = False  # in a run's key even if it is the default
 
     @property
     def known(self) -> tuple[str, ...]:
         """The choices, () for any."""
         return self.choices() if callable(self.choices) else self.choices
-
-    @property
-    def limits(self) -> list[tuple[str, float]]:
-        """Each bound in words and as a number."""
-        words = (("above", "above"), ("at_least", "of at least"), ("below", "below"), ("at_most", "at most"))
-        return [(word, getattr(self, name)) for name, word in words if getattr(self, name) is not None]
-
-    @property
-    def constraint(self) -> Interval:
-        """The bounds as pydantic checks them."""
-        return Interval(gt=self.above, ge=self.at_least, lt=self.below, le=self.at_most)
 
     @property
     def bounds(self) -> str:
@@ -65,12 +51,13 @@ class Option:
         """
         if self.at_least is not None and self.at_most is not None:
             return f"from {self.at_least:g} to {self.at_most:g}"
-        return " and ".join(f"{word} {bound:g}" for word, bound in self.limits)
+        words = {"above": self.above, "of at least": self.at_least, "at most": self.at_most}
+        return " and ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
 
 
-def option(default: Any, help: str, **about: Any) -> Any:
+def option(default: Any, help: str, kw_only: bool = False, **about: Any) -> Any:
     """A field of Options; `about` as in Option."""
-    return field(default=default, metadata={"option": Option(help, **about)})
+    return field(default=default, kw_only=kw_only, metadata={"option": Option(help, **about)})
 
 
 @dataclass(frozen=True)
@@ -91,8 +78,9 @@ class Checked:
     def checked(cls, name: str, value: Any) -> Any:
         """A value as its field holds it. Raises CapbiasError if it is not allowed."""
         about, hint = cls.about()[name], hints_of(cls)[name]
-        bounded = Annotated[hint, about.constraint] if about.limits else hint
-        value = typed(name, value, bounded, about.bounds, name)
+        if about.bounds:
+            hint = Annotated[hint, Interval(gt=about.above, ge=about.at_least, le=about.at_most)]
+        value = typed(name, value, hint, about.bounds, name)
         if about.known and isinstance(value, str) and value not in (*about.known, getattr(cls, name, None)):
             raise unknown_name(name.replace("_", " "), value, about.known)
         return value
@@ -108,20 +96,12 @@ def hints_of(kind: type) -> dict[str, Any]:
 class Options(Checked):
     """Choices of a measure. Values are what JSON holds; lists are tuples."""
 
-    protocol: str = field(
-        default="",  # the measure's
+    protocol: str = option("", "the paper whose protocol was chosen", choices=("", *NAMES), kw_only=True)
+    shuffled: bool = option(
+        False,
+        "captions or labels are shuffled on purpose, as a baseline: what is of other images is scored, too",
+        flag="--shuffled",
         kw_only=True,
-        metadata={"option": Option("the paper whose protocol was chosen", choices=("", *NAMES))},
-    )
-    shuffled: bool = field(
-        default=False,
-        kw_only=True,
-        metadata={
-            "option": Option(
-                "captions or labels are shuffled on purpose, as a baseline: what is of other images is scored, too",
-                flag="--shuffled",
-            )
-        },
     )
 
     @classmethod
@@ -167,7 +147,6 @@ class Seeded(Options):
         at_least=1,
         at_most=MOST_SEEDS,
         metavar="N",
-        advanced=False,
         kept=True,
     )
     test_share: float = option(
@@ -204,16 +183,13 @@ class Trained(OnDevice):
     deterministic: bool = option(
         False, "on CUDA: use only algorithms that give the same numbers each time; slower", flag="--deterministic"
     )
-    precision: str = option(
-        TF32, "of products on CUDA: fp32 reads 23 bits of each number, tf32 10", flag="--precision", choices=PRECISIONS
-    )
 
     def effective(self) -> Self:
         """Without what a CPU does not read; a light attacker has no device."""
         attacker = getattr(self, "attacker", "")
         if attacker and attacker_entry(attacker).in_process:
-            return replace(self, deterministic=False, precision=TF32, device=AUTO)
-        return replace(self, deterministic=False, precision=TF32) if self.device == "cpu" else self
+            return replace(self, deterministic=False, device=AUTO)
+        return replace(self, deterministic=False) if self.device == "cpu" else self
 
 
 @dataclass(frozen=True)
@@ -225,7 +201,6 @@ class Attacked(Trained):
         "the attacker: a name, or the folder of a text encoder",
         flag="--attacker",
         metavar="NAME",
-        advanced=False,
         kept=True,
     )
     encoder: ModelReference | None = option(None, "the files of a pretrained attacker")
@@ -254,7 +229,6 @@ class Photographed(Options):
         "photographs named by image id: a folder, or with --collection the name of kept ones, such as masked ones",
         flag="--photographs",
         metavar="FOLDER",
-        advanced=False,
     )
 
 

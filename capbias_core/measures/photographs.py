@@ -62,13 +62,11 @@ class CaptionOptions(ArtifactOptions, OnDevice):
         None,
         f"the captioner: one of {', '.join(PRESETS)}; or the folder or name of any captioner of transformers",
         flag="--captioner",
-        suggested=tuple(PRESETS),
         metavar="NAME_OR_FOLDER",
-        advanced=False,
     )
     condition: str = option(ORIGINAL, "what is masked on the photographs", choices=CONDITIONS)
-    beams: int = option(BEAMS, "searched at once; 1 is greedy", flag="--beams", at_least=1, metavar="N", advanced=False)
-    length: int = option(LENGTH, "tokens at most", flag="--length", at_least=1, metavar="N", advanced=False)
+    beams: int = option(BEAMS, "searched at once; 1 is greedy", flag="--beams", at_least=1, metavar="N")
+    length: int = option(LENGTH, "tokens at most", flag="--length", at_least=1, metavar="N")
     batch: int = option(
         BATCH, "photographs at once, half as many if memory is short", flag="--batch", at_least=1, metavar="N"
     )
@@ -135,11 +133,7 @@ class DetectOptions(ArtifactOptions):
     """Choices of a detector."""
 
     weights: ModelReference | str | None = option(
-        None,
-        "the detector: a file (.pt, .onnx, .tflite), such as yolov8n.pt",
-        flag="--weights",
-        metavar="FILE",
-        advanced=False,
+        None, "the detector: a file (.pt, .onnx, .tflite), such as yolov8n.pt", flag="--weights", metavar="FILE"
     )
     confidence: float = option(
         CONFIDENCE,
@@ -148,25 +142,19 @@ class DetectOptions(ArtifactOptions):
         above=0,
         at_most=1,
         metavar="SHARE",
-        advanced=False,
     )
 
 
 def detect(data: Data, options: Any, progress: Progress) -> Outcome:
-    """Detect on photographs that are not known yet, and keep the boxes of all. Raises if none can be read."""
-    weights = data.sources.model(options.weights)
-    boxes = boxes_of(
-        data.sources.folder, data.sources.photographs(options.photographs), weights, options.confidence, progress
-    )
+    """Detect, and keep the boxes of all photographs. Raises CapbiasError if none can be read."""
+    weights, files = data.sources.model(options.weights), data.sources.photographs(options.photographs)
+    boxes = boxes_of(files, weights, options.confidence, progress)
     if not boxes.read:
         raise next(iter(boxes.refused.values()))
     source, details = about_boxes(boxes, options.weights, options.confidence)
     details |= {"photographs": options.photographs["name"]}
     people = boxes.frame.loc[boxes.frame["object"] == "person", "image_id"].nunique()
-    notes = [
-        f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people; "
-        f"{boxes.computed:,} photographs were processed now, the others earlier."
-    ]
+    notes = [f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs, {people:,} of them with people."]
     more, log = left_out_notes({image: error.message for image, error in boxes.refused.items()})
     return Outcome(notes=[*notes, *more], item=MadeItem(boxes.frame, source, details), log=log)
 
@@ -196,7 +184,6 @@ class MaskOptions(ArtifactOptions, PeopleMarked):
         flag="--condition",
         choices=MASKED,
         metavar="CONDITION",
-        advanced=False,
     )
     fraction: float = option(
         HALF, "for part: how much of the outline, from the top", flag="--fraction", above=0, at_most=1, metavar="SHARE"

@@ -60,9 +60,9 @@ MEASURES: dict[str, Measure] = {}
 METRICS: dict[str, Metric] = {}
 # What a user asks for by one name.
 GROUPS: dict[str, Group] = {}
-_MEASURE_OF: dict[str, Measure] = {}
-# Names in lower case, by which users ask for metrics. A group that is called as its first metric takes that name.
-_BY_NAME: dict[str, Metric] = {}
+# By names in lower case, as users ask: a metric with its measure; metrics (a group that is called as its first metric
+# takes that name).
+_BY_NAME: dict[str, tuple[Metric, Measure]] = {}
 _ASKED_BY: dict[str, tuple[str, ...]] = {}
 
 
@@ -79,9 +79,8 @@ def add(*measures: Measure) -> None:
         MEASURES[measure.name] = measure
         METRICS.update({row.name: row for row in measure.metrics})
         GROUPS.update({group.name: group for group in measure.groups})
-        _MEASURE_OF.update({row.name: measure for row in measure.metrics})
-    _BY_NAME.update({name.lower(): row for name, row in METRICS.items()})
-    _ASKED_BY.update({name: (row.name,) for name, row in _BY_NAME.items()})
+        _BY_NAME.update({row.name.lower(): (row, measure) for row in measure.metrics})
+    _ASKED_BY.update({name: (row.name,) for name, (row, _) in _BY_NAME.items()})
     _ASKED_BY.update({name.lower(): group.metrics for name, group in GROUPS.items()})
 
 
@@ -115,12 +114,12 @@ def metric(name: str) -> Metric:
     """A metric by its name, in any case. Raises CapbiasError for an unknown name."""
     if not is_metric(name):
         raise unknown_name("metric", name, METRICS)
-    return _BY_NAME[name.lower()]
+    return _BY_NAME[name.lower()][0]
 
 
 def measure_of(metric_name: str) -> Measure:
     """The measure that gives a metric."""
-    return _MEASURE_OF[metric(metric_name).name]
+    return _BY_NAME[metric(metric_name).name.lower()][1]
 
 
 def expand_metrics(asked: Iterable[str]) -> tuple[str, ...]:

@@ -157,7 +157,7 @@ def unread_notes(what: str, lists: Sequence[CaptionList]) -> list[str]:
 def attacker_of(data: Data, options: Any) -> Attacker:
     """The attacker of a run, on the device of its options. Raises CapbiasError if its encoder is missing."""
     model = data.sources.model(options.encoder) if options.encoder else None
-    return load_attacker(options.attacker, options.device, model, data.embeddings, options.precision)
+    return load_attacker(options.attacker, options.device, model, data.embeddings)
 
 
 def _kept_guesses(folder: Path):

@@ -36,7 +36,6 @@ ENDS = {
     "human": ("human_low", "human_high"),
     "difference": ("low", "high"),
 }
-COLUMNS = ("word", "toward", *ENDS, "count", "human_count", "tested")
 
 
 def count(data: Data, options: Any, progress: Progress) -> Outcome:
@@ -126,36 +125,32 @@ def compare_words(
 
     Tested are the words with the largest sum of both sides: under no difference it says nothing of the difference.
     """
-    kept = np.flatnonzero(
-        [not word.startswith("<") and size >= LEAST for word, size in zip(words, np.mean(total, axis=0), strict=True)]
-    )
+    frequent = [not word.startswith("<") and n >= LEAST for word, n in zip(words, np.mean(total, axis=0), strict=True)]
+    kept = np.flatnonzero(frequent)
     captioner, human = (
         np.divide(sums[:, kept], size[:, kept, None], where=size[:, kept, None] > 0, out=np.zeros_like(sums[:, kept]))
         for sums, size in zip(added, having, strict=True)
     )  # (S, W, C)
-    rows, of_seeds = [], []
-    for position, column in np.ndindex(captioner.shape[1:]):
-        sides = captioner[:, position, column], human[:, position, column]
-        toward, sign = column, 1
-        if captioner.shape[2] == 1:
-            toward = int(sides[0].mean() + sides[1].mean() > 0)
-            sign = 2 * toward - 1
-        of_captioner, of_humans = (sign * values for values in sides)
-        values = {"captioner": of_captioner, "human": of_humans, "difference": of_captioner - of_humans}
-        of_seeds.append(values)
-        means = [each.mean() for each in values.values()]
-        code = int(kept[position])
-        rows.append((words[code], toward, *means, total[0][code], total[1][code], False))
-    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"tested": bool})
+    captioner, human = (np.ascontiguousarray(np.moveaxis(side, 0, -1)) for side in (captioner, human))  # (W, C, S)
+    columns, sign = captioner.shape[1], 1
+    toward = np.tile(np.arange(columns), (len(kept), 1))
+    if columns == 1:
+        toward = (captioner.mean(axis=-1) + human.mean(axis=-1) > 0).astype(int)
+        sign = 2 * toward[:, :, None] - 1
+    of_seeds = {"captioner": sign * captioner, "human": sign * human, "difference": sign * captioner - sign * human}
+    table = pd.DataFrame({"word": np.repeat([words[code] for code in kept], columns), "toward": toward.ravel()})
+    for name, values in of_seeds.items():
+        table[name] = values.mean(axis=-1).ravel()
+    table["count"], table["human_count"] = (np.repeat(each[kept], columns) for each in total)
     strength = table["captioner"] + table["human"]
     ordered = table[strength > 0].assign(strength=strength).sort_values("strength", ascending=False)
-    tested = ordered.groupby("toward").head(TESTED // max(2, captioner.shape[2])).index
-    table.loc[tested, "tested"] = True
+    tested = ordered.groupby("toward").head(TESTED // max(2, columns)).index
+    table["tested"] = table.index.isin(tested)
     for name, ends in ENDS.items():
         table[list(ends)] = np.nan
-        for position, values in enumerate(of_seeds):
-            if table.at[position, "tested"] and abs(values[name]).max() > ROUNDING:  # else the same but for rounding
-                low_high = refit_interval(values[name], test_over_train, together=len(tested))
+        for position, values in enumerate(of_seeds[name].reshape(len(table), captioner.shape[-1])):
+            if table.at[position, "tested"] and abs(values).max() > ROUNDING:  # else the same but for rounding
+                low_high = refit_interval(values, test_over_train, together=len(tested))
                 table.loc[position, list(ends)] = low_high
     return table
 

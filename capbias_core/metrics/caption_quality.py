@@ -156,12 +156,7 @@ def meteor_counts(references: References, candidates: Sequence[str], report: Rep
         " ||| ".join(["SCORE", *(" ".join(text.replace("|||", " ").split()) for text in (*texts, candidate))])
         for texts, candidate in zip(references, candidates, strict=True)
     ]
-    lines: list[str] = []
-    with java(["-Xmx2G", "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]) as ask:
-        for start in range(0, len(asked), BLOCK):
-            lines += ask(asked[start : start + BLOCK], len(asked[start : start + BLOCK]))
-            if report:
-                report(len(lines) / len(asked))
+    lines = java(["-Xmx2G", "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"], asked, report)
     counts = np.array([line.split() for line in lines], dtype=float).reshape(len(lines), 23)
     unbroken = (counts[:, CHUNKS] == 1) & (counts[:, MATCHED] == counts[:, WORDS]).all(axis=1)
     counts[unbroken, CHUNKS] = 0  # all words of both match, in one run

@@ -61,37 +61,32 @@ _BROKEN_OFF = _any("violat\\w+ blocked filtered flagged refused declined rejecte
 _RULES = _any("me my i i'm guidelines? polic(?:y|ies) appropriate ethical privacy allowed permitted supported")
 
 # Matched at the start of a sentence in lower case, with straight apostrophes.
-PATTERNS = {
-    name: re.compile("|".join(patterns))
-    for name, patterns in {
-        "apology": (
+PATTERN = re.compile(
+    "|".join(
+        (
+            # apology
             r"(?:i'?m|i am|we'?re|we are) (?:\w+ )?sorry\b",
             r"(?:sorry|(?:my )?(?:sincere |sincerest )?apologies|(?:i|we) (?:do |must )?apologi[sz]e)"
             r"[\s,.!:;-]*(?:(?:but|that|for|about|as) )*(?:i|i'm|we|it|this|that|your|unable|cannot"
             r"|can'?t|the (?:image|picture|photo|request|inconvenience|confusion))\b",
-        ),
-        "inability": (
+            # inability
             rf"(?:{_CLAUSE})?(?:i|we|(?:this|the) (?:\w+ )?{_AI})(?:'m| am|'re| are| is)?"
             rf"(?: (?:\w+ ){{0,2}}?{_CANNOT}(?: [\w']+){{0,8}}? {_ACT}"
             rf"|(?: |(?='))(?:must |have to |need to |will |'ll )*{_DECLINE})",
             rf"the {_AI} (?:refused|declined)\b",
-        ),
-        "without a subject": (
+            # without a subject
             rf"(?:(?:sorry|unfortunately)[,. ]+)?(?:(?:cannot|can ?not|can'?t|could not|couldn'?t|unable"
             rf"|not (?:able|allowed|permitted))(?: to)?|(?:refus|declin)\w+ to)(?: \w+){{0,2}}? {_ACT}",
-        ),
-        "as an AI": (
+            # as an AI
             rf"(?:as|being|since i am|since i'm|i am|i'm) (?:\w+ )?an? (?:[\w-]+ ){{0,4}}?{_AI}\b"
             rf".*(?:{_CANNOT}|\b(?:only|not)\b|n't\b|{_DECLINE})",
-        ),
-        "against the rules": (
+            # against the rules
             r"(?:it|that|this|doing so|(?:identify|describ|recogni[sz]|nam|caption|comment|provid|giv)ing\b[^.]{0,80}?)"
             r"(?:'s| is| are| would be| goes| go|n't)? ?(?:\w+ ){0,2}?(?:against|violat\w+|not|isn't|inappropriate"
             rf"|unethical|prohibited|impossible)\b.*\b{_RULES}\b",
             r"my (?:guidelines?|polic(?:y|ies)|programming|instructions?|training|safety)\b"
             r".*(?:\b(?:prevents?|prohibits?|not|against|forbids?)\b|n't\b)",
-        ),
-        "blocked": (
+            # blocked
             rf"(?:(?:this|the|your|my) (?:\w+ )?)?{_REQUEST}\b.{{0,60}}?"
             rf"\b(?:{_BROKEN_OFF}|not (?:allowed|permitted)|can(?:no|')t be \w+)\b",
             r"(?:refused|refusal|declined|(?:content )?(?:filtered|blocked)|blocked by .{0,40}|content[ _]filter"
@@ -100,15 +95,14 @@ PATTERNS = {
             r"|must not) be (?:described|captioned|identified|processed|analy[sz]ed|named|discussed)\b",
             r"no (?:caption|description|answer|response)s? (?:\w+ ){0,3}?"
             r"(?:provided|given|generated|available|possible)\b",
-        ),
-        "other languages": (
+            # other languages
             r"lo siento|lamento|no puedo|(?:je suis )?d[ée]sol[ée]|je ne peux pas|(?:es )?tut mir leid|entschuldigung",
             r"ich kann (?:\w+ ){0,4}nicht|mi dispiace|non posso|desculpe|sinto muito|não posso|het spijt me",
             r"sorry, maar|ik kan (?:\w+ ){0,4}niet|przepraszam|nie mogę|извините|к сожалению|я не могу|抱歉|很抱歉",
             r"非常抱歉|对不起|對不起|我无法|我無法|我不能|申し訳|すみません|죄송|क्षमा|मुझे खेद|عذر|آسف|üzgünüm",
-        ),
-    }.items()
-}
+        )
+    )
+)
 # Every refusal matches it; in the syntax of RE2, which reads a million captions in a moment.
 TRIGGER = (
     r"(?i:sorry|apolog|unfortunately|regrettably|\bcan *no|can.?t\b|could *no|couldn|unable|\bnot\b|n.t\b|\bavoid"
@@ -141,12 +135,7 @@ def is_refusal(caption: str) -> bool:
     text = _SPACES.sub(" ", caption[:LONGEST]).lower().replace("’", "'")
     sentences = [sentence.strip(" \t\"'*_#>[]()-:;,“”‘`") for sentence in _SENTENCE.findall(text)]
     sentences = [sentence for sentence in sentences if sentence]
-    refusing = (
-        index
-        for index, sentence in enumerate(sentences[:LOOKED_AT])
-        if any(pattern.match(sentence) for pattern in PATTERNS.values())
-    )
-    index = next(refusing, None)
+    index = next((index for index, sentence in enumerate(sentences[:LOOKED_AT]) if PATTERN.match(sentence)), None)
     if index is None:
         return False
     but = _BUT.search(sentences[index])

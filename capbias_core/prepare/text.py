@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,9 +137,4 @@ def variants(caption: str, attribute: Attribute, value: int, forms: Sequence[Seq
             after += caption[end:start] + word
             end = stop
         versions.append((caption[:first], written[0], after + caption[end:]))
-    return _variants(versions)
-
-
-def _variants(places: Iterable[tuple[str, str, str]]) -> Variants:
-    places = tuple(places)
-    return Variants(tuple("".join(parts) for parts in places), places)
+    return Variants(tuple(map("".join, versions)), tuple(versions))

@@ -459,7 +459,7 @@ def expected(source: Workspace | Data, specs: Iterable[RunSpec]) -> Expected:
                 read = [spec.captions, spec.references, spec.labels, spec.attribute, spec.shared_with, spec.measure]
                 key = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
                 count = partial(captions_read, data, spec.measure)
-                limits.append(data.sources.remember(f"captions read {key}", count, int))
+                limits.append(data.sources.derived(f"captions read {key}", count, int))
         return min((limit for limit in limits if limit), default=TABLE_CAPTIONS)
 
     each: dict[str, float] = {}

@@ -109,7 +109,7 @@ class Files:
             attribute=self.attribute.name,
             references=item_name(self.references) if self.references else "",
             objects=item_name(self.objects) if self.objects else OBJECTS if self.boxes else "",
-            options=self.options | options,
+            options={**self.options, **options},
             files=(),
         )
 
@@ -373,15 +373,12 @@ def _detected(
     # A download outlives data in hand.
     option = weights_option(sources, question.weights, default_folder() / WEIGHTS)
     files = files_in(folder, find_pictures(folder))
-    boxes = boxes_of(sources.folder, files, resolve_model(sources, option), CONFIDENCE, progress)
+    boxes = boxes_of(files, resolve_model(sources, option), CONFIDENCE, progress)
     for name, error in boxes.refused.items():
         tell(f"left out: {name}: {error}")
     if not boxes.read:
         raise CapbiasError(f"None of {len(files):,} photographs can be read.", "The lines above say why.")
-    tell(
-        f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs by {option['name']}; {boxes.computed:,} "
-        f"detected now, {len(boxes.read) - boxes.computed:,} before"
-    )
+    tell(f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs by {option['name']}")
     return boxes, option
 
 

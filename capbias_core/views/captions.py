@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import Field as Described
 
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import PHOTOGRAPHS
 from capbias_core.types import counted
 from capbias_core.views.choose import Choice
 from capbias_core.views.results import in_order
@@ -24,7 +25,6 @@ from capbias_core.views.scored import (
 )
 from capbias_core.views.sentence import listed, say
 from capbias_core.views.view import Field, View, ViewOptions
-from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 
@@ -119,7 +119,7 @@ def listed_images(choice: Choice, options: CaptionsOptions = USUAL) -> tuple[lis
 
 def photographed(workspace: Workspace, collection: str) -> set[str]:
     """The images with a photograph."""
-    items = [item for item in photograph_sets(workspace, collection) if "condition" not in item.details]
+    items = [item for item in workspace.items(PHOTOGRAPHS, collection) if "condition" not in item.details]
     return set().union(*(workspace.frame(item.hash)["image_id"] for item in items))
 
 

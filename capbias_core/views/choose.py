@@ -106,7 +106,7 @@ class RunsInHand:
         return known[key].tokens
 
     def derived(self, key: str, compute: Callable[[], Any], kind: Any) -> Any:
-        return self.data.sources.remember(key, compute, kind)
+        return self.data.sources.derived(key, compute, kind)
 
 
 def measured_rows(workspace: Workspace, collection: str) -> pd.DataFrame:

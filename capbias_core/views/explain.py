@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attackers.what_if import StoredAttackers, apply_edit
-from capbias_core.prepare import tasks, tokenize
+from capbias_core.prepare import tasks
+from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attention, Attribute, counted
 from capbias_core.views.coloured import first_shown, weights_of
 from capbias_core.views.files import json_text, text_table, view_table
@@ -158,11 +159,9 @@ def _named(values, names: Sequence[str]) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, values, strict=True)}
 
 
-def attention_text(attention: Attention, layer: int | None = None, head: int | None = None) -> str:
-    """A row for each word that reads, with the words that it reads most of. layer, head: from 1; None for those of
-    `first_shown`."""
-    usual = first_shown(attention)
-    layer, head = layer or usual[0], head or usual[1]
+def attention_text(attention: Attention) -> str:
+    """A row for each word that reads, with the words that it reads most of, by the layer and head of `first_shown`."""
+    layer, head = first_shown(attention)
     weights = weights_of(attention, layer, head)
     read = [
         ", ".join(f"{attention.words[place]} {row[place]:.2f}" for place in np.argsort(-row)[:4]) for row in weights

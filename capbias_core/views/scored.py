@@ -13,7 +13,7 @@ from capbias_core.attackers.what_if import StoredAttackers
 from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.measures.base import from_npy
 from capbias_core.measures.caption_scores import ENCODER_VIEW, attention_from
-from capbias_core.prepare import tokenize
+from capbias_core.prepare.text import tokenize
 from capbias_core.question import Question
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, plan
 from capbias_core.types import Attention, Attribute

@@ -170,11 +170,8 @@ def _unchanged() -> Iterator[None]:
 
 @contextmanager
 def _loading(path: Path) -> Iterator[None]:
-    """Whatever a file of weights makes the libraries raise, as a CapbiasError; without what native code prints: LiteRT
-    greets past Python's stderr, and knows no option against it."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    """Whatever a file of weights makes the libraries raise, as a CapbiasError."""
     try:
-        os.dup2(nowhere, 2)
         yield
     except CapbiasError:
         raise
@@ -183,7 +180,3 @@ def _loading(path: Path) -> Iterator[None]:
             f"{path.name} cannot be loaded as a YOLO detector ({first_line(error)}).",
             "Check that the file was copied whole.",
         ) from None
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)

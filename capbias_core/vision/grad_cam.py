@@ -3,13 +3,10 @@
     grad_cam  = max(0, sum over channels of (mean over cells of d score / d activation) * activation)
     hires_cam = max(0, sum over channels of d score / d activation * activation)
 
-Grad-CAM: Selvaraju et al., ICCV 2017, Eq. 1 and 2; HiResCAM: Draelos and Carin, arXiv 2011.08891, 2020. The score is
-the log-probability of the word, given the photograph and the words before it. If a mean over cells follows the layer,
-as in the networks that Grad-CAM was made for, both are the same. Image encoders of captioners are mostly transformers:
-there the words look at each cell separately and activations have no zero, and the mean of the gradients may point away
-from what the word depends on. So HiResCAM is the usual one here, and Grad-CAM, which the DBAC paper names, a choice.
-
-Captum's LayerGradCam needs (N, C, h, w) outputs and runs the network again for every word; the tests compare both.
+Grad-CAM: Selvaraju et al., ICCV 2017, Eq. 1 and 2, which the DBAC paper names; HiResCAM: Draelos and Carin, arXiv
+2011.08891, 2020. The score is the log-probability of the word, given the photograph and the words before it. Image
+encoders of captioners are mostly transformers: there the words look at each cell separately, and the mean of the
+gradients may point away from what the word depends on. So HiResCAM is the usual one here.
 """
 
 from __future__ import annotations

@@ -1,21 +1,16 @@
-"""Judges that read a photograph and its masked caption, for ImageCaptioner2 and VL-LIC: networks from scratch, and any
-captioner of transformers (`AskedJudge`).
+"""Judges that read a photograph and its masked caption, for ImageCaptioner2 (AAAI 2024) and VL-LIC: attackers whose
+corpus holds pictures beside captions.
 
-They are attackers (attackers/base.py) whose corpus holds pictures beside captions. Protocol of ImageCaptioner2 (AAAI
-2024): Adam, batches of 128, 40 epochs, images split 70 / 10 / 20 and balanced. The caller holds the 20 back; of the
-rest an eighth, equally much of every value, is set aside here, and the epoch with the lowest loss on it is kept.
-Weights begin as He et al. (ICCV 2015) draw them. Sizes and the learning rate are ours if the papers give none.
+Protocol of ImageCaptioner2: Adam, batches of 128, 40 epochs, images split 70 / 10 / 20 and balanced. The caller holds
+the 20 back; of the rest an eighth, equally much of every value, is set aside here, and the epoch with the lowest loss
+on it is kept. Weights begin as He et al. (ICCV 2015) draw them. Other sizes and the learning rate are ours.
 
-`ScratchJudge` is Show, Attend and Tell (Xu et al., ICML 2015), trained to end a prompt. A convolutional network looks
-at the picture; an LSTM reads the masked caption and the prompt word by word, as if it had written them (teacher
-forcing), and before each word attends to the picture's cells. Its next word is the answer, one word of the vocabulary
-for each value; it learns that word alone, by cross-entropy (Eq. 1). P(A) is normalised over the answers, so chance is
-1 / K.
+`ScratchJudge` is Show, Attend and Tell (Xu et al., ICML 2015): an LSTM reads the masked caption and the prompt word by
+word, as if it had written them, and before each word attends to the picture's cells. It learns its next word alone, one
+for each value (Eq. 1). P(A) is normalised over these answers, so chance is 1 / K. `AskedJudge` is any captioner.
 
-`JointJudge` is VL-LIC's classifier (section Multi-Modal Classifier). The paper joins a ResNet50 and LIC's BERT under a
-classification head. Here the picture is read by a small convolutional network (the mean over its cells) or a frozen
-backbone of torchvision, and the caption by a network of an attacker from scratch (without its head) or a frozen text
-encoder. What comes from scratch trains together with the head of two layers. It is scored as LIC is.
+`JointJudge` is VL-LIC's classifier (section Multi-Modal Classifier): a head of two layers on the vectors of a picture
+and of a caption. Each is by a network that trains with it, or by a frozen one.
 """
 
 from __future__ import annotations
@@ -51,7 +46,7 @@ from capbias_core.attackers.networks.training import (
     with_ids,
 )
 from capbias_core.errors import CapbiasError, first_line
-from capbias_core.language.device import FP32, choose_device, matmul_precision
+from capbias_core.language.device import choose_device
 from capbias_core.load.photographs import read_photograph
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -175,8 +170,7 @@ class FittedPair:
         answers = [np.empty((0, self.n_values))]
         for start in range(0, len(rows), SCORING_BATCH):
             part = np.asarray(rows)[start : start + SCORING_BATCH]
-            with matmul_precision(FP32, self.device):  # convolutions are in TF32 by default
-                logits = corpus.reader(self.network, part, self.vocabulary, self.device)(np.arange(len(part)))
+            logits = corpus.reader(self.network, part, self.vocabulary, self.device)(np.arange(len(part)))
             logits = logits[:, self.reader.first_answer :][:, : self.n_values]
             answers.append(functional.log_softmax(logits.double(), dim=1).cpu().numpy())
         return value_logits(np.concatenate(answers))
@@ -350,8 +344,7 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
     @torch.no_grad()
     def vectors(pixels: np.ndarray) -> np.ndarray:
         pictures = torch.from_numpy(pixels).to(device).float() / 255
-        with matmul_precision(FP32, device):
-            return network((pictures - mean) / spread).flatten(1).cpu().numpy()
+        return network((pictures - mean) / spread).flatten(1).cpu().numpy()
 
     return vectors
 

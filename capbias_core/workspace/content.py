@@ -8,7 +8,7 @@ import json
 from capbias_core.data import Captions, Data
 from capbias_core.load.checks import Finding, findings
 
-VERSION = 3  # to be raised when a check changes
+VERSION = 4  # to be raised when a check changes
 
 
 def content_of(data: Data, captions: Captions) -> list[Finding]:
@@ -20,4 +20,4 @@ def content_of(data: Data, captions: Captions) -> list[Finding]:
     def compute() -> list[Finding]:
         return findings(captions.frame, data.attribute, data.labels, human.frame if human else None)
 
-    return data.sources.remember(f"content {key}", compute, list[Finding])
+    return data.sources.derived(f"content {key}", compute, list[Finding])

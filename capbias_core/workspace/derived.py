@@ -11,8 +11,7 @@ from capbias_core.attributes import get_attribute, known_attributes
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import LONGEST_NAME
 from capbias_core.load.labels import mapping_details
-from capbias_core.prepare import derive_labels
-from capbias_core.prepare.labels import LEAST, cells, crossed, crossed_name
+from capbias_core.prepare.labels import LEAST, cells, crossed, crossed_name, derive_labels
 from capbias_core.types import PRECEDENCE, WITHIN, Attribute, Derivation
 from capbias_core.workspace.labels import DERIVED, keep_attributes, labels_in, table_with, tables_with
 from capbias_core.workspace.store import Item, Workspace

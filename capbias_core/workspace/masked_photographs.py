@@ -71,12 +71,12 @@ def masked_folder(
         try:
             rows = table(people)
             by_image = dict(list(rows[rows["image_id"].isin(set(files))].groupby("image_id")))
-            nothing, names = rows.iloc[:0], masked_names(files)
+            nothing = rows.iloc[:0]
             made: dict = {"kept": [], "left_out": {}, "bare": []}
 
             def mask(image: str) -> tuple[str, dict]:
                 marks = by_image.get(image, nothing)
-                return image, _mask_one(files[image], marks, rule, target / names[image])
+                return image, _mask_one(files[image], marks, rule, target / f"{image}.png")
 
             with ThreadPoolExecutor(THREADS) as pool:
                 try:
@@ -84,7 +84,9 @@ def masked_folder(
                         if "reason" in outcome:
                             made["left_out"][image] = outcome["reason"]
                         else:
-                            made["kept"].append({"image_id": image, "file": names[image], "hidden": outcome["hidden"]})
+                            made["kept"].append(
+                                {"image_id": image, "file": f"{image}.png", "hidden": outcome["hidden"]}
+                            )
                             made["bare"] += [image] * outcome["bare"]
                         progress(done / len(files), f"masked {done:,} of {len(files):,} photographs")
                 except BaseException:
@@ -127,17 +129,3 @@ def _mask_one(file: Path, rows: pd.DataFrame, rule: MaskRule, target: Path) -> d
 
     Image.fromarray(filled(pixels, hidden)).save(target, compress_level=COMPRESSION)
     return {"hidden": round(float(hidden.mean()), 6), "bare": bare}
-
-
-def masked_names(files: Mapping[str, Path]) -> dict[str, str]:
-    """The name of each masked photograph: that of its original, as PNG; with a number if two have one name."""
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for image, file in files.items():
-        number, name = 1, file.stem
-        while name.lower() in taken:
-            number += 1
-            name = f"{file.stem}-{number}"
-        taken.add(name.lower())
-        names[image] = f"{name}.png"
-    return names

@@ -1,9 +1,7 @@
-"""Objects of images: stored files, a column of the labels, or boxes by a detector, cached by the content of photograph
-and weights."""
+"""Objects of images: stored files, a column of the labels, or boxes by a detector."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,6 @@ from capbias_core.load.tables import object_texts
 from capbias_core.types import BOX_COLUMNS, Progress, silent
 from capbias_core.vision.detect import find_weights
 from capbias_core.workspace.models import reference
-from capbias_core.workspace.photographs import file_cache, file_digests
 from capbias_core.workspace.spec import ModelReference
 from capbias_core.workspace.store import Item, Workspace
 
@@ -29,7 +26,6 @@ FOUND_BY = "found_by"  # the key in the details of detected objects: the name of
 WEIGHTS = "weights"  # the folder of a workspace with weights that were uploaded
 BARE = "bare"  # the key in an item's details for images without a box
 CONFIDENCE = 0.2  # boxes that a detector is less sure of are left out, as objects of the Gender Score are
-VERSION = "square, floor 0.05"  # how photographs are read; changed when boxes would differ
 PICTURES_A_STEP, PIXELS_A_STEP = 16, 64_000_000
 
 
@@ -92,44 +88,23 @@ class Detections:
     frame: pd.DataFrame  # BOX_COLUMNS, by image, the surest first
     read: tuple[str, ...]  # images that could be read
     refused: dict[str, CapbiasError]  # by image, why it could not be read
-    computed: int  # images that were not in the cache
 
 
 def boxes_of(
-    folder: Path,
-    files: Mapping[str, Path],
-    weights: ModelFiles,
-    confidence: float = CONFIDENCE,
-    progress: Progress = silent,
+    files: Mapping[str, Path], weights: ModelFiles, confidence: float = CONFIDENCE, progress: Progress = silent
 ) -> Detections:
-    """The boxes of photographs by image, from the workspace's cache and from the detector. folder: of the workspace.
+    """The boxes of photographs by image. A photograph that cannot be read is left out, with the reason. progress is
+    called before each step, which it may stop by raising. Raises CapbiasError for weights that cannot be loaded."""
+    from capbias_core.vision.detect import Detector
 
-    A photograph that cannot be read is left out, with the reason. progress is called before each step, which it may
-    stop by raising; earlier steps stay in the cache. Raises CapbiasError for weights that cannot be loaded.
-    """
-    digests = dict(zip(files, file_digests(folder, list(files.values())), strict=True))
-    keys = {image: f"boxes {digest} {weights.digest} {VERSION}" for image, digest in digests.items()}
-    with file_cache(folder) as cache:
-        known = cache.get(key for image, key in keys.items() if digests[image])
-    missing = {image: path for image, path in files.items() if keys[image] not in known}
-    refused: dict[str, CapbiasError] = {}
-    detector = None
-    for pictures in _steps(missing, refused, progress):
-        if detector is None:
-            from capbias_core.vision.detect import Detector
-
-            progress(0.0, f"loading {weights.name}")
-            detector = Detector(weights.path)
-        boxes = dict(zip(pictures, detector.boxes(list(pictures.values())), strict=True))
-        fresh = {keys[image]: json.dumps(frame.to_numpy().tolist()).encode() for image, frame in boxes.items()}
-        with file_cache(folder) as cache, cache.locked():
-            cache.put(fresh)
-        known |= fresh
-    read = tuple(image for image in files if image not in refused)
-    rows = [(image, *row) for image in read for row in json.loads(known[keys[image]]) if row[1] >= confidence]
+    progress(0.0, f"loading {weights.name}")
+    detector, refused, rows = Detector(weights.path), dict[str, CapbiasError](), []
+    for pictures in _steps(files, refused, progress):
+        for image, boxes in zip(pictures, detector.boxes(list(pictures.values())), strict=True):
+            rows += [(image, *row) for row in boxes.to_numpy().tolist() if row[1] >= confidence]
     frame = pd.DataFrame(rows, columns=list(BOX_COLUMNS))
     frame = frame.astype({"image_id": "str", "object": "str"} | dict.fromkeys(BOX_COLUMNS[2:], float))
-    return Detections(frame, read, refused, len(missing) - len(refused))
+    return Detections(frame, tuple(image for image in files if image not in refused), refused)
 
 
 def _steps(files: Mapping[str, Path], refused: dict, progress: Progress) -> Iterator[dict[str, np.ndarray]]:

@@ -1,14 +1,9 @@
-"""Photographs of a collection, by which runs name them, and where people are on them.
-
-The digest of a file is stored with its size and the time of its last change, so that a large folder is read once.
-"""
+"""Photographs of a collection, by which runs name them, and where people are on them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.data import Captions
-from capbias_core.databases import ByteCache, byte_cache
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import BOXES, PHOTOGRAPHS, SEGMENTS
 from capbias_core.language.files import ModelFiles
@@ -33,7 +27,6 @@ from capbias_core.workspace.store import Item, Workspace
 MADE_BY = "made_by"
 ORIGINALS = "photographs"
 TWINS = "twins"  # the key in the details for how many files are left out because another has the same image ID
-READERS = 8
 PEOPLE = {SEGMENTS: "outlines", BOXES: "boxes"}  # kinds of items that say where people are; the closer outline first
 
 
@@ -68,11 +61,6 @@ def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path |
     return None
 
 
-def photograph_sets(workspace: Workspace, collection: str) -> list[Item]:
-    """The folders of photographs of a collection: the originals, and those that were masked."""
-    return workspace.items(PHOTOGRAPHS, collection)
-
-
 def frozen_photographs(
     workspace: Workspace, collection: str, name: str | PhotographsReference | None = ""
 ) -> PhotographsReference:
@@ -80,7 +68,7 @@ def frozen_photographs(
     which is returned. Raises CapbiasError if there are none."""
     if isinstance(name, dict):
         return name
-    if not photograph_sets(workspace, collection):
+    if not workspace.items(PHOTOGRAPHS, collection):
         raise CapbiasError(
             f"The photographs of the collection {collection!r} are not known.",
             "Name their folder, or load it (`capbias import FOLDER`).",
@@ -101,12 +89,14 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     CapbiasError if the collection has no such folder, or several."""
     if condition in (None, CONDITIONS[0]):
         return ""
-    names = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
+    names = [
+        item.name for item in workspace.items(PHOTOGRAPHS, collection) if item.details.get("condition") == condition
+    ]
     if len(names) == 1:
         return names[0]
-    folders = f"several folders ({', '.join(names)})" if names else "no folder"
+    found = f"several folders ({', '.join(names)})" if names else "no folder"
     raise CapbiasError(
-        f"{collection!r} has {folders} of photographs for captions of the condition {condition!r}.",
+        f"{collection!r} has {found} of photographs for captions of the condition {condition!r}.",
         "Name one, mask photographs (`capbias images mask`), or load a folder (`capbias import FOLDER`).",
         "photographs",
     )
@@ -115,7 +105,7 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
 def made_from(workspace: Workspace, collection: str, option: PhotographsReference) -> str:
     """The name of the folder with the photographs that captions were made from. option: of the run that made them.
     Raises CapbiasError if the collection no longer has these photographs."""
-    alike = [item.name for item in photograph_sets(workspace, collection) if item.hash == option["item"]]
+    alike = [item.name for item in workspace.items(PHOTOGRAPHS, collection) if item.hash == option["item"]]
     for name in sorted(alike, key=lambda name: name != option["name"]):
         if frozen_photographs(workspace, collection, name)["digest"] == option["digest"]:
             return name
@@ -143,41 +133,27 @@ def photograph_files(workspace: Any, option: PhotographsReference) -> dict[str, 
     return files_in(Path(folder), workspace.frame(option["item"]))
 
 
-def file_cache(folder: Path) -> AbstractContextManager[ByteCache]:
-    """The cache of values that follow from the bytes of files. folder: of the workspace."""
-    return byte_cache(folder / "cache.sqlite", "digests and boxes of photographs", "they are computed again")
+def _contents(sources: Any, folder: Path, index: str) -> str:
+    """A digest of the contents of the photographs of a folder, which are read once while sizes and times stay."""
+    files = files_in(folder, sources.frame(index))
 
-
-def file_digests(folder: Path, files: Sequence[Path]) -> list[str]:
-    """The digest of each file's bytes, '' if it cannot be read; read once as long as size and time stay the same.
-    folder: of the workspace, which has the cache."""
-    keys: dict[Path, str] = {}
-    for file in files:
+    def state(file: Path) -> tuple[int, int]:
         with suppress(OSError):
             status = file.stat()
-            keys[file] = f"digest {file} {status.st_size} {status.st_mtime_ns}"
+            return status.st_size, status.st_mtime_ns
+        return 0, 0
 
-    def digest(file: Path) -> bytes:
+    def digest(file: Path) -> str:
         with suppress(CapbiasError):
-            return file_digest(file)[:32].encode()
-        return b""
+            return file_digest(file)[:32]
+        return ""
 
-    with file_cache(folder) as cache:
-        known = cache.get(keys.values())
-        missing = [file for file, key in keys.items() if key not in known]
-        with ThreadPoolExecutor(READERS) as pool:
-            fresh = {keys[file]: each for file, each in zip(missing, pool.map(digest, missing), strict=True) if each}
-        with cache.locked():
-            cache.put(fresh)
-    known |= fresh
-    return [known.get(keys.get(file, ""), b"").decode() for file in files]
+    def read() -> str:
+        text = "".join(f"{image}\x1f{digest(file)}\x1e" for image, file in sorted(files.items()))
+        return hashlib.sha256(text.encode()).hexdigest()
 
-
-def _contents(workspace: Any, folder: Path, index: str) -> str:
-    files = files_in(folder, workspace.frame(index))
-    digests = dict(zip(files, file_digests(workspace.folder, list(files.values())), strict=True))
-    text = "".join(f"{image}\x1f{digest}\x1e" for image, digest in sorted(digests.items()))
-    return hashlib.sha256(text.encode()).hexdigest()
+    states = hashlib.sha256(repr([(str(file), *state(file)) for file in files.values()]).encode()).hexdigest()
+    return sources.derived(f"contents {index} {states}", read, str)
 
 
 def files_in(folder: Path, index: pd.DataFrame) -> dict[str, Path]:

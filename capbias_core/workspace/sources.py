@@ -103,7 +103,7 @@ class Stored(_Named):
 
     def __init__(self, workspace: Workspace, collection: str = ""):
         self.workspace, self.collection, self.folder = workspace, collection, workspace.folder
-        self.remember = workspace.derived
+        self.derived = workspace.derived
         self.model_path, self.keep_model_path = workspace.model_path, workspace.keep_model_path
 
     def frame(self, key: str) -> pd.DataFrame:

@@ -202,7 +202,7 @@ StoredRun = Annotated[RunSpec, AfterValidator(_check_run)]  # as it is read
 OF_ATTACKER = ("attacker", "encoder", "seeds", "test_share", "merge_masks")
 # Options that have a part of their own, change no number, or are chosen for each captioner, as a judge that wrote the
 # captions is.
-APART = ("alignment", "shuffled", "device", "deterministic", "precision", "judge", "captioner")
+APART = ("alignment", "shuffled", "device", "deterministic", "judge", "captioner")
 NOT_READ = "-"
 
 

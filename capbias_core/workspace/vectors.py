@@ -17,8 +17,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, REFERENCES, VECTORS, checked_name
 from capbias_core.load.files import file_digest
 from capbias_core.load.vectors import read_vectors
-from capbias_core.prepare import tokenize
 from capbias_core.prepare.align import DELTA, Aligner, Alignment, Neighbours, constant, neighbours
+from capbias_core.prepare.text import tokenize
 from capbias_core.types import Vectors
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.spec import AlignmentReference

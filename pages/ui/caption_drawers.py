@@ -11,8 +11,8 @@ import streamlit as st
 from capbias_core.attackers import ATTACKERS, attacker_entry
 from capbias_core.attackers.what_if import Rescored, StoredAttackers, apply_edit, is_edit, parse_edit
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import tokenize
 from capbias_core.prepare.tasks import function_words
+from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attention, Attribute, counted
 from capbias_core.views.coloured import (
     attention_map,

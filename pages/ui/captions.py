@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from capbias_core.prepare import tokenize
+from capbias_core.prepare.text import tokenize
 from capbias_core.spreadsheets import csv_text
 from capbias_core.views.captions import CAPTIONS, MOST, CaptionsOptions, caption_table, listed_images, words_alone
 from capbias_core.views.coloured import columns, legend, section, sum_text

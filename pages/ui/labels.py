@@ -8,8 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from capbias_core.attributes import attribute_folder, known_attributes
-from capbias_core.prepare import with_rule
-from capbias_core.prepare.labels import LEAST, parts_of
+from capbias_core.prepare.labels import LEAST, parts_of, with_rule
 from capbias_core.types import PRECEDENCE, Attribute, Derivation
 from capbias_core.views import labels as label_views
 from capbias_core.workspace.derived import Derived, as_derived, cross, derive, keep_crossed, keep_derived

@@ -17,8 +17,8 @@ from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import departures_in
-from capbias_core.prepare import tokenize
 from capbias_core.prepare.tasks import function_words
+from capbias_core.prepare.text import tokenize
 from capbias_core.views import photographs as views
 from capbias_core.views.coloured import coloured_words, legend
 from capbias_core.views.masking import WHAT

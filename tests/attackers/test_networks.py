@@ -18,7 +18,7 @@ from capbias_core.attackers.base import Training, task_probabilities  # noqa: E4
 from capbias_core.attackers.networks import training  # noqa: E402
 from capbias_core.attackers.networks.scratch import RecurrentAttacker, TransformerAttacker, positions  # noqa: E402
 from capbias_core.errors import Cancelled  # noqa: E402
-from capbias_core.prepare import Tokens  # noqa: E402
+from capbias_core.prepare.tokens import Tokens  # noqa: E402
 from capbias_core.types import silent  # noqa: E402
 from tests.attackers.test_ngram import fit_one  # noqa: E402
 
@@ -247,19 +247,6 @@ def test_threads_give_what_one_after_the_other_gives():
     shares = [share for share, _ in reports]
     assert shares == sorted(shares) and shares[-1] == 1
     assert all(here for _, here in reports), "only the thread that asked reports"
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_few_trained_ones_wait_at_a_time():
-    begun = []
-
-    def train_one(number, tick):
-        begun.append(number)
-        return number
-
-    taken = training.in_threads([partial(train_one, number) for number in range(40)], 40, silent)
-    assert [next(taken) for _ in range(3)] == [0, 1, 2] and len(begun) <= 3 + 2 * 2
-    assert list(taken) == list(range(3, 40))
 
 
 @pytest.mark.usefixtures("two_threads")

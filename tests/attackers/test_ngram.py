@@ -15,15 +15,13 @@ from capbias_core.attributes import get_attribute
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.caption_scores import corpus_table
 from capbias_core.types import silent
-from capbias_core.workspace.limited import within_limits
 
-# Of the pretrained encoders the one that a package brings; the others keep the contract by the same code.
-CONTRACT = [name for name in ATTACKERS if name not in PRETRAINED or name == "minilm"]
-ALIKE = ("lstm", "rnn_bi", "transformer_5h")  # each with the code of another
 GENDER = get_attribute("gender")
+# One of each code; the others differ in settings.
+NETWORKS = (("lstm_bi", 2), ("rnn", 3), ("transformer_1h", 2), ("minilm", 2))
 CUES = ("apron", "truck", "violin")
 # Width, learning rate and epochs of small networks that learn 200 captions; the LSTM's gates bear a larger rate.
-QUICK = {"rnn": (16, 0.003, 20), **dict.fromkeys(("rnn_bi", "transformer_1h", "transformer_5h"), (32, 0.003, 20))}
+QUICK = {"rnn": (16, 0.003, 20), "transformer_1h": (32, 0.003, 20)}
 FILLERS = ("a", "the", "near", "red", "small", "on", "street", "<gender>", "table", "blue")
 
 
@@ -68,11 +66,7 @@ def attacker_of(name: str, epochs: int = 5):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "n_values"),
-    [
-        *(pytest.param(name, 2, marks=pytest.mark.slow if name in ALIKE else ()) for name in CONTRACT),
-        ("ngram", 3),
-        ("rnn", 3),
-    ],
+    [("ngram", 2), ("ngram", 3), *(pytest.param(*case, marks=pytest.mark.torch) for case in NETWORKS)],
 )
 def test_every_attacker_keeps_the_contract(name, n_values):
     attacker = attacker_of(name)
@@ -110,7 +104,7 @@ def test_every_attacker_keeps_the_contract(name, n_values):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["ngram", "lstm_bi", "minilm"])
+@pytest.mark.parametrize("name", ["ngram", pytest.param("lstm_bi", marks=pytest.mark.torch)])
 def test_every_attacker_guesses_which_task_words_are_there(name):
     """Three tasks with a cue each, in any number; and one that is never there, whose probability stays low."""
     rng = np.random.default_rng(3)
@@ -258,12 +252,10 @@ def test_edits_are_read_or_refused():
         ("umbrella -> a  red\nbat", "umbrella", ["a red bat"]),
     ):
         assert parse_edit(edit) == (word, others)
-    for edit in ("", "man", "man ->", "-> woman", "man -> woman |", "man -> | woman", "a man -> woman", " ->" * 30):
+    for edit in ("", "man ->", "-> woman", "man -> | woman", "a man -> woman", " ->" * 30):
         with pytest.raises(CapbiasError, match="umbrella -> bat"):
             parse_edit(edit)
-    # A search that goes back takes hours for these, and is ended.
-    for edit in ("x" + "->" * 20_000 + "b" + " " * 40_000 + "\nc d", "a->" + " " * 99_999 + "b"):
-        assert within_limits("The edit", parse_edit, edit)[0] == edit[0]
+    assert parse_edit("a->" + " " * 99_999 + "b")[0] == "a", "a search that goes back takes hours for it"
 
 
 def test_the_article_is_that_of_the_new_word():

@@ -89,35 +89,25 @@ def test_an_attribute_of_ones_own_is_read(tmp_path):
     "text",
     [
         "values = [",
-        'values = ["one"]',
         'values = ["one", "one"]',
         'values = ["one", "two", "two"]',
-        'values = "one two"',
         'values = ["a", "b"]\n[words]\nc = ["x"]',
-        'values = ["a", "b"]\nwords = ["x"]',
         'values = ["a", "b"]\n[words]\na = "woman"',  # letters would be masked one by one
-        'values = ["a", "b"]\n[words]\na = [1]',
         'values = ["a", "b"]\n[words]\na = ["old man"]',  # no token holds a space, so nothing would be masked
         'values = ["a", "b"]\n[words]\na = ["x"]\nb = ["x"]',
         'values = ["a", "b"]\nmask_token = "two words"',
         'values = ["a", "b"]\nmask_token = "mask"',  # cannot be told from a word
         'values = ["a", "b"]\n[aliases]\nc = ["x"]',
-        'values = ["a", "b"]\n[aliases]\na = "x"',
         'values = ["a", "b"]\nnote = ["x"]',
         'values = ["a", "b"]\nname = 3',
-        'values = ["a", "b"]\nforms = ["xyz"]',
         'values = ["a", "b"]\nforms = [["x", "y"]]',
         'values = ["a", "b"]\nforms = [["x", "y", "old man"]]',
         f"values = [{HUGE}, 1]",
-        f"name = {HUGE}",
-        f'values = ["a", "b"]\nwords.a = {HUGE}',
         # rules for derived labels
         f'{AGES}[derived]\nprecedence = ["young", "ancient"]',
-        f'{AGES}[derived]\nprecedence = ["young", "young"]',
         f'{AGES}[derived]\nboth = "first"',
         f'{AGES}[derived]\nboth = "drop"\nat_least = 0',
         f'{AGES}[derived]\nboth = "drop"\nprecedence = ["young", "old"]',
-        'derived = 1\nvalues = ["young", "old"]',
         'values = ["young"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young"]',
         'values = ["young", "old"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young", "old"]',
     ],
@@ -161,9 +151,6 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
 # Small files that took gigabytes or ended in a traceback.
 HOSTILE = {
     "a key of 20,000 tables": (".".join("a" * 20_000) + " = 1", "dots"),
-    "a header of 20,000 tables": (f"[{'.'.join('a' * 20_000)}]", "dots"),
-    "a quoted key before them": ('"=".' + ".".join("a" * 20_000) + " = 1", "dots"),
-    "100 kB": ("# " + "x" * 100_000, "100,002 bytes"),
     "100 kB of words in two bytes each": ("# " + "é" * 50_000, "100,002 bytes"),
     "a number of 5,000 digits": ("a = " + "1" * 5_000, "digits"),
     "5,000 arrays": ("a = " + "[" * 5_000 + "]" * 5_000, "nested"),

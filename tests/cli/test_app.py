@@ -99,7 +99,7 @@ class ToyOptions(Options):
     """Choices of a measure that is not there."""
 
     least: int = option(3, "captions at least", flag="--least", at_least=1, at_most=9, metavar="N")
-    share: float | None = option(None, "share of them", flag="--share", above=0, below=1)
+    share: float | None = option(None, "share of them", flag="--share", above=0, at_most=0.9)
     how: str = option("plain", "how they are read", flag="--how", choices=("plain", "loud"))
     words: tuple[str, ...] = option((), "which words", flag="--words-too", metavar="WORD")
     loud: bool = option(False, "loudly", flag="--loud")

@@ -39,13 +39,3 @@ def test_bash_completes_commands_flags_and_files(home, capsys):
     assert complete("capbias score --labels attr") == set(), "readline then completes file names"
     text = (home / ".local/share/bash-completion/completions/capbias").read_text()
     assert re.search(r"^complete -o default -F _capbias capbias$", text, re.MULTILINE)
-
-
-@pytest.mark.long
-def test_zsh_offers_files_where_nothing_else_fits(home):
-    assert cli.main(["--install-completion", "--shell", "zsh"]) == 0
-    (file,) = home.glob(".zsh/completions/*")
-    text = file.read_text()
-    assert "#compdef capbias" in text and "'score:Score captions" in text and "--fail-if[" in text
-    lists = text.count("_arguments \\\n")
-    assert lists > 20 and text.count("' || _files\n") == lists

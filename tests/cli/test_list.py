@@ -58,7 +58,7 @@ def test_runs_are_cancelled_and_repeated_by_the_beginning_of_their_ids(here, cap
     assert cli.main(["list", "--repeat", "all"]) == 0
     assert cli.main(["list", "--cancel", first]) == 2 and cli.main(["list", "--repeat", first]) == 2
     capsys.readouterr()
-    assert cli.main(["list", "--runs", "--json"]) == 0
+    assert cli.main(["list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]
     assert {row["status"] for row in listed} == {"finished"} and {row["progress"] for row in listed} == {1}
     assert {row["captioner"] for row in listed} == {"strong", "weak"} and len(listed) == len(others) + 2
@@ -76,12 +76,13 @@ def test_runs_of_another_process_are_waited_for_and_taken_over_if_it_dies(here, 
     store = Workspace(here / "home")
     asked, looks = specs(store), []
 
-    def look(_, rows) -> None:
+    def look(rows, _to_come) -> tuple[float, str]:
         looks.append({row.status for row in rows})
         if len(looks) == 2:
             give(store, ended())
+        return 0.0, ""
 
-    monkeypatch.setattr(running.Shown, "__call__", look)
+    monkeypatch.setattr(running, "progress_of", look)
     assert [row.status for row in running.run_all(store, asked, "mine")] == ["finished"] * len(asked)
     assert looks[:3] == [{"queued"}, {"queued"}, {"died"}]
 

@@ -83,11 +83,8 @@ def test_force_replaces_a_file_each_time(here):
 
 
 ENDINGS = (
-    f"{SCORE} --output x.pdf",
     f"{SCORE} --format csv --output x.json",
     f"export {STORED} --format bundle --output x.html",
-    f"{VIEW} --output x.zip",
-    f"images detect {STORED} --weights yolov8n --output x.json",
     f"images caption {STORED} --captioner blip --output x.csv",
 )
 

@@ -17,30 +17,18 @@ COMMANDS = f"""
     score PATH labels.csv --attribute gender
     score --captions a.csv --labels PATH --attribute gender
     {SCORE} --references PATH
-    {SCORE} --objects PATH
-    {SCORE} --photographs PATH
-    {SCORE} --photographs PATH --people a.csv
     {SCORE} --photographs . --people PATH
     {SCORE} --photographs . --weights PATH
     {SCORE} --alignment contextual --vectors PATH
     {SCORE} --output PATH
     score a.csv labels.csv --attribute PATH.toml
-    {SCORE} --collection c --workspace PATH
     view encoders --results PATH
-    view encoders --human PATH
-    explain --captions PATH --labels labels.csv --attribute gender
     import PATH
     import PATH --kind photographs
     import PATH --kind vectors
-    import a.csv --workspace PATH
     list --workspace PATH
-    export --collection c --output PATH
-    reproduce PATH
     reproduce bundle.zip --data PATH
     labels check PATH.toml
-    labels derive gender --references x --collection c --workspace PATH
-    images detect --collection c --weights PATH
-    demo --workspace PATH
     app --workspace PATH
 """.strip().splitlines()
 

@@ -17,7 +17,7 @@ from capbias_core.load.clean import clean_captions
 GENDER = get_attribute("gender")
 THINGS = ("bicycle", "kite", "laptop", "guitar", "racket", "pizza", "umbrella", "horse", "clock", "bench", "cat")
 PLACES = ("kitchen", "street", "park", "office", "field", "beach", "station", "garden")
-N = 120
+N = 600
 LABELS = pd.Series(np.random.default_rng(1).choice(["Female", "Male"], N), index=[str(i) for i in range(N)])
 
 
@@ -41,20 +41,13 @@ def shifted(frame):
     ("name", "text"),
     [
         ("several captions", "a man on a horse|a man rides a horse"),
-        ("several captions", "a man on a horse ### a man rides a horse"),
         ("several captions", "a man; a man on a horse; a rider"),
         ("several captions", "1. A man on a horse. 2. A rider."),
         ("several captions", "(1) a man on a horse (2) a rider"),
-        ("several captions", "(a) a man on a horse (b) a rider"),
         ("several captions", "- a man on a horse\n- a rider"),
-        ("several captions", "• a man on a horse • a rider"),
         ("several captions", "Option 1: A man on a horse. Option 2: A rider."),
-        ("several fields", "a man on a horse\nobjects: woman, horse"),
         ("JSON", '{"long_caption": "a man on a horse", "short_caption": "a man"}'),
         ("JSON", "['a man on a horse', 'a rider']"),
-        ("repetition", "a man on a horse a man on a horse"),
-        ("repetition", "a dog a dog a dog a dog"),
-        ("repetition", "A man rides a horse. A dog. A man rides a horse."),
         ("brackets", "a man (0.2, 0.3, 0.4 on a {horse}"),
     ],
 )
@@ -63,29 +56,47 @@ def test_what_one_caption_holds(name, text):
     assert not [each for each in text_findings(["a man and a man on a horse"], np.array([1])) if each.effect]
 
 
+def effects(*given) -> dict[str, str]:
+    return {each.name: each.effect for each in findings(*given)}
+
+
 def test_captions_of_other_images_are_refused_and_their_own_are_not():
     """Shifted by one image: human captions, a model's, labels. And a captioner that says nothing of the label."""
     model = captions()
     assert findings(model, GENDER, LABELS, HUMAN) == []
-    assert findings(captions(words=("person", "person")), GENDER, LABELS, HUMAN)[0].effect == WARN
-    for pair in ((model, shifted(HUMAN)), (shifted(model), HUMAN)):
-        found = findings(pair[0], GENDER, LABELS, pair[1])
+    assert effects(captions(words=("person", "person")), GENDER, LABELS, HUMAN) == {"value named": WARN}
+    for own, human in ((model, shifted(HUMAN)), (shifted(model), HUMAN)):
+        found = findings(own, GENDER, LABELS, human)
         assert "captions and human captions" in [each.name for each in found if each.effect == REFUSE]
         with pytest.raises(CapbiasError, match="of another image"):
             refuse(found, "model")
+        refuse(found, "model", shuffled=True)
     other = pd.Series(np.roll(LABELS, 1), index=LABELS.index)
-    found = {each.name: each.effect for each in findings(model, GENDER, other, HUMAN)}
-    assert found == {"captions and labels": WARN, "human captions and labels": REFUSE}
+    assert effects(model, GENDER, other, HUMAN) == {"captions and labels": REFUSE, "human captions and labels": REFUSE}
+    assert effects(model, GENDER, other) == {"captions and labels": REFUSE}
 
 
-def test_gaps_between_groups_and_words_that_are_not_masked():
-    loops = captions()
-    women = loops["image_id"].map(LABELS) == "Female"
-    loops.loc[women, "caption"] += " " + loops.loc[women, "caption"]
-    (gap,) = findings(loops, GENDER, LABELS)
-    assert (gap.name, gap.count) == ("repetition", int(women.sum()))
-    assert "Female 100.0%" in gap.text
-    assert "Male 0.0%" in gap.text
+def test_a_weak_captioner_is_scored():
+    """60% of 100 right are no evidence that images are confused, and people's words show that they are not."""
+    right = captions(lambda who, thing, place: f"a {who}")["caption"]
+    wrong = right.map({"a woman": "a man", "a man": "a woman"})
+    weak = captions().assign(caption=[pair[place % 5 > 2] for place, pair in enumerate(zip(right, wrong, strict=True))])
+    assert effects(weak[:100], GENDER, LABELS)["captions and labels"] == WARN
+    blind = weak.assign(caption=[pair[place % 2] for place, pair in enumerate(zip(right, wrong, strict=True))])
+    assert effects(blind, GENDER, LABELS)["captions and labels"] == REFUSE
+    assert effects(blind, GENDER, LABELS, HUMAN)["captions and labels"] == WARN
+
+
+@pytest.mark.parametrize("human", [None, HUMAN])
+def test_rows_that_shift_in_the_middle_are_refused(human):
+    model = captions() if human is None else captions(words=("person", "person"))
+    model["caption"] = [*model["caption"][:300], *model["caption"][299:-1]]
+    attribute = GENDER if human is None else get_attribute("race")  # which captions do not name
+    found = [each for each in findings(model, attribute, LABELS, human) if each.name == "shifted rows"]
+    assert found[0].effect == REFUSE and "about row 30" in found[0].text
+
+
+def test_words_that_are_not_masked_denied_values_and_copies():
     (titles,) = findings(captions(lambda who, thing, place: f"Mr. {who} with a {thing}"), GENDER, LABELS)
     assert (titles.name, titles.count) == ("revealing words", N)
     found = findings(captions(lambda who, thing, place: f"a {who} with a {thing}, no other man"), GENDER, LABELS)
@@ -94,11 +105,11 @@ def test_gaps_between_groups_and_words_that_are_not_masked():
     assert (copies.name, copies.count) == ("human captions", N)
 
 
-def test_half_that_are_several_in_one_are_refused_of_people_and_asked_about_of_a_model():
+def test_half_that_are_several_in_one_are_refused_of_people():
     human = captions()
-    human.loc[:70, "caption"] += " | a dog on a bench"
+    human.loc[:350, "caption"] += " | a dog on a bench"
     assert any(each.effect == REFUSE for each in findings(captions(), GENDER, LABELS, human))
-    assert all(each.effect == WARN for each in findings(human, GENDER, LABELS))
+    assert findings(human, GENDER, LABELS) == []
 
 
 def test_captions_in_another_language_name_no_value_of_a_shipped_attribute():

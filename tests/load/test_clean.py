@@ -20,18 +20,11 @@ CASES = [
     ("", CAPTION, CAPTION),
     ("", " a sign that says `` 350 '' .", " a sign that says `` 350 '' ."),
     ("", "a man holding a box of <unk>", "a man holding a box of <unk>"),
-    ("", "Player #11 swings the bat.", "Player #11 swings the bat."),
-    ("", "A train café… with crème brûlée", "A train café… with crème brûlée"),
     ("", "What has attracted this many birds to the plaza?", "What has attracted this many birds to the plaza?"),
-    ("", "Here is a photo of a sign that reads: STOP", "Here is a photo of a sign that reads: STOP"),
     ("", "A magazine with a caption: hello", "A magazine with a caption: hello"),
-    ("", "10:30 am in the city of london", "10:30 am in the city of london"),
     ("", 'A woman wearing a shirt that says "love"', 'A woman wearing a shirt that says "love"'),
     ("", "'Stop' is on the sign and 'go' is not", "'Stop' is on the sign and 'go' is not"),
-    ("", "A man thinking about a question", "A man thinking about a question"),
-    ("", "no one is in the room", "no one is in the room"),
     ("", "A thoughtful woman [left] and a man", "A thoughtful woman [left] and a man"),
-    ("", "A man 5 * 3 feet tall * maybe", "A man 5 * 3 feet tall * maybe"),
     ("", "A nurse - a woman - at a desk", "A nurse - a woman - at a desk"),
     *(("", text, text) for text in (
         "A man with wood (2x4) on his shoulder",
@@ -44,30 +37,21 @@ CASES = [
     )),
     # reasoning
     ("reasoning", f"<think>\n{THINK}\n</think>\n\n{CAPTION}", CAPTION),
-    ("reasoning", f"<thinking>{THINK}</thinking>{CAPTION}", CAPTION),
-    ("reasoning", f"<Reasoning> {THINK} </Reasoning> {CAPTION}", CAPTION),
     ("reasoning", f"{THINK}\n</think>\n{CAPTION}", CAPTION),
     ("reasoning", f"<think>{THINK} <think>{THINK}</think> {THINK}</think> {CAPTION}", CAPTION),
     ("reasoning", f"◁think▷{THINK}◁/think▷{CAPTION}", CAPTION),
-    ("reasoning", f"[THINK]{THINK}[/THINK]{CAPTION}", CAPTION),
-    ("reasoning", f"<seed:think>{THINK}</seed:think>{CAPTION}", CAPTION),
     ("reasoning", f"<|START_THINKING|>{THINK}<|END_THINKING|>{CAPTION}", CAPTION),
     ("reasoning special tokens", f"<|begin_of_thought|>{THINK}<|end_of_thought|><|solution|>{CAPTION}", CAPTION),
-    ("reasoning", f"<unused94>thought\n{THINK}<unused95>{CAPTION}", CAPTION),
     ("reasoning", f"Thinking...\n{THINK}\n...done thinking.\n\n{CAPTION}", CAPTION),
-    ("reasoning letters", f"&lt;think&gt;{THINK}&lt;/think&gt;{CAPTION}", CAPTION),
     ("reasoning letters", f"＜ｔｈｉｎｋ＞{THINK}＜／ｔｈｉｎｋ＞{CAPTION}", CAPTION),
     ("reasoning wrappings", f"<think>{THINK}</think><answer>{CAPTION}</answer>", CAPTION),
     ("reasoning", f"**Reasoning:** {THINK}\n\n**Caption:** {CAPTION}", CAPTION),
-    ("reasoning", f"Thought: {THINK}\nFinal Answer: {CAPTION}", CAPTION),
     (
         "reasoning special tokens",
         f"<|channel|>analysis<|message|>{THINK}<|end|><|start|>assistant<|channel|>final<|message|>{CAPTION}<|return|>",
         CAPTION,
     ),
-    ("reasoning", f"analysis{THINK}assistantfinal{CAPTION}", CAPTION),
     ("reasoning missing", f"<think>{THINK}", None),
-    ("reasoning missing", f"<|channel|>analysis<|message|>{THINK}", None),
     ("", "A lake [reflection] and a woman", "A lake [reflection] and a woman"),
     ("unmarked thoughts", "So the user wants a caption. A man.", "So the user wants a caption. A man."),
     # prompts
@@ -75,21 +59,12 @@ CASES = [
     ("prompts", f"{CHAT} USER: <image>\n{ASK} ASSISTANT: {CAPTION}", CAPTION),
     ("prompts", f"USER: {ASK} ASSISTANT: {CAPTION} USER: And now? ASSISTANT: A man.", CAPTION),
     ("prompts", f"{CAPTION[:-1]} USER: And now? ASSISTANT: A man.", CAPTION[:-1]),
-    ("prompts", f"{CAPTION} User: And now?", CAPTION),
-    ("prompts", f"###Human: {ASK} ###Assistant: {CAPTION} ###Human: more", CAPTION),
     ("prompts", f"Question: What is this? Answer: {CAPTION}", CAPTION),
-    ("prompts", f"Question: a? Answer: A man. Question: b? Answer: {CAPTION}", CAPTION),
     ("prompts", f"Q: What is in the photo?\nA: {CAPTION}", CAPTION),
     ("prompts", f"[INST] {ASK} [/INST] {CAPTION}", CAPTION),
     ("prompts", f"user\n{ASK}\nassistant\n{CAPTION}", CAPTION),
-    ("prompts", f"### Instruction:\n{ASK}\n\n### Response:\n{CAPTION}", CAPTION),
-    ("prompts", f"{ASK} {CAPTION}", CAPTION),
-    ("prompts", f"What is in this image? {CAPTION}", CAPTION),
     ("prompts", f"Caption: {CAPTION}", CAPTION),
-    ("prompts", f"Image description: {CAPTION}", CAPTION),
-    ("prompts", f"**Caption:** {CAPTION}", CAPTION),
     ("prompts", f"Sure! Here's a short caption for the image: {CAPTION}", CAPTION),
-    ("prompts", f"Certainly! {CAPTION}", CAPTION),
     ("prompts marks", f'Here is a one-sentence description of the image:\n\n"{CAPTION}"', CAPTION),
     ("prompts special tokens", f"<|im_start|>user\n{ASK}\n<|im_start|>assistant\n{CAPTION}<|im_end|>", CAPTION),
     (
@@ -97,88 +72,54 @@ CASES = [
         f"<|start_header_id|>assistant<|end_header_id|>\n\n{CAPTION}<|eot_id|>",
         CAPTION,
     ),
-    ("prompts special tokens", f"<start_of_turn>model\n{CAPTION}<end_of_turn>", CAPTION),
     # special tokens
     ("special tokens", f"<s> {CAPTION}</s>", CAPTION),
-    ("special tokens", f"</s>{CAPTION}</s><pad><pad>", CAPTION),
     ("special tokens", f"{CAPTION}<|endoftext|>The 2016 election", CAPTION),
-    ("special tokens", f"[CLS] {CAPTION} [SEP] [PAD]", CAPTION),
-    ("special tokens", f"<image>{CAPTION}", CAPTION),
     ("special tokens", "startseq a woman riding a horse endseq", "a woman riding a horse"),
-    ("special tokens", "<start> a woman <end>", "a woman"),
     ("special tokens", "a [UNK] with a woman", "a <unk> with a woman"),
     ("special tokens", "<ref>A woman</ref><box>(12,3),(4,5)</box> riding a horse.", CAPTION),
     *(("special tokens", f"A woman{box} riding a horse.", CAPTION) for box in (
-        "[[773,779,615,137]]", " [0.793,0.499,0.429,0.287]", " (12,3),(4,5)", " (0.5, 0.25)", "{<12><3><4><5>}",
-        "[12, 34]", " (773,779,615,137)")),
+        "[[773,779,615,137]]", " [0.793,0.499,0.429,0.287]", "{<12><3><4><5>}", "[12, 34]")),
     # sub-words
     ("sub-words", "▁A▁woman▁riding▁a▁horse.", CAPTION),
-    ("sub-words", "▁A ▁wo man ▁riding ▁a ▁horse .", CAPTION),
     ("sub-words", "AĠwomanĠridingĠaĠhorse.", CAPTION),
-    ("sub-words", "A Ġwo man Ġriding Ġa Ġhorse .", CAPTION),
-    ("sub-words", "AĠwomanâĢĻsĠhat", "A woman’s hat"),
     ("sub-words", "A wo ##man rid ##ing a horse.", CAPTION),
-    ("sub-words", "A wo@@ man rid@@ ing a horse.", CAPTION),
     ("sub-words", "A</w>woman</w>riding</w>a</w>horse.</w>", CAPTION),
     # letters
     ("letters", "A wo\u00adman rid\u200bing a horse.", CAPTION),
-    ("letters", "\ufeffA \u202ewoman riding a wo\u2060rld.", "A woman riding a world."),
     ("letters", "A wo\ufe0fman r\u200diding a horse.", CAPTION),
     ("letters", "\x1b[1mA woman\x1b[0m riding a horse.", CAPTION),
     ("letters", "A ｗｏｍａｎ riding a horse.", CAPTION),
-    ("letters", "A 𝐰𝐨𝐦𝐚𝐧 riding a horse.", CAPTION),
     ("letters", "A ﬁreﬁghter", "A firefighter"),
-    ("look-alikes", "A w\u043em\u0430n riding a horse.", CAPTION),
-    ("look-alikes", "А woman riding a horse.", CAPTION),
-    ("look-alikes", "A wοman riding a horse.", CAPTION),
-    ("look-alikes", "A ᴡᴏᴍᴀɴ riding", "A woman riding"),
-    ("other languages", "Женщина на коне", "Женщина на коне"),
+    ("letters", "A w\u043em\u0430n riding a horse.", CAPTION),
     ("letters", "A womanâ€™s cafÃ©", "A woman’s café"),
     # wrappings
     ("wrappings", f'```json\n{{"caption": "{CAPTION}"}}\n```', CAPTION),
     ("wrappings", f'{{"caption": "{CAPTION}"}}', CAPTION),
     ("wrappings", f'Here is the JSON you want ```json {{"caption": "{CAPTION}"}}```', CAPTION),
-    ("wrappings", f"```{CAPTION}```", CAPTION),
-    ("wrappings", f"The photo says:\n```text\n{CAPTION}\n```\nI hope that this helps.", CAPTION),
-    ("wrappings", "```SALE``` is on a sign", "SALE``` is on a sign"),
     ("wrappings", f"{{'Description': '{CAPTION}', 'confidence': 0.9}}", CAPTION),
-    ("wrappings", f'{{"caption": "{CAPTION[:-1]}', CAPTION[:-1]),
     ("wrappings", f"['{CAPTION}']", CAPTION),
-    ("wrappings", f'[{{"role": "user", "content": "x"}}, {{"role": "assistant", "content": "{CAPTION}"}}]', CAPTION),
-    ("wrappings", f'{{"choices": [{{"message": {{"content": "{CAPTION}"}}}}]}}', CAPTION),
     ("wrappings", f"<caption>{CAPTION}</caption>", CAPTION),
-    ("wrappings", f"The answer is \\boxed{{{CAPTION}}}", CAPTION),
     ("letters", "A woman &amp; a horse", "A woman & a horse"),
-    ("wrappings", f"<p>{CAPTION}</p>", CAPTION),
     ("wrappings", "A woman\\nriding a horse.", CAPTION),
     ("JSON", "['a man', 'a woman']", "['a man', 'a woman']"),
     ("marks", f'"{CAPTION}"', CAPTION),
     ("marks", "“A man's hat”.", "A man's hat."),
     ("marks", f"**{CAPTION}**", CAPTION),
     ("marks", "- A **woman** riding a *horse*.", CAPTION),
-    ("marks", f"3) {CAPTION}", CAPTION),
     ("", "- A man. - A dog.", "- A man. - A dog."),
-    ("", "(1) A man. (2) A dog.", "(1) A man. (2) A dog."),
-    ("marks", f"b'{CAPTION}'", CAPTION),
     ("tags", "A <gender> riding a horse.", "A <gender> riding a horse."),
     # no caption
     *(("missing", text, None) for text in ("nan", "None", "null", "N/A", "NaN", "<NA>", "", "  ", ".", "-", "[]")),
-    *(("missing", text, None) for text in ("2007", "12:30", "(none)", "No caption.")),
     ("special tokens missing", "[101, 2023]", None),
     ("missing letters", "\u200b", None),
     ("error messages", "Failed to obtain answer via API.", None),
-    ("error messages", "Error code: 429 - {'error': 'rate limit'}", None),
     ("error messages", "openai.RateLimitError: too many", None),
-    ("error messages", "<PIL.Image.Image object at 0x7f>", None),
     *(("IDs", text, None) for text in ("COCO_val2014_000000000785.jpg", "img_000785", "http://a.b/c", "C:\\a\\b.png")),
-    *(("IDs", text, None) for text in ("s3://bucket/a", "/data/val/a", "b5ba3c8e-1111-4dd0-9f1c", "images/val/a.jpeg")),
     # captions that a reader should know of
     ("refusals", "I'm sorry, but I can't help with that.", "I'm sorry, but I can't help with that."),
-    ("no image", "Please upload the image.", "Please upload the image."),
-    ("no image", "I cannot see any image here", "I cannot see any image here"),
     ("other languages", "一个女孩在公园里拿着自行车", "一个女孩在公园里拿着自行车"),
     ("other languages", "Eine Frau reitet auf einem Pferd", "Eine Frau reitet auf einem Pferd"),
-    ("other languages", "Una mujer montando a caballo en la playa", "Una mujer montando a caballo en la playa"),
 ]  # fmt: skip
 
 
@@ -216,27 +157,25 @@ def test_clean_captions_stay_as_they_are(texts):
 
 
 def test_what_all_captions_together_show():
-    """A prompt before all of them goes, an uncertain beginning stays; many alike and a language are counted."""
+    """A prompt before all of them goes, an uncertain beginning stays; many alike are counted."""
     animals = [f"{first} {second}" for first in ("cat", "dog", "cow", "pig", "hen") for second in "abcde"]
     prompt = [f"Now look and tell me: A {own} in the grass." for own in animals]
     found = clean_captions([*prompt, "A bird."])
     assert found.texts == [*(f"A {own} in the grass." for own in animals), "A bird."]
-    assert found.counts == {"shared prompt": 25, "shared ending": 25}
-    beginning = [f"A photo of a {own} in the grass." for own in animals]
-    found = clean_captions(beginning)
-    assert (found.texts, found.counts) == (beginning, {"shared beginning": 25, "shared ending": 25})
-    sentence = [f"There is someone here. A {own} in the grass." for own in animals]
-    assert clean_captions(sentence).texts == sentence, "a sentence may be the captioner's"
+    assert found.counts == {"shared prompt": 25}
+    for prompt in (ASK, "What is in this image?"):
+        assert clean_captions([f"{prompt} A {own} in the grass." for own in animals]).texts == found.texts[:-1]
+    for certain in ("A photo of a", "There is someone here. A"):
+        texts = [f"{certain} {own} in the grass." for own in animals]
+        assert (clean_captions(texts).texts, clean_captions(texts).counts) == (texts, {}), "may be the captioner's"
     alike = ["A dog."] * 20 + [f"A {own} in the grass." for own in animals]
     assert clean_captions(alike).counts == {"identical": 20}
     assert clean_captions(alike[1:]).counts == {}
-    assert clean_captions(["A dog."] * 2).counts == {"identical": 2}
-    assert clean_captions([own.replace(" ", "") for own in animals]).counts == {"no English word": 25}
 
 
 def test_counts_are_of_captions_and_missing_ones_are_told_apart_from_numbers():
     found = clean_captions([None, float("nan"), "nan", 5, "<s>A dog.", "<s>A dog.", {"caption": "A cat."}])
     assert found.texts == [None, None, None, None, "A dog.", "A dog.", "A cat."]
     assert found.counts == {"special tokens": 2, "wrappings": 1, "missing": 4}
-    assert found.warnings[0].startswith("2 of 7 captions held special tokens, coordinates or links such as </s>")
+    assert found.warnings[0].startswith("2 of 7 captions held special tokens")
     assert clean_captions([]).texts == []

@@ -10,13 +10,7 @@ from PIL import Image, ImageOps
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.photographs import read_photograph
-from capbias_core.workspace.photographs import (
-    file_digests,
-    frozen_photographs,
-    keep_images,
-    photograph_files,
-    picture_path,
-)
+from capbias_core.workspace.photographs import frozen_photographs, keep_images, photograph_files, picture_path
 from capbias_core.workspace.store import Workspace
 
 RED, BLUE = (200, 10, 20), (5, 20, 210)
@@ -92,13 +86,6 @@ def test_a_run_names_the_contents(tmp_path, folder):
     assert frozen_photographs(workspace, "mine")["digest"] != frozen["digest"]
     with pytest.raises(CapbiasError, match="or have changed"):
         photograph_files(workspace, frozen)
-
-
-def test_a_file_of_digests_that_is_none_is_named(tmp_path, folder):
-    workspace = Workspace(tmp_path / "home")
-    (workspace.folder / "cache.sqlite").write_text("something else, long enough to be read as a header" * 20)
-    with pytest.raises(CapbiasError, match=r"cache\.sqlite, .*cannot be used .*Delete it"):
-        file_digests(workspace.folder, sorted(folder.iterdir()))
 
 
 def test_masked_photographs_are_not_shown_as_the_originals(tmp_path, folder):

@@ -142,7 +142,7 @@ def test_a_file_is_read_or_refused(ending, data):
         path.write_bytes(content)
         check_kinds(path)
         for sheet in check(lambda own: sheets_of(own, name), path) or ():
-            check(lambda own: boxes(own, {"1": (10, 10)}), sheet)
+            check(boxes, sheet)
         for reads in READERS:
             check(reads, path)
         if path.suffix == ".zip":

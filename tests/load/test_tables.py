@@ -51,7 +51,7 @@ def test_a_report_says_what_joins(tmp_path):
     held = Held({LABELS: frozenset(map(str, range(38))), REFERENCES: frozenset(map(str, range(20)))})
     (part,) = read([File(tmp_path / "a.json")], held=held).parts
     lines = dict(part.lines(held.images))
-    assert lines["Images with labels"] == "38 (95.0%)" and lines["Unknown image IDs"] == "2 (38, 39)"
+    assert lines["Images with labels"] == "38 (95.0%)"
     assert lines["Images with human captions"] == "20 (50.0%)" and lines["Captions"] == "40 (40 different)"
 
 
@@ -174,4 +174,4 @@ def test_of_many_outlines_only_images_of_the_collection_are_kept(tmp_path, monke
     monkeypatch.setattr("capbias_core.load.read.MANY_OUTLINES", 1)
     path = instances(tmp_path, [annotation(1), annotation(2)])
     (part,) = read([File(path, ("segments",))], held=Held({LABELS: frozenset(["2"])})).parts
-    assert list(part.frame["image_id"]) == ["2"] and dict(part.counts)["Others"] == "1"
+    assert list(part.frame["image_id"]) == ["2"] and dict(part.account)["Others"] == "1"

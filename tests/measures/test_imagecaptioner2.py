@@ -12,7 +12,6 @@ from PIL import Image
 from capbias_core.aggregate import Counts, estimates_of
 from capbias_core.attackers.base import probabilities
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.base import Outcome
 from capbias_core.measures.image_judge import METRICS, VL_LIC_METRICS, photographs_shown, small_pictures
 from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.measures.training import AttackerTrainer, Guesses, caption_lists
@@ -261,22 +260,6 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
     for metric, wrong in (("imagecaptioner2", {"prompt": "cloze"}), ("vl_lic", {"text_encoder": "ngram"})):
         with pytest.raises(CapbiasError):
             plan(workspace, asked(metric, **wrong))
-
-
-@pytest.mark.parametrize("metric", ["imagecaptioner2", "vl_lic"])
-def test_judges_train_in_the_precision_that_was_asked_for(metric, tmp_path, monkeypatch):
-    """They did not get it, and their methods claimed tf32."""
-    seen = []
-
-    def judged(_data, _options, _progress, _inputs, judge, *_args, **_more):
-        seen.append(judge.precision)
-        return Outcome()
-
-    monkeypatch.setattr("capbias_core.measures.image_judge.judged", judged)
-    workspace = kept(tmp_path)
-    (spec,) = plan(workspace, asked(metric))
-    run_one(workspace, replace(spec, options=spec.options | {"precision": "fp32"}), silent)
-    assert seen == ["fp32"]
 
 
 def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):

@@ -1,22 +1,9 @@
 """Refusals by group against values worked out by hand, and what scores say of captions that are none."""
 
-import re
-from dataclasses import replace
-
-import numpy as np
-import pandas as pd
 import pytest
 
 from capbias_core import api
-from capbias_core.aggregate import HIGHER_SHARE, Metric
 from capbias_core.errors import CapbiasError
-from capbias_core.measures.registry import MEASURES
-from capbias_core.question import Question
-from capbias_core.runs.plan import plan
-from capbias_core.types import silent
-from capbias_core.workspace.sources import data_of
-from capbias_core.workspace.store import Workspace
-from tests.collections_ import keep
 
 REFUSAL = "I'm sorry, but I can't help with that."
 # Of 40 images of women 12 are refused, of 60 of men 3; of the others three captions name the other value.
@@ -62,64 +49,6 @@ def test_captions_that_name_nobody_have_no_error_and_the_reason():
 def test_a_ratio_to_no_caption_is_not_defined():
     for texts, expected in ((["a man"] * 3, float("nan")), (["a man", "a man", "a woman"], 2)):
         assert float(scored(texts, "ratio")["ratio"]) == pytest.approx(expected, nan_ok=True)
-
-
-# A caption as other programs leave it.
-WRAPPED = {
-    "reasoning": "<think>It may be a man or a woman.</think>\n{}",
-    "reasoning without its start": "A man? A woman?\n</think>\n\n{}",
-    "tokens": "<s> {}</s><pad>",
-    "prompt": "USER: Is this a man or a woman? ASSISTANT: {}",
-    "label": "Caption: {}",
-    "JSON": '```json\n{{"caption": "{}"}}\n```',
-}
-LETTERS = {
-    "sub-words": {" ": " ▁"},
-    "soft hyphens": {"man": "m\u00adan"},
-    "full width": {"man": "ｍａｎ"},
-    "look-alikes": {"man": "m\u0430n"},
-    "entities": {" on ": " &amp; "},
-}
-
-
-@pytest.fixture(scope="module")
-def plain():
-    return scored(CAPTIONS, "ratio", "error", "refused")
-
-
-@pytest.mark.parametrize("name", [*WRAPPED, *LETTERS])
-@pytest.mark.long
-def test_a_caption_counts_the_same_however_a_program_left_it(plain, name):
-    """Ratio and error of the wrapped captions are those of the plain ones."""
-    texts = [WRAPPED.get(name, "{}").format(caption) for caption in CAPTIONS]
-    for letters, other in LETTERS.get(name, {}).items():
-        texts = [text.replace(letters, other) for text in texts]
-    found = scored(texts, "ratio", "error", "refused")
-    columns = ["metric", "group", "value", "ci_low", "ci_high", "n"]
-    pd.testing.assert_frame_equal(found.table[columns], plain.table[columns])
-    assert any(re.search("(85|100) of 100 captions (held|were)|hold fields or lists", note) for note in found.notes)
-
-
-def test_missing_captions_do_not_count():
-    texts = [
-        caption if place % 10 else ("nan", "None", "N/A", "null")[place % 4] for place, caption in enumerate(CAPTIONS)
-    ]
-    kept = [place for place in range(100) if place % 10]
-    found = scored(texts, "error")
-    expected = np.mean([("a man" in CAPTIONS[place]) if place < 40 else ("woman" in CAPTIONS[place]) for place in kept])
-    assert (found["error"].n, float(found["error"])) == (90, pytest.approx(100 * expected))
-
-
-def test_a_further_metric_of_the_counts_has_its_row_if_captions_name_nobody(tmp_path):
-    workspace = Workspace(tmp_path)
-    labels = [{"image_id": image, "gender": "Male" if image % 2 else "Female"} for image in range(8)]
-    keep(workspace, captions=[{"image_id": image, "caption": "a red bench"} for image in range(8)], labels=labels)
-    (spec,) = plan(workspace, Question("c", ("m",), "labels", "gender", ("error",)))
-    facts = (*HIGHER_SHARE, "source", "explanation")
-    named = Metric("named", "named", *facts, of=lambda unnamed, n: 1 - unnamed / n, reads=("unnamed", "captions"))
-    measure = replace(MEASURES["ratio_error"], metrics=(named,))
-    (row,) = measure.run(data_of(workspace, spec), measure.options(), silent).results
-    assert (row.metric, row.value, row.n) == ("named", 0, 8)
 
 
 @pytest.mark.parametrize(("alone", "left_out"), [(0, True), (1, True), (6, True), (12, False)])

@@ -13,7 +13,8 @@ from capbias_core.errors import Cancelled, CapbiasError, NotMeasurable
 from capbias_core.measures import training as trainer
 from capbias_core.measures.base import run_available
 from capbias_core.measures.training import caption_lists, unread_notes
-from capbias_core.prepare import Tokens, balanced_split
+from capbias_core.prepare.split import balanced_split
+from capbias_core.prepare.tokens import Tokens
 
 
 def caption_list(texts: list[str]) -> trainer.CaptionList:

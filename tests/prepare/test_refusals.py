@@ -9,49 +9,30 @@ from capbias_core.prepare.refusals import TRIGGER, is_refusal, refusals
 
 REFUSALS = """
 I'm sorry, but I can't help with identifying people in images.
-I’m sorry, but I can’t identify the person in this image.
-Sorry, I can't describe the person in this picture.
 As an AI, I am unable to identify individuals.
-As a language model, I do not identify real people.
 As an AI assistant, I don't have the ability to recognize faces.
-As an AI developed by OpenAI, I'm unable to identify real individuals in photos.
 I cannot assist with that request.
-I'm not able to provide a description of real people.
-I apologize, but I am not able to identify individuals in images.
 My apologies, but I cannot generate a caption for this image.
-Unfortunately, I cannot describe this image.
 Unable to describe the image due to safety guidelines.
 Cannot comply with this request.
 I must respectfully decline to describe this person.
-I decline to describe this image.
 I refuse to answer.
 I'd rather not describe the person in this photo.
-I prefer not to describe people.
 I won't be able to help with this image.
 I don't feel comfortable describing this person.
-I am not permitted to comment on people's appearance.
 I am only able to describe objects, not people.
-I regret that I cannot describe this image.
-I don't know who this is and can't identify them.
-I'm afraid I can't help with describing people.
 For privacy reasons, I cannot identify people in photos.
-To protect the privacy of individuals, I am unable to provide a caption.
 While I can see a person in the image, I cannot identify who they are.
-Thank you for sharing this image, but I cannot identify the people in it.
-Hello! I'm sorry, but I can't help with that.
 It is against my guidelines to identify people.
-It would be inappropriate for me to describe this person.
 Identifying people in images is not something I can do.
 My guidelines don't allow me to identify people.
 This request violates our content policy.
 The response was filtered due to the prompt triggering the content management policy.
-Your request was flagged as potentially violating our usage policy.
 Content filtered
 [REFUSED]
 The model refused to answer.
 No description can be provided.
 This image cannot be described.
-I'm sorry, but this image contains content that I can't describe.
 Sorry, but I can't provide a caption for this image. If you have any other questions, feel free to ask!
 I'm sorry, but I can't identify people. However, I can describe the image if you would like.
 Lo siento, no puedo ayudar con eso.
@@ -60,12 +41,9 @@ Es tut mir leid, aber ich kann diese Person nicht beschreiben.
 """
 CAPTIONS = """
 A man who is unable to stand.
-A sign that says sorry
 A sign that says sorry, we cannot help you
-A sign says "Sorry, we are closed"
 A woman with a sign that reads as an ai I cannot help
 Sorry sign hanging on the door of a store
-a woman refusing to eat her food
 A man declines a drink from a waiter
 A cat that can't get out of the box
 an ai robot standing next to a woman
@@ -75,21 +53,13 @@ The homely lady hugs her teddy bear tightly because she cannot find a man.
 no people are in the picture
 a blocked road with a man standing in front
 A message board with a sign that is not allowed
-Unfortunately, no one is in the picture
 unfortunately the man fell off his surfboard
-As a man walks by, a woman looks at her phone
 As an artist paints, a man watches
-For a man in a suit he does not look happy
 This is a man that is not wearing a shirt
-It is not raining and a man walks
 The man can't help smiling
-do not cross sign with a man
 cannot see the man's face
-not going to give up, a man climbs
 a filtered photo of a woman
-just an assistant giving a man water
 I can see a woman with a bicycle.
-I love this woman's hat, not the shoes
 we do not see the man's face
 The image shows a woman. I cannot identify who she is.
 I'm sorry, but I can't identify people. The image shows a woman with a red umbrella in a park.

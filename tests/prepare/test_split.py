@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import balanced_folds, balanced_split, child_seed, split_around
-from capbias_core.prepare.split import BOOTSTRAP, FIT, FOLDS, SPLIT
+from capbias_core.prepare.split import balanced_folds, balanced_split, split_around
 
 # Images of the two values, and the sizes that LIC, section 5, prints (gender) and METRICS gives (race).
 GENDER_COUNTS, GENDER_SIZES = (3314, 7466), (5966, 662)
@@ -66,10 +65,3 @@ def test_every_image_is_held_out_exactly_once(images, folds):
         assert len(set(counts(y, split.train))) == 1 and len(set(split.train)) == len(split.train)
         # All images of the rarest value outside the fold are used.
         assert len(split.train) == k * min(size - np.sum(y[split.test] == v) for v, size in enumerate(images))
-
-
-def test_child_seeds_differ_by_purpose_and_are_of_32_bits():
-    purposes = [(SPLIT,), (FOLDS,), (BOOTSTRAP,), *((FIT, index) for index in range(10))]
-    made = [child_seed(seed, *purpose) for seed in range(50) for purpose in purposes]
-    assert len(set(made)) == len(made) and min(made) >= 0 and max(made) < 2**32
-    assert child_seed(7, FIT, 2) == child_seed(7, FIT, 2)

@@ -1,23 +1,20 @@
 """The demo data: it is what the code makes, it meets its design, and measuring it finds the truth."""
 
-import json
 import zipfile
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import capbias_core as capbias
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import Tokens
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.runs import demo as runs_demo
 from capbias_core.runs.demo import SCORED, add_finished, load
 from capbias_core.runs.run import estimates
-from capbias_core.views.scored import caption_scores
 from capbias_core.workspace.ingest import load_demo
 from capbias_core.workspace.store import Workspace
 from scripts import demo, demo_scores
@@ -74,20 +71,6 @@ def test_committed_files_are_what_the_code_writes(tmp_path):
             )
         else:
             assert (tmp_path / name).read_bytes() == (COMMITTED / name).read_bytes(), name
-
-
-def test_the_detector_found_the_person_of_each_picture():
-    """Its boxes, which no code here makes, against the outlines of the figures: intersection over union."""
-    boxes = pd.read_csv(COMMITTED / "boxes.csv").query("`class` == 'person'").set_index("image")
-    outlines = json.loads((COMMITTED / "instances.json").read_text())
-    people = {f"{each['image_id']}.png": each["bbox"] for each in outlines["annotations"] if each["category_id"] == 1}
-    assert set(boxes.index) == set(people) and len(boxes) == len(people) == 8
-    for image, (left, top, width, height) in people.items():
-        found = boxes.loc[image]
-        across = min(found["x2"], left + width) - max(found["x1"], left)
-        up = min(found["y2"], top + height) - max(found["y1"], top)
-        whole = (found["x2"] - found["x1"]) * (found["y2"] - found["y1"]) + width * height - across * up
-        assert across * up / whole > 0.7, image
 
 
 def knowing_attacker(captions: list[tuple[str, str]]) -> float:
@@ -147,16 +130,7 @@ def test_a_network_has_scored_captions_before_anything_runs(tmp_path, monkeypatc
         rows = workspace.results([run.run_id]).set_index(["metric", "direction"])["value"]
         values = {key: estimate.value for key, estimate in estimates(run).items() if key in rows.index}
         assert all(values[key] == rows[key] for key in values), "the rows are those of the evidence"
-        if run.spec.measure != "caption_scores":
-            assert len(rows) and set(rows.index) >= set(values)
-            continue
-        scores = caption_scores(run)
-        table = scores.table
-        sums = [scores.words_of(row).sum() for row in range(len(table))]
-        gap = abs(table["baseline0"] + sums - table["logit0"])
-        assert len(table) == 1200 and gap.to_numpy() == pytest.approx(table["delta"], abs=1e-6)
-        assert 0 < table["delta"].median() < 0.02 and table["delta"].max() < 0.1
-        assert (table["predicted"] == table["label"]).mean() > 0.65
+        assert len(rows) or run.spec.measure == "caption_scores"
     demo_scores.write(workspace, tmp_path / "again.zip")
     again, bundled = zipfile.ZipFile(tmp_path / "again.zip"), zipfile.ZipFile(SCORED)
     assert {name: again.read(name) for name in again.namelist()} == {

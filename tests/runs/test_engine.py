@@ -414,17 +414,6 @@ def test_a_full_disk(tmp_path, gate, freed, ending):
 
 
 @pytest.mark.slow
-def test_a_worker_that_cannot_write_an_end_says_so(tmp_path, monkeypatch):
-    with small_disk(tmp_path / "disk") as disk:
-        workspace = Workspace(disk.folder / "home")
-        (spec,) = plan(workspace, fill(workspace.folder))
-        workspace.enqueue(spec, "c")
-        monkeypatch.setattr(worker, "run_one", lambda *given: (RUN_ONE(*given), disk.fill())[0])
-        with pytest.raises(CapbiasError, match="no space left"):
-            worker.execute_all(str(workspace.folder), lambda run: True, threading.Event(), hand_back=True)
-
-
-@pytest.mark.slow
 def test_the_end_of_a_worker_on_a_full_disk_names_the_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_module, "needs_workers", lambda spec: True)
     monkeypatch.setattr(engine_module, "wake_workers", lambda *_: "")

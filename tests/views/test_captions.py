@@ -11,7 +11,7 @@ import pytest
 
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import tokenize
+from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attribute
 from capbias_core.views import captions as view
 from capbias_core.views.choose import choose, measured_rows

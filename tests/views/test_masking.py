@@ -14,7 +14,7 @@ from scipy import stats
 from capbias_core.aggregate import Estimate, Pair, Ranking
 from capbias_core.aggregate.estimate import quotient
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare import Tokens
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.views import masking, results

@@ -16,10 +16,10 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.aggregate import Counts
+from capbias_core.databases import byte_cache
 from capbias_core.errors import CapbiasError
 from capbias_core.vision.masking import MaskRule
 from capbias_core.workspace.masked_photographs import Masking, masked_folder
-from capbias_core.workspace.photographs import file_cache
 from capbias_core.workspace.store import Workspace, frame_bytes
 from pages.ui.uploads import _new_folder
 from tests.app import errors, opened
@@ -57,7 +57,7 @@ SCORE = "score --collection c --attribute gender --metric lic_m --attacker ngram
 COMMANDS = ("list", SCORE, "labels check", "export --collection c")
 PARTS = (
     *("unfinished", "uploads", "data", "pictures", "models", "attributes", "weights", "embeddings"),
-    *("capbias.sqlite", "capbias.sqlite-wal", "capbias.sqlite-journal", "cache.sqlite", "attributes/x.toml"),
+    *("capbias.sqlite", "capbias.sqlite-wal", "capbias.sqlite-journal", "attributes/x.toml"),
     *(f"data/{HEX}.parquet", f"models/{HEX}", f"unfinished/{HEX}", f"uploads/{HEX * 2}", f"pictures/{HEX}/1.png"),
 )
 MAKE: tuple[Callable[[Path, Path], None], ...] = (
@@ -236,7 +236,8 @@ def test_a_forged_workspace_is_a_sentence_and_ends(scored, tmp_path, name, monke
 def test_a_cache_that_is_an_endless_view_is_refused(tmp_path):
     with closing(sqlite3.connect(tmp_path / "cache.sqlite")) as database:
         database.execute(f"CREATE VIEW cache AS {ENDLESS}")
-    with pytest.raises(CapbiasError, match="not a table of capbias"), file_cache(tmp_path) as cache:
+    file, what = tmp_path / "cache.sqlite", "not a table of capbias"
+    with pytest.raises(CapbiasError, match=what), byte_cache(file, "vectors", "made again") as cache:
         cache.get(["x"])
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,15 +52,11 @@ class ScratchNetwork(nn.Module):
     def __init__(self, words: int, width: int, attacker: ScratchAttacker):
         super().__init__()
         self.words = nn.Embedding(words, attacker.embedding, padding_idx=PAD)
-        self.width = width  # of the vector that `encode` gives the head
-
-    def encode(self, states: Tensor) -> Tensor:
-        """(B, T, E) embeddings of captions of one length to (B, width)."""
-        raise NotImplementedError
+        self.width = width  # of the vector that `vectors` gives the head
 
     def vectors(self, ids: Tensor) -> Tensor:
         """(B, T) ids of captions of one length to (B, width)."""
-        return self.encode(self.words(ids))
+        raise NotImplementedError
 
 
 class RecurrentNetwork(ScratchNetwork):
@@ -78,8 +74,8 @@ class RecurrentNetwork(ScratchNetwork):
         )
         self.head = mlp((width, *attacker.head, logits), dropout=attacker.dropout)
 
-    def encode(self, states: Tensor) -> Tensor:
-        last = states
+    def vectors(self, ids: Tensor) -> Tensor:
+        states = last = self.words(ids)
         for layer in self.layers:  # one by one, as dropout inside nn.LSTM would draw from the process's generator
             states, last = layer(self.dropout(states))
         hidden = last[0] if isinstance(last, tuple) else last  # an LSTM has cells beside its hidden states
@@ -100,7 +96,8 @@ class TransformerNetwork(ScratchNetwork):
         )
         self.head = mlp((size, *attacker.head, logits))
 
-    def encode(self, states: Tensor) -> Tensor:
+    def vectors(self, ids: Tensor) -> Tensor:
+        states = self.words(ids)
         states = states + positions(states)
         for layer in self.layers:
             states = layer(states)
@@ -121,7 +118,7 @@ class FittedScratch(FittedNetwork):
     """A trained network with its vocabulary. Its blank is PAD, whose embedding is zero."""
 
     vocabulary: dict[str, int]
-    network: ScratchNetwork
+    network: Any
     integration_steps: int
 
     blank = PAD
@@ -133,15 +130,8 @@ class FittedScratch(FittedNetwork):
         places = np.arange(len(coded.codes)) - np.repeat(coded.start[:-1], coded.lengths)
         return np.where(captions.lengths[coded.caption] > 0, places, -1)  # an empty caption is read as one PAD
 
-
-@dataclass(frozen=True)
-class FittedTransformer(FittedScratch):
-    """A trained Transformer with its vocabulary."""
-
-    network: TransformerNetwork
-
     def attention(self, corpus: Corpus, rows: np.ndarray) -> list[Attention]:
-        """The attention between the words of each caption: unknown words are `<unk>`, an empty caption is one word."""
+        """Of a Transformer, between the words of each caption: unknown words are `<unk>`, an empty caption is one."""
         captions = corpus.distinct.rows(corpus.copy_of[rows])
         coded, weights = self.coded(captions), [np.empty(0)] * len(captions)
         for members in of_one_length(coded.lengths, SCORING_BATCH):
@@ -164,7 +154,6 @@ class ScratchAttacker(NetworkAttacker):
     layers: int = 2
     dropout: float = 0.0
     head: tuple[int, ...] = (128, 64)  # sizes of its hidden layers
-    fitted: ClassVar[type[FittedScratch]] = FittedScratch
 
     def network(self, words: int, logits: int) -> ScratchNetwork:
         """An untrained network, its weights drawn from PyTorch's generator."""
@@ -183,7 +172,7 @@ class ScratchAttacker(NetworkAttacker):
         return initialised(make, training.seed), with_ids(captions, vocabulary), copies, vocabulary
 
     def trained(self, learner: Learner) -> FittedScratch:
-        return self.fitted(dict(learner.vocabulary), learner.network, self.integration_steps)
+        return FittedScratch(dict(learner.vocabulary), learner.network, self.integration_steps)
 
 
 @dataclass(frozen=True)
@@ -211,7 +200,6 @@ class RecurrentAttacker(ScratchAttacker):
 class TransformerAttacker(ScratchAttacker):
     """Transformers; `hidden` is the size of the feed-forward network."""
 
-    fitted: ClassVar[type[FittedScratch]] = FittedTransformer
     heads: int = 1  # of each layer; divides the embedding
 
     def network(self, words: int, logits: int) -> TransformerNetwork:

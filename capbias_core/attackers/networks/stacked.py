@@ -1,15 +1,13 @@
 """Trains the recurrent networks of a run at once on CUDA: one computation with a leading axis of networks.
 
-A small network does not keep a GPU busy, since its kernels take less time than to launch them. Here all networks of a
-run share each kernel: weights are (N, ...), the gates of all words are one product, and each step of the recurrence is
-one product and one cell for both directions of all networks. The backward direction reads each caption from its last
-word, so no step needs a mask.
+A small network does not keep a GPU busy, since its kernels take less time than to launch them. Here all share each
+kernel: weights are (N, ...), and each step of the recurrence is one product and one cell for both directions of all
+networks. The backward direction reads each caption from its last word, so no step needs a mask.
 
 Each network starts from the weights, and reads the split, the vocabulary and the order, that its seed has on a CPU; it
-ends with the weights of its best epoch, and is read like one that trained alone. Nothing of it depends on the other
-networks: the order of its captions and the values that dropout removes follow from its seed, its epoch and the place of
-the batch alone. Unlike on a CPU, batches hold captions of similar length rather than of one, and copies of a caption in
-a batch have separate dropout masks.
+ends with the weights of its best epoch. Nothing of it depends on the other networks: the order of its captions and what
+dropout removes follow from its seed, its epoch and the place of the batch. Unlike on a CPU, batches hold captions of
+similar length rather than of one, and copies of a caption in a batch have separate dropout masks.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from capbias_core.attackers.networks.training import (
     run_epochs,
 )
 from capbias_core.errors import CapbiasError
-from capbias_core.language.device import halving, matmul_precision
+from capbias_core.language.device import halving
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.types import Progress
 
@@ -287,8 +285,7 @@ def learn_together(
         for name, value in stack.state.items():
             best[name][which] = value.detach()[which]
 
-    with matmul_precision(settings.precision, device):
-        run_epochs(settings, steps, losses_aside if chooses else None, keep, tick)
+    run_epochs(settings, steps, losses_aside if chooses else None, keep, tick)
     stack.give_back(best if chooses else stack.state)
 
 

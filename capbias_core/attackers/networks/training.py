@@ -4,10 +4,9 @@ An attacker here is an encoder (captions to vectors, trained or frozen) and a he
 trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds do
 not. On CUDA they train one after the other, recurrent networks in stacks (stacked.py).
 
-A network reads each distinct caption of a batch once, together with the others of its length, so nothing is padded. A
-training batch holds captions of one length; the remainders of all lengths fill mixed batches. Each epoch has as many
-steps as in the papers and reads each caption once. Unlike there, the captions of a batch have one length, and copies of
-a caption share one pass through the encoder (and so one dropout mask).
+A network reads each distinct caption of a batch once, together with the others of its length, so nothing is padded.
+Unlike in the papers, the captions of a batch have one length (the remainders of all lengths fill mixed batches), and
+copies of a caption share one pass through the encoder, and so one dropout mask.
 
 Protocol of DBAC (section 5, appendix B): an encoder and an MLP of three layers, Adam 1e-3, batches of 256, at most 50
 epochs. The paper does not say how it avoids overfitting. Here a tenth of the training captions is set aside; the epoch
@@ -34,7 +33,7 @@ from torch.nn import functional
 
 from capbias_core.attackers.base import Corpus, Training
 from capbias_core.errors import Cancelled, need
-from capbias_core.language.device import AUTO, FP32, TF32, choose_device, matmul_precision
+from capbias_core.language.device import AUTO, choose_device
 from capbias_core.language.encoder import of_one_length
 from capbias_core.prepare.split import FIT, child_seed
 from capbias_core.prepare.tokens import Tokens
@@ -282,8 +281,7 @@ def learn(
         if better.all():
             best_weights.update(deepcopy(network.state_dict()))
 
-    with matmul_precision(settings.precision, device):
-        run_epochs(settings, steps, losses_aside if len(aside) else None, keep, tick)
+    run_epochs(settings, steps, losses_aside if len(aside) else None, keep, tick)
     network.eval()
     if best_weights:
         network.load_state_dict(best_weights)
@@ -294,7 +292,7 @@ def learn(
 def logits_of(network: Any, captions: Tokens) -> np.ndarray:
     """(n, C) logits of captions with the network's ids."""
     logits, device = np.zeros((len(captions), width_of(network.head))), next(network.parameters()).device
-    with torch.no_grad(), matmul_precision(FP32, device):  # cuDNN reads in TF32 by default
+    with torch.no_grad():
         order = np.argsort(captions.lengths, kind="stable")
         for rows in np.split(order, range(SCORING_BATCH, len(order), SCORING_BATCH)) if len(order) else ():
             logits[rows] = network.head(read(network.vectors, captions, rows, device)).cpu().numpy()
@@ -361,7 +359,6 @@ class NetworkAttacker:
     optimizer: str = "Adam"  # of torch.optim
     integration_steps: int = 20
     device: str = AUTO  # see language/device.py
-    precision: str = TF32  # of products on CUDA, see language/device.py
 
     def untrained(
         self, corpus: Any, training: Training, kept: np.ndarray, n_values: int

@@ -22,7 +22,6 @@ FEW_OTHERS = 2  # labels beside as many as there are values, in a column whose n
 BRACKETS = "[](){}'\" \t"
 NUMBERED = re.compile(r"\d+[.):]\s+(?=\D)")  # an item of a list, such as `0. She/her`
 PARTS = re.compile(r"[/|,;&+]")
-NUMBER = re.compile(r"([+-]?\d+)(?:\.0+)?")
 NAME_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -81,28 +80,14 @@ def values_among(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def suggest_mapping(attribute: Attribute, raw_labels: Iterable) -> dict[str, str | None]:
-    """Raw label -> value of the attribute, or None (dropped) if no value, alias or spelling fits. raw_labels: all
-    different labels of a column, since numbers are only read as a whole scale."""
-    labels = list(raw_labels)
+    """Raw label -> value of the attribute, or None (dropped) if no value, alias or spelling fits."""
     exact = {value.lower(): value for value in attribute.values} | attribute.aliases
     by_meaning: dict[str, list[str]] = {}
     for value in attribute.values:
         by_meaning.setdefault(meaning(value) or "", []).append(value)
     # Two values of one meaning, such as woman and girl, differ in what the other spellings do not say.
     single = {name: values[0] for name, values in by_meaning.items() if name and len(values) == 1} | {"unknown": None}
-    # Numbers are read if they are a scale.
-    whole = {label: NUMBER.fullmatch(str(label).strip()) for label in labels}
-    number_of = {label: str(int(match[1])) for label, match in whole.items() if match and len(match[1]) < 4}
-    numbers, steps = set(number_of.values()), {}
-    for scale in spellings()["scales"]:
-        meanings = {step: name for name, listed in scale.items() for step in listed}
-        if numbers <= meanings.keys() and numbers >= {scale["light"][0], scale["dark"][-1]}:
-            steps = steps or meanings
-    return {
-        label: exact.get(str(label).strip().lower())
-        or single.get(steps.get(number_of.get(label)) or meaning(label) or "")
-        for label in labels
-    }
+    return {label: exact.get(str(label).strip().lower()) or single.get(meaning(label) or "") for label in raw_labels}
 
 
 # columns
