@@ -148,12 +148,15 @@ def roles_of(
         names = listed(name for names in labels.values() for name in names)
         sheet.notes.append(f"{names} not read: another file holds the labels")
         labels = {}
-    # What is beside the captions is read, too, unless another file holds it.
-    beside = {kind: CAPTIONS in kinds and bool(captions) and not others.get(kind) for kind in (REFERENCES, LABELS)}
+
+    def read(kind: str) -> bool:
+        """Whether a kind is read: as the user said, and what is beside captions, unless another file holds it."""
+        return not kinds or kind in kinds or (CAPTIONS in kinds and bool(captions) and not others.get(kind))
+
     roles = Roles(
         captions if not kinds or CAPTIONS in kinds else [],
-        references if not kinds or REFERENCES in kinds or beside[REFERENCES] else [],
-        labels if not kinds or LABELS in kinds or beside[LABELS] else {},
+        references if read(REFERENCES) else [],
+        labels if read(LABELS) else {},
         objects,
         fixed.get("several", ""),
     )
@@ -306,12 +309,8 @@ def _is_flag(labels: Sequence[str]) -> bool:
 def check_label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> None:
     """Raises Ask if a column may hold the labels of an attribute. columns: several with a usual name."""
     if options := label_options(sheet, wanted, columns):
-        said = (
-            f"several columns may hold labels of {wanted.name}"
-            if columns
-            else f"no column has a usual name of {wanted.name}"
-        )
-        raise Ask(f"{sheet.title}: {said}. Which holds the labels?", *options)
+        said = "several columns may hold labels" if columns else "no column has a usual name"
+        raise Ask(f"{sheet.title}: {said} of {wanted.name}. Which holds the labels?", *options)
 
 
 def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> list[Option]:
@@ -324,9 +323,8 @@ def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> 
     for name in columns or sheet.columns:
         items = _items(sheet.frame[name])
         counts = Counter(map(cell_text, items))
-        if not all(isinstance(item, str | int | float) for item in items) or not (
-            columns or 2 <= len(counts) <= MOST_LABELS
-        ):
+        few = bool(columns) or 2 <= len(counts) <= MOST_LABELS
+        if not few or not all(isinstance(item, str | int | float) for item in items):
             continue
         value = attribute and (
             value_of_name(attribute, last_part(name)) or wanted.value_of(re.split(r"[._ -]", name)[-1])
@@ -334,7 +332,7 @@ def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> 
         if value and _is_flag(list(counts)):
             hot.setdefault(value, name)
         known = sum(number for label, number in counts.items() if wanted.value_of(label)) / len(items)
-        named = bool(columns) or is_about(attribute, name)
+        named = bool(columns) or (attribute is not None and is_about(attribute, name))
         if named or (known > 0.5 and not _is_flag(list(counts))):
             final = bool(
                 set(re.split(r"[._ -]", name.lower())) & {"majority", "consensus", "final", "gold", "true", "label"}
@@ -388,7 +386,7 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
         shown = value.replace("|", " or ")
         sheet.notes.append(f"{keep.sum():,} of {len(keep):,} rows read, those where {column} is {shown}")
     for name in sheet.columns:
-        counts = Counter(map(cell_text, present(sheet.frame[name]))) if is_scalar(sheet.frame[name]) else {}
+        counts = Counter(map(cell_text, present(sheet.frame[name]) if is_scalar(sheet.frame[name]) else ()))
         if name in known or last_part(name) in NAMES["captioner"] or not 1 < len(counts) <= 8:
             continue
         values, usual = [value.lower() for value in counts], last_part(name) in NAMES["status"]
