@@ -191,7 +191,7 @@ def _labels_of_format(sheet: Sheet, wanted: Sequence[Wanted]) -> dict[str, list[
 
 
 def _by_format(sheet: Sheet, key: str) -> list[str]:
-    """The column whose role the format fixes. Raises Ask for one of objects with several texts."""
+    """The column whose role the format fixes, or of its fields the only one of texts."""
     for name in sheet.roles.get(key, ()):
         if name in sheet.columns:
             return [name]
@@ -199,12 +199,6 @@ def _by_format(sheet: Sheet, key: str) -> list[str]:
         usual = [each for each in inner if _base(each) in (*NAMES["plain"], *NAMES["model"])]
         if len(inner) == 1 or len(usual) == 1:
             return (usual or inner)[:1]
-        if inner:
-            inner.sort(key=lambda each: words_in(sheet.frame[each]))
-            raise Ask(
-                f"{sheet.title}: its captions are objects of several fields. Which field is the caption?",
-                *(Option({"caption_column": (each,)}, example(sheet, each)) for each in inner),
-            )
     return []
 
 

@@ -237,9 +237,7 @@ class _Reader:
                 try:
                     sheets = [sheet_of_table(file.source, file.title, file.path)]
                 except RecursionError:
-                    raise CapbiasError(
-                        f"{file.title} is lists in lists without end.", "Give a path, a DataFrame or a list of dicts."
-                    ) from None
+                    raise CapbiasError(f"{file.title} is lists in lists without end.", "Give a table.") from None
             self.known[id(file.source)] = sheets
         return [replace(sheet, notes=list(sheet.notes)) for sheet in self.known[id(file.source)]]
 
