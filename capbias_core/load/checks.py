@@ -268,22 +268,22 @@ def _of_labels(
 ) -> Iterator[Finding]:
     """Whether captions, and human captions, name the labels of their images: all no more often than chance, or a
     stretch of rows less often than others."""
-    own = _at_chance("captions", captions, attribute, labels)
-    people = _at_chance("human captions", human, attribute, labels) if human is not None else None
+    said = _said(captions, attribute, labels)
+    own = _at_chance("captions", said, attribute)
+    people = _at_chance("human captions", _said(human, attribute, labels), attribute) if human is not None else None
     if people:
         yield replace(people, effect=REFUSE if _is_shipped(attribute, derived=True) else WARN)
     if own:
         # People's words that fit the labels show that the captioner is weak, not that images are confused.
         fit = human is not None and not people and human["image_id"].nunique() >= FEWEST_IMAGES
         yield replace(own, effect=WARN) if fit else own
-    yield from _shifted(agreement(captions, attribute, labels), 0.7, 0.75, "name the labelled value")
+    yield from _shifted(said["named"] == said["label"], 0.7, 0.75, "name the labelled value")
 
 
-def _at_chance(side: str, captions: pd.DataFrame, attribute: Attribute, labels: pd.Series) -> Finding | None:
+def _at_chance(side: str, said: pd.DataFrame, attribute: Attribute) -> Finding | None:
     """A finding if captions name the label of their image no more often than chance; they are refused unless they may
-    be those of a weak captioner."""
-    said, size = _said(captions, attribute, labels), len(attribute.values)
-    images, number = said["image_id"].nunique(), len(said)
+    be those of a weak captioner. said: of `_said`."""
+    size, images, number = len(attribute.values), said["image_id"].nunique(), len(said)
     if images < FEWEST_IMAGES:
         return None
     named, label = (np.bincount(said[each], minlength=size) / number for each in ("named", "label"))
