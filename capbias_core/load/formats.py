@@ -265,7 +265,8 @@ def _open_column(sheet: Sheet, name: str) -> bool:
     if not cells or name in ("segmentation", "bbox"):
         return False
     if all(isinstance(cell, dict) for cell in cells):
-        inner = flat_frame([cell or {} for cell in frame[name]]).add_prefix(f"{name}.").set_axis(frame.index)
+        rows = [cell if isinstance(cell, dict) else {} for cell in frame[name]]
+        inner = flat_frame(rows).add_prefix(f"{name}.").reindex(frame.index)
         sheet.fields |= set(inner) if name in sheet.fields else set()
         sheet.frame = pd.concat([frame.drop(columns=name), inner], axis=1)
         return True

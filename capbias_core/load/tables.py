@@ -18,7 +18,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError, short
 from capbias_core.load.ids import described, normalise_image_id
-from capbias_core.load.join import USUAL as IMAGE_IDS
+from capbias_core.load.names import NAMES
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
@@ -47,7 +47,7 @@ CORNERS = 3
 
 def _columns_of(sheet: Sheet, image_id: str, needed: Mapping[str, str], hint: str) -> list[str]:
     """The column of image IDs, then one per needed role (role -> usual names): the given one, else the usual one."""
-    usual = {"image_id": IMAGE_IDS, **needed}
+    usual = {"image_id": " ".join(NAMES["image"]), **needed}
     found = [
         image_id if image_id and role == "image_id" else usual_column(sheet.columns, usual[role]) for role in usual
     ]

@@ -109,7 +109,7 @@ class Files:
             attribute=self.attribute.name,
             references=item_name(self.references) if self.references else "",
             objects=item_name(self.objects) if self.objects else OBJECTS if self.boxes else "",
-            options=self.options | options,
+            options={**self.options, **options},
             files=(),
         )
 

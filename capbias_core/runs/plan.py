@@ -219,12 +219,7 @@ def lacks(metric: Metric, spec: RunSpec) -> Lack | None:
         if needs.objects == "required" and not spec.objects:
             return Lack("the objects of the images are not known", ("objects",))
         if needs.model and not spec.options.get(needs.model):
-            return lacking_model(needs.model)
+            return Lack(f"a {needs.model.replace('_', ' ')} is needed", (needs.model,))
         if needs.references == "required" and not spec.references:
             return Lack(f"no labelled image of {spec.model} has references")
     return None
-
-
-def lacking_model(model: str) -> Lack:
-    """What a metric lacks that needs a pretrained model, such as `language_model`."""
-    return Lack(f"a {model.replace('_', ' ')} is needed", (model,))

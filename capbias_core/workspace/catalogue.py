@@ -22,7 +22,7 @@ VERSION = 7  # of the tables, stored as SQLite's user_version
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS items (
   collection TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL, rows INTEGER NOT NULL,
-  images INTEGER NOT NULL, bytes INTEGER NOT NULL, source TEXT NOT NULL, created REAL NOT NULL, details TEXT NOT NULL,
+  images INTEGER NOT NULL, source TEXT NOT NULL, created REAL NOT NULL, details TEXT NOT NULL,
   PRIMARY KEY (collection, kind, name));
 CREATE TABLE IF NOT EXISTS runs (
   run_id TEXT PRIMARY KEY, collection TEXT NOT NULL, spec TEXT NOT NULL, status TEXT NOT NULL, token TEXT NOT NULL,

@@ -85,17 +85,6 @@ def tables_with(tables: Iterable[Item], attribute: str) -> list[Item]:
     return [table for table in tables if attribute in table.details.get("attributes", {})]
 
 
-def table_of(tables: Iterable[Item], attribute: str, where: Mapping) -> Item | None:
-    """The table that a run read, None if it was deleted. where: RunSpec.labels."""
-    same = [table for table in tables_with(tables, attribute) if table.hash == where["table"]]
-    return next((table for table in same if table.details["attributes"][attribute]["column"] == where["column"]), None)
-
-
-def reads(where: Mapping, attribute: str, table: Item) -> bool:
-    """Whether a run read its labels of an attribute in this table. where: RunSpec.labels."""
-    return table_of([table], attribute, where) is not None
-
-
 # lines about a mapping
 
 

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import is_dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -33,19 +33,17 @@ from capbias_core.processes import current_folder, python
 GIGABYTES, SECONDS, AT_ONCE, TYPE = "CAPBIAS_READ_MEMORY", "CAPBIAS_READ_SECONDS", "CAPBIAS_READ_AT_ONCE", "\0type"
 DEFAULTS, MOST = {GIGABYTES: 2.0, SECONDS: 60.0, AT_ONCE: 4.0}, 1_000_000  # GB, seconds or files
 _waiting: list[tuple[subprocess.Popen, Any]] = []
-_active, _changed = set[int](), threading.Condition()
 
 
 def within_limits(name: str, read: Any, *given: Any, seconds: float | None = None, **more: Any) -> Any:
     """What a function of a module returns, from a child with limits. name: of the file. Raises CapbiasError if it
     raises anything, takes more than CAPBIAS_READ_MEMORY (GB) or CAPBIAS_READ_SECONDS, or waits that long for a turn."""
     gigabytes, limit, child = _limit(GIGABYTES), seconds or _limit(SECONDS), None
-    with _changed:
-        if not _changed.wait_for(lambda: not all_taken(), limit):
-            raise CapbiasError(
-                f"{name} was not read, because other files were being read.", f"Try again, or raise {AT_ONCE}."
-            )
-        _active.add(token := threading.get_ident())
+    turns = _turns(int(_limit(AT_ONCE)))
+    if not turns.acquire(timeout=limit):
+        raise CapbiasError(
+            f"{name} was not read, because other files were being read.", f"Try again, or raise {AT_ONCE}."
+        )
     try:
         child, answer = _waiting.pop() if _waiting else _started()
         make_ready()
@@ -60,9 +58,7 @@ def within_limits(name: str, read: Any, *given: Any, seconds: float | None = Non
         hint = f"Use a smaller file, or raise {GIGABYTES} ({gigabytes:g} GB) or {SECONDS} ({limit:g})."
         raise CapbiasError(f"{name} ended the process that read it.", hint) from None
     finally:
-        with _changed:
-            _active.discard(token)
-            _changed.notify()
+        turns.release()
         child.kill() if child else None
     if isinstance(result, CapbiasError):
         raise result
@@ -74,9 +70,10 @@ def make_ready() -> None:
     _waiting.append(_started()) if not _waiting else None
 
 
-def all_taken() -> bool:
-    """Whether the next file must wait, since CAPBIAS_READ_AT_ONCE files are being read."""
-    return len(_active) >= _limit(AT_ONCE)
+@cache
+def _turns(most: int) -> threading.Semaphore:
+    """For files that are read at once."""
+    return threading.Semaphore(most)
 
 
 def _limit(name: str) -> float:

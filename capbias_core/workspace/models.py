@@ -1,10 +1,13 @@
-"""Pretrained models and other files of runs, named by the digest of their content; the workspace stores their paths."""
+"""Pretrained models and other files of runs, named by the digest of their content.
+
+`paths`: a workspace or sources of data, which know where they are on this machine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from capbias_core.attackers import AttackerEntry, encoder_files
 from capbias_core.errors import CapbiasError
@@ -19,14 +22,6 @@ from capbias_core.workspace.vectors import KNOWN
 DIGITS = 16
 
 
-class Paths(Protocol):
-    """What knows where models are on this machine, by digest: a workspace, or sources of data."""
-
-    def model_path(self, digest: str) -> str: ...
-
-    def keep_model_path(self, digest: str, path: str) -> None: ...
-
-
 # Option of a run -> what it is in words, and the model that the papers use.
 KINDS = {
     "language_model": ("a causal language model", "gpt2"),
@@ -35,20 +30,20 @@ KINDS = {
 }
 
 
-def model_option(paths: Paths, kind: str, name: str | ModelReference | None) -> ModelReference:
+def model_option(paths: Any, kind: str, name: str | ModelReference | None) -> ModelReference:
     """The reference of a run to a model. name: a folder, `minilm`, a name in the local cache of Hugging Face, or None
     for that of the papers. See `reference`."""
     what, usual = KINDS[kind]
     return reference(paths, name or usual, lambda name: find_model(name, what))
 
 
-def captioner_option(paths: Paths, name: str | ModelReference | None) -> ModelReference:
+def captioner_option(paths: Any, name: str | ModelReference | None) -> ModelReference:
     """The reference to a captioner: a name in PRESETS, a folder, or a name in the local cache. See `reference`."""
     lacking = "No captioner is named.", f"Give a folder, or one of {', '.join(PRESETS)}.", "captioner"
     return reference(paths, name, find_captioner, *lacking)
 
 
-def encoder_option(paths: Paths, entry: AttackerEntry) -> ModelReference:
+def encoder_option(paths: Any, entry: AttackerEntry) -> ModelReference:
     """The reference to the pretrained encoder of an attacker. Raises CapbiasError if it is not on this machine."""
     return register_model(paths, encoder_files(entry))
 
@@ -63,7 +58,7 @@ def digest_of(path: Path) -> str:
     return file_digest(path) if path.is_file() else model_digest(path)
 
 
-def vectors_option(paths: Paths, file: str | ModelReference | None) -> ModelReference:
+def vectors_option(paths: Any, file: str | ModelReference | None) -> ModelReference:
     """The reference to a file of word vectors. See `reference`."""
 
     def find(file: str) -> ModelFiles:
@@ -82,7 +77,7 @@ def named_file(name: str, path: Path) -> ModelFiles:
 
 
 def reference(
-    paths: Paths, given: str | ModelReference | None, find: Callable[[str], ModelFiles], *lacking: str
+    paths: Any, given: str | ModelReference | None, find: Callable[[str], ModelFiles], *lacking: str
 ) -> ModelReference:
     """The reference of a run to the files that `find` gives for a name or path; a reference is returned as it is.
     Raises CapbiasError, with `lacking` if nothing is named."""
@@ -93,13 +88,13 @@ def reference(
     return register_model(paths, find(given))
 
 
-def register_model(paths: Paths, files: ModelFiles) -> ModelReference:
+def register_model(paths: Any, files: ModelFiles) -> ModelReference:
     """The reference of a run to files on this machine, whose path the workspace stores."""
     paths.keep_model_path(files.digest[:DIGITS], files.path)
     return {"name": files.name, "digest": files.digest[:DIGITS]}
 
 
-def resolve_model(paths: Paths, option: ModelReference, digest: Callable[[Path], str] = digest_of) -> ModelFiles:
+def resolve_model(paths: Any, option: ModelReference, digest: Callable[[Path], str] = digest_of) -> ModelFiles:
     """The files of a run's model. Raises CapbiasError if they are missing, or `digest` of the path has changed."""
     path = paths.model_path(option["digest"])
     if not path or not Path(path).exists() or digest(Path(path))[:DIGITS] != option["digest"]:

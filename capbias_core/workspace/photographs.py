@@ -61,11 +61,6 @@ def picture_path(workspace: Workspace, collection: str, image_id: str) -> Path |
     return None
 
 
-def photograph_sets(workspace: Workspace, collection: str) -> list[Item]:
-    """The folders of photographs of a collection: the originals, and those that were masked."""
-    return workspace.items(PHOTOGRAPHS, collection)
-
-
 def frozen_photographs(
     workspace: Workspace, collection: str, name: str | PhotographsReference | None = ""
 ) -> PhotographsReference:
@@ -73,7 +68,7 @@ def frozen_photographs(
     which is returned. Raises CapbiasError if there are none."""
     if isinstance(name, dict):
         return name
-    if not photograph_sets(workspace, collection):
+    if not workspace.items(PHOTOGRAPHS, collection):
         raise CapbiasError(
             f"The photographs of the collection {collection!r} are not known.",
             "Name their folder, or load it (`capbias import FOLDER`).",
@@ -94,12 +89,14 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
     CapbiasError if the collection has no such folder, or several."""
     if condition in (None, CONDITIONS[0]):
         return ""
-    names = [item.name for item in photograph_sets(workspace, collection) if item.details.get("condition") == condition]
+    names = [
+        item.name for item in workspace.items(PHOTOGRAPHS, collection) if item.details.get("condition") == condition
+    ]
     if len(names) == 1:
         return names[0]
-    folders = f"several folders ({', '.join(names)})" if names else "no folder"
+    found = f"several folders ({', '.join(names)})" if names else "no folder"
     raise CapbiasError(
-        f"{collection!r} has {folders} of photographs for captions of the condition {condition!r}.",
+        f"{collection!r} has {found} of photographs for captions of the condition {condition!r}.",
         "Name one, mask photographs (`capbias images mask`), or load a folder (`capbias import FOLDER`).",
         "photographs",
     )
@@ -108,7 +105,7 @@ def masked_so(workspace: Workspace, collection: str, condition: str | None) -> s
 def made_from(workspace: Workspace, collection: str, option: PhotographsReference) -> str:
     """The name of the folder with the photographs that captions were made from. option: of the run that made them.
     Raises CapbiasError if the collection no longer has these photographs."""
-    alike = [item.name for item in photograph_sets(workspace, collection) if item.hash == option["item"]]
+    alike = [item.name for item in workspace.items(PHOTOGRAPHS, collection) if item.hash == option["item"]]
     for name in sorted(alike, key=lambda name: name != option["name"]):
         if frozen_photographs(workspace, collection, name)["digest"] == option["digest"]:
             return name

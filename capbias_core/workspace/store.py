@@ -69,7 +69,6 @@ class Item:
     hash: str
     rows: int
     images: int
-    bytes: int
     source: str
     created: float
     details: dict
@@ -259,10 +258,10 @@ class Workspace:
         """
         name, collection = checked_name(name), checked_name(collection)
         excerpt, digest = bool(digest), digest or content_hash(frame)
-        path, data = self.sidecar_path(digest, "parquet"), frame_bytes(frame)
+        path = self.sidecar_path(digest, "parquet")
         images = frame["image_id"].nunique() if "image_id" in frame else 0
         now, details = time.time(), details or {}
-        item = Item(collection, kind, name, digest, len(frame), images, len(data), source, now, details)
+        item = Item(collection, kind, name, digest, len(frame), images, source, now, details)
         replaced: list[Item] = []
         try:
             # Files are written here, and removed in `_tidy`, within a transaction: content that one process deletes
@@ -272,7 +271,7 @@ class Workspace:
                     left.unlink(missing_ok=True)
                 if excerpt or not path.exists():
                     private_folder(path.parent)
-                    write_whole(path, data)
+                    write_whole(path, frame_bytes(frame))
                 for earlier in self.items(kind, collection, name):
                     if earlier.hash == digest and (excerpt or earlier.details == details):
                         continue
@@ -428,10 +427,6 @@ class Workspace:
         for item in items:
             self._unused_runs(item)
         return sum(map(self.delete, items))
-
-    def size(self) -> int:
-        """Bytes on the disk, of data and results."""
-        return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file())
 
     def _delete_item(self, db: sqlite3.Connection, item: Item) -> int:
         runs, key = self._unused_runs(item), (item.collection, item.kind, item.name, item.hash, item.created)

@@ -38,7 +38,7 @@ from capbias_core.views.sentence import listed
 from capbias_core.workspace import ingest
 from capbias_core.workspace.conditions import suggested_condition
 from capbias_core.workspace.labels import dropped_line, images_used, labels_for
-from capbias_core.workspace.limited import all_taken, within_limits
+from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.spec import attribute_from
 from capbias_core.workspace.store import content_hash
 from pages.ui.base import errors, note, plain, show_error
@@ -138,8 +138,7 @@ def _read(
     cache = st.session_state.setdefault(READ, {})
     if key not in cache:
         names = listed([path.name for path in paths])
-        waiting = " after other files" if all_taken() else ""
-        with st.spinner(f"Reading {plain(names)}{plain(waiting)}"):
+        with st.spinner(f"Reading {plain(names)}"):
             try:
                 cache[key] = within_limits("The files", reader.read, files, given, wanted, _held(page))
             except CapbiasError as error:

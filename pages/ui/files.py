@@ -24,7 +24,7 @@ from capbias_core.workspace.objects import WEIGHTS
 from capbias_core.workspace.photographs import keep_images, twins_text
 from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 from pages.ui import controls
-from pages.ui.base import SAVED, delete_button, errors, note, once, show_error, show_messages
+from pages.ui.base import SAVED, delete_button, errors, note, show_error, show_messages
 from pages.ui.drop import drop_zone, forget
 from pages.ui.empty import demo_button
 from pages.ui.page import Page
@@ -229,7 +229,6 @@ def _stored(page: Page) -> None:
             "images": [item.images for item in items],
             "results": uses,
             "saved at": [datetime.fromtimestamp(item.created).strftime("%Y-%m-%d %H:%M") for item in items],
-            "kB": [round(item.bytes / 1000) for item in items],
             "from": [shown(item.source) for item in items],
         }
     )
@@ -260,15 +259,11 @@ def _stored(page: Page) -> None:
 
 
 def _manage(page: Page) -> None:
-    """Disk used, and the end of a whole collection."""
+    """The end of a whole collection."""
     workspace, name = page.workspace, page.collection
     items = workspace.items(collection=name)
     if not items:
         return
-    used = once(repr((page.folder, workspace.version(), "size")), workspace.size)
-    size = sum(item.bytes for item in items)
-    note(f"Disk: the files of {name} take {size / 1e6:,.1f} MB; the workspace, with all results, {used / 1e6:,.1f} MB.")
-
     if name == DEMO or workspace.read_only:
         return
     with st.container(horizontal=True):

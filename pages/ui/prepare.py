@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import LABELS, SEGMENTS, checked_name, suggested_name
+from capbias_core.kinds import LABELS, PHOTOGRAPHS, SEGMENTS, checked_name, suggested_name
 from capbias_core.load.photographs import PICTURES
 from capbias_core.measures.photographs import DETECT, MASKED, CaptionOptions, DetectOptions, MaskOptions, departures_in
 from capbias_core.question import Question
@@ -21,7 +21,7 @@ from capbias_core.vision.masking import HALF, OF_OBJECTS, OF_OUTLINES, PERSON, M
 from capbias_core.vision.presets import PRESETS
 from capbias_core.workspace.labels import table_with
 from capbias_core.workspace.objects import CONFIDENCE, WEIGHTS, weights_option
-from capbias_core.workspace.photographs import people_sources, photograph_sets
+from capbias_core.workspace.photographs import people_sources
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RUN, Item
 from pages.ui import controls
@@ -91,7 +91,7 @@ def _find_people(page: Page) -> None:
 def _mask(page: Page) -> None:
     attribute, table = _labels(page)
     sources = {item.name: item.kind for item in people_sources(page.workspace, page.collection)}
-    if not sources or not photograph_sets(page.workspace, page.collection):
+    if not sources or not page.workspace.items(PHOTOGRAPHS, page.collection):
         note("Masks need photographs, and outlines (COCO instances, loaded on Data) or boxes (step 1).")
         return
     left, right = st.columns([1, 2])
@@ -149,7 +149,7 @@ def _preview(page: Page, people: str, conditions: list[str], departures: Mapping
 
 
 def _caption(page: Page) -> None:
-    folders = [item.name for item in photograph_sets(page.workspace, page.collection)]
+    folders = [item.name for item in page.workspace.items(PHOTOGRAPHS, page.collection)]
     if not folders:
         note("No photographs to caption. Upload some below, or name their folder on Data.")
         return
@@ -216,7 +216,7 @@ def _upload(page: Page) -> None:
     with st.expander("Upload photographs, or a folder of them", key="upload", on_change="rerun"):
         left, right = st.columns([2, 1], vertical_alignment="bottom")
         names = list(dict.fromkeys([*page.workspace.collections(), UPLOADED]))
-        has_photographs = bool(page.collection and photograph_sets(page.workspace, page.collection))
+        has_photographs = bool(page.collection and page.workspace.items(PHOTOGRAPHS, page.collection))
         first = UPLOADED if has_photographs or not page.collection else page.collection
         left.selectbox(
             "Into the collection",

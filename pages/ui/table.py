@@ -8,7 +8,7 @@ import streamlit as st
 
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
 from capbias_core.errors import CapbiasError, short
-from capbias_core.kinds import CAPTIONS, LABELS
+from capbias_core.kinds import CAPTIONS, LABELS, PHOTOGRAPHS
 from capbias_core.measures import registry
 from capbias_core.measures.options import MOST_SEEDS
 from capbias_core.measures.protocols import PROTOCOLS, protocol_metrics, protocol_settings
@@ -18,7 +18,6 @@ from capbias_core.runs.plan import left_out, plan, useful
 from capbias_core.views.table import TABLE, TableOptions
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import table_with
-from capbias_core.workspace.photographs import photograph_sets
 from capbias_core.workspace.store import human_sets
 from pages.ui import controls
 from pages.ui.base import errors, note
@@ -124,7 +123,7 @@ def _measure(page: Page) -> None:
     seeds = controls.number(
         right, "Seeds", 1, MOST_SEEDS, int(settings.get("seeds", entry.seeds)), key=f"seeds_{protocol}_{attacker}"
     )
-    photographs = bool(photograph_sets(workspace, page.collection))
+    photographs = bool(workspace.items(PHOTOGRAPHS, page.collection))
     groups = {
         name: group
         for name, group in registry.GROUPS.items()
