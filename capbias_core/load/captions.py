@@ -50,11 +50,10 @@ class CaptionSet:
 
 @dataclass
 class Captions:
-    """What a file's columns of captions hold. cleaned: captions by rule of cleaning. used: column -> what it was."""
+    """What a file's columns of captions hold. used: column -> what it was."""
 
     sets: list[CaptionSet]
     faults: RowErrors
-    cleaned: dict[str, int]
     warnings: tuple[str, ...]
     used: dict[str, str]
     notes: list[str]
@@ -119,7 +118,7 @@ def captions_of(
         missing = {str(reason): tuple(ids) for reason, ids in of_set.groupby("reason")["image_id"] if reason}
         if len(captions):
             sets.append(CaptionSet(str(name), captions[list(CAPTION_COLUMNS)], missing))
-    return Captions(sets, faults, cleaned.counts, tuple(warnings), used, notes)
+    return Captions(sets, faults, tuple(warnings), used, notes)
 
 
 def _fault(text: object) -> str:

@@ -268,44 +268,37 @@ def _of_labels(
 ) -> Iterator[Finding]:
     """Whether captions, and human captions, name the labels of their images: all no more often than chance, or a
     stretch of rows less often than others."""
-    own = _chance(captions, attribute, labels)
-    people = _chance(human, attribute, labels) if human is not None else None
-    if people and people.lost:
-        effect = REFUSE if _is_shipped(attribute, derived=True) else WARN
-        yield Finding("human captions and labels", people.number, f"The human captions {people.text}", effect)
-    if own and own.lost:
+    said = _said(captions, attribute, labels)
+    own = _at_chance("captions", said, attribute)
+    people = _at_chance("human captions", _said(human, attribute, labels), attribute) if human is not None else None
+    if people:
+        yield replace(people, effect=REFUSE if _is_shipped(attribute, derived=True) else WARN)
+    if own:
         # People's words that fit the labels show that the captioner is weak, not that images are confused.
-        weak = own.above_at_most >= LEAST_ABOVE or (people is not None and not people.lost)
-        yield Finding("captions and labels", own.number, f"The captions {own.text}", WARN if weak else REFUSE)
-    yield from _shifted(agreement(captions, attribute, labels), 0.7, 0.75, "name the labelled value")
+        fit = human is not None and not people and human["image_id"].nunique() >= FEWEST_IMAGES
+        yield replace(own, effect=WARN) if fit else own
+    yield from _shifted(said["named"] == said["label"], 0.7, 0.75, "name the labelled value")
 
 
-class _Chance(NamedTuple):
-    """How often captions name the label of their image, against chance. lost: no more often. above_at_most: what they
-    may have above chance, as a share of what they could have."""
-
-    number: int
-    lost: bool
-    above_at_most: float
-    text: str
-
-
-def _chance(captions: pd.DataFrame, attribute: Attribute, labels: pd.Series) -> _Chance | None:
-    """None for too few images."""
-    said, size = _said(captions, attribute, labels), len(attribute.values)
-    images, number = said["image_id"].nunique(), len(said)
+def _at_chance(side: str, said: pd.DataFrame, attribute: Attribute) -> Finding | None:
+    """A finding if captions name the label of their image no more often than chance; they are refused unless they may
+    be those of a weak captioner. said: of `_said`."""
+    size, images, number = len(attribute.values), said["image_id"].nunique(), len(said)
     if images < FEWEST_IMAGES:
         return None
-    named, label = (np.bincount(said[side], minlength=size) / number for side in ("named", "label"))
+    named, label = (np.bincount(said[each], minlength=size) / number for each in ("named", "label"))
     agree, chance = float((said["named"] == said["label"]).mean()), float(named @ label)
     # Of labels that are dealt anew (Fleiss, Cohen and Everitt 1969); 0 for captions that name one value alone.
     error = np.sqrt(max(0.0, chance + chance**2 - named * label @ (named + label)) / images)
-    text = (
-        f"name the labelled value of {attribute.name} no more often than chance: {agree:.0%} of {number:,} that name "
-        f"one value, chance {chance:.0%}. Check that both are of the same images, and what the labels mean."
-    )
     above, most = agree - chance, float(np.minimum(named, label).sum()) - chance
-    return _Chance(number, above < CLEARLY * error - 1e-9, (above + 2 * error) / max(most, 1e-9), text)
+    if above >= CLEARLY * error - 1e-9:
+        return None
+    text = (
+        f"The {side} name the labelled value of {attribute.name} no more often than chance: {agree:.0%} of {number:,} "
+        f"that name one value, chance {chance:.0%}. Check that both are of the same images, and what the labels mean."
+    )
+    weak = above + 2 * error >= LEAST_ABOVE * most
+    return Finding(f"{side} and labels", number, text, WARN if weak else REFUSE)
 
 
 def _shifted(fits: pd.Series, low: float, high: float, what: str) -> Iterator[Finding]:

@@ -148,12 +148,15 @@ def roles_of(
         names = listed(name for names in labels.values() for name in names)
         sheet.notes.append(f"{names} not read: another file holds the labels")
         labels = {}
-    # What is beside the captions is read, too, unless another file holds it.
-    beside = {kind: CAPTIONS in kinds and bool(captions) and not others.get(kind) for kind in (REFERENCES, LABELS)}
+
+    def read(kind: str) -> bool:
+        """Whether a kind is read: as the user said, and what is beside captions, unless another file holds it."""
+        return not kinds or kind in kinds or (CAPTIONS in kinds and bool(captions) and not others.get(kind))
+
     roles = Roles(
         captions if not kinds or CAPTIONS in kinds else [],
-        references if not kinds or REFERENCES in kinds or beside[REFERENCES] else [],
-        labels if not kinds or LABELS in kinds or beside[LABELS] else {},
+        references if read(REFERENCES) else [],
+        labels if read(LABELS) else {},
         objects,
         fixed.get("several", ""),
     )
@@ -188,7 +191,7 @@ def _labels_of_format(sheet: Sheet, wanted: Sequence[Wanted]) -> dict[str, list[
 
 
 def _by_format(sheet: Sheet, key: str) -> list[str]:
-    """The column whose role the format fixes. Raises Ask for one of objects with several texts."""
+    """The column whose role the format fixes, or of its fields the only one of texts."""
     for name in sheet.roles.get(key, ()):
         if name in sheet.columns:
             return [name]
@@ -196,12 +199,6 @@ def _by_format(sheet: Sheet, key: str) -> list[str]:
         usual = [each for each in inner if _base(each) in (*NAMES["plain"], *NAMES["model"])]
         if len(inner) == 1 or len(usual) == 1:
             return (usual or inner)[:1]
-        if inner:
-            inner.sort(key=lambda each: words_in(sheet.frame[each]))
-            raise Ask(
-                f"{sheet.title}: its captions are objects of several fields. Which field is the caption?",
-                *(Option({"caption_column": (each,)}, example(sheet, each)) for each in inner),
-            )
     return []
 
 
@@ -279,28 +276,21 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
         if len(columns) > 1 and not (hot or tables or given.several):
             check_label_options(sheet, one, columns)
     bare = not any(one.needed for one in wanted)  # which columns are labels is said later
-    if not (roles.captions or roles.references or roles.labels or roles.objects) and (not kinds or LABELS in kinds):
-        for one in wanted:
-            check_label_options(sheet, one)
-        if bare and LABELS in kinds:
-            return
-        for one in wanted:
-            if one.attribute is None and nearest(one.name, known := [*known_attributes(), *sheet.columns]):
-                raise unknown_name("attribute or column", one.name, known)
-        names = " or ".join(one.name for one in wanted) or "an attribute"
+    holds = {CAPTIONS: roles.captions, REFERENCES: roles.references, LABELS: roles.labels}
+    nothing = not any(holds.values()) and not roles.objects
+    lacking = [kind for kind, held in holds.items() if kind in kinds and not held and not (kind == LABELS and bare)]
+    for one in wanted if nothing and (not kinds or LABELS in kinds) else ():
+        check_label_options(sheet, one)
+        if one.attribute is None and nearest(one.name, known := [*known_attributes(), *sheet.columns]):
+            raise unknown_name("attribute or column", one.name, known)
+    if lacking or (nothing and not kinds):
+        said = {LABELS: f"labels of {' or '.join(one.name for one in wanted) or 'an attribute'}"}
+        what = " and no ".join(said.get(kind, kind_title(kind)) for kind in lacking or (CAPTIONS, LABELS))
         raise CapbiasError(
-            f"{sheet.title} ({sheet.format}) has no column of {'labels' if kinds else 'captions and none'} of {names}.",
-            f"Its columns are {listed(sheet.columns)}. Name the columns to read.",
-            *(() if kinds else ("caption_column",)),
-            "attribute_column",
+            f"{sheet.title} ({sheet.format}) holds no {what}; its columns are {listed(sheet.columns)}.",
+            "Name the columns to read, or another file.",
+            *(lacking or ("caption_column", "attribute_column")),
         )
-    for kind, held in ((CAPTIONS, roles.captions), (REFERENCES, roles.references), (LABELS, roles.labels)):
-        if kind in kinds and not held and not (kind == LABELS and bare):
-            raise CapbiasError(
-                f"{sheet.title} holds no {kind_title(kind)} ({sheet.format} with the columns {listed(sheet.columns)}).",
-                f"It was given as {kind}. Name its column, or another file.",
-                kind,
-            )
 
 
 # labels
@@ -313,12 +303,8 @@ def _is_flag(labels: Sequence[str]) -> bool:
 def check_label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> None:
     """Raises Ask if a column may hold the labels of an attribute. columns: several with a usual name."""
     if options := label_options(sheet, wanted, columns):
-        said = (
-            f"several columns may hold labels of {wanted.name}"
-            if columns
-            else f"no column has a usual name of {wanted.name}"
-        )
-        raise Ask(f"{sheet.title}: {said}. Which holds the labels?", *options)
+        said = "several columns may hold labels" if columns else "no column has a usual name"
+        raise Ask(f"{sheet.title}: {said} of {wanted.name}. Which holds the labels?", *options)
 
 
 def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> list[Option]:
@@ -331,9 +317,8 @@ def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> 
     for name in columns or sheet.columns:
         items = _items(sheet.frame[name])
         counts = Counter(map(cell_text, items))
-        if not all(isinstance(item, str | int | float) for item in items) or not (
-            columns or 2 <= len(counts) <= MOST_LABELS
-        ):
+        few = bool(columns) or 2 <= len(counts) <= MOST_LABELS
+        if not few or not all(isinstance(item, str | int | float) for item in items):
             continue
         value = attribute and (
             value_of_name(attribute, last_part(name)) or wanted.value_of(re.split(r"[._ -]", name)[-1])
@@ -341,7 +326,7 @@ def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> 
         if value and _is_flag(list(counts)):
             hot.setdefault(value, name)
         known = sum(number for label, number in counts.items() if wanted.value_of(label)) / len(items)
-        named = bool(columns) or is_about(attribute, name)
+        named = bool(columns) or (attribute is not None and is_about(attribute, name))
         if named or (known > 0.5 and not _is_flag(list(counts))):
             final = bool(
                 set(re.split(r"[._ -]", name.lower())) & {"majority", "consensus", "final", "gold", "true", "label"}
@@ -395,7 +380,7 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
         shown = value.replace("|", " or ")
         sheet.notes.append(f"{keep.sum():,} of {len(keep):,} rows read, those where {column} is {shown}")
     for name in sheet.columns:
-        counts = Counter(map(cell_text, present(sheet.frame[name]))) if is_scalar(sheet.frame[name]) else {}
+        counts = Counter(map(cell_text, present(sheet.frame[name]) if is_scalar(sheet.frame[name]) else ()))
         if name in known or last_part(name) in NAMES["captioner"] or not 1 < len(counts) <= 8:
             continue
         values, usual = [value.lower() for value in counts], last_part(name) in NAMES["status"]

@@ -21,7 +21,6 @@ DIGITS = re.compile(
 COCO_NAME = re.compile(r"(?:ms)?coco_(?:train|val|test)(?:20\d\d)?_0*(\d+)", re.IGNORECASE | re.ASCII)
 FILE_ENDING = re.compile(rf"(?:{ENDING}|\.(?:txt|json|npy|npz|xml))$", re.IGNORECASE)
 QUERY = re.compile(rf"({ENDING})[?#].*$", re.IGNORECASE | re.DOTALL)
-# What may name an image: one word with a digit in it, or the name of a picture.
 MOST = 10**100
 # Characters that text may hold in JSON and that no Parquet file or database keeps.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")

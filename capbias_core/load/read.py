@@ -237,9 +237,7 @@ class _Reader:
                 try:
                     sheets = [sheet_of_table(file.source, file.title, file.path)]
                 except RecursionError:
-                    raise CapbiasError(
-                        f"{file.title} is lists in lists without end.", "Give a path, a DataFrame or a list of dicts."
-                    ) from None
+                    raise CapbiasError(f"{file.title} is lists in lists without end.", "Give a table.") from None
             self.known[id(file.source)] = sheets
         return [replace(sheet, notes=list(sheet.notes)) for sheet in self.known[id(file.source)]]
 
@@ -256,36 +254,27 @@ class _Reader:
     def _check_needed(self, pieces: Sequence[_Piece]) -> None:
         """Raises Ask or CapbiasError if files lack captions of a model, or labels."""
         one = self.wanted[0]
-        captions = [piece for piece in pieces if piece.roles.captions]
         people = [piece for piece in pieces if piece.roles.references]
-        held = "; ".join(
-            f"{piece.sheet.title} ({piece.sheet.format}): {listed(piece.sheet.columns, 6)}" for piece in pieces
-        )
-        if not captions:
+        sheets = [piece.sheet for piece in pieces]
+        held = "; ".join(f"{sheet.title} ({sheet.format}): {listed(sheet.columns, 6)}" for sheet in sheets)
+        if not any(piece.roles.captions for piece in pieces):
             if paths := [piece.file.path for piece in people if not piece.file.kinds]:
                 raise Ask(
                     f"No file holds captions of a model; {people[0].sheet.title} ({people[0].sheet.format}) holds "
                     "those of people. Are they a model's?",
                     *(Option({"captions": (path,)}, "captions of a model") for path in paths),
                 )
-            raise CapbiasError(
-                f"No file holds captions of a model: {held}.",
-                "Name the file of captions, and its columns if needed.",
-                "captions",
-                "caption_column",
-            )
-        if not any(piece.roles.labels for piece in pieces):
-            for piece in pieces:
-                check_label_options(piece.sheet, one)
-            derived = one.attribute is not None and one.attribute.derived is not None
-            if not (people and derived):
-                more = ", and there are no human captions to derive them from" if derived else ""
-                raise CapbiasError(
-                    f"There are no labels of {one.name}{more}. Read: {held}.",
-                    "Name a table of labels.",
-                    "labels",
-                    "attribute_column",
-                )
+            hint = "Name the file of captions, and its columns if needed."
+            raise CapbiasError(f"No file holds captions of a model: {held}.", hint, "captions", "caption_column")
+        if any(piece.roles.labels for piece in pieces):
+            return
+        for sheet in sheets:
+            check_label_options(sheet, one)
+        derived = one.attribute is not None and one.attribute.derived is not None
+        if not (people and derived):
+            more = ", and there are no human captions to derive them from" if derived else ""
+            text = f"There are no labels of {one.name}{more}. Read: {held}."
+            raise CapbiasError(text, "Name a table of labels.", "labels", "attribute_column")
 
     # images
 

@@ -113,7 +113,7 @@ WHOLE_FILE = {
     "a picture": ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\xff\xfe", "nor of another known format"),
     "prose": ("a.txt", b"Captions were written by people.\nThey are short.\n", "text without a header"),
     "boxes of YOLO": ("7.txt", b"0 0.5 0.5 0.2 0.3\n", "text without a header"),
-    "other columns": ("a.csv", b"file,sentences of people\n1,x\n", "table with the columns file, sentences of people"),
+    "other columns": ("a.csv", b"file,sentences of people\n1,x\n", "its columns are file, sentences of people"),
     "same columns": ("a.csv", b"image_id,caption,caption\n1,x,y\n", "same name: image_id, caption, caption"),
     "header only": ("a.csv", b"image_id,caption\n", "a.csv has 0 rows and none that can be used"),
     "an open quote": ("a.csv", b'image_id,caption\n1,a dog\n2,"a cat\n', "line 3: a quote is opened and never closed"),
