@@ -12,7 +12,7 @@ import pandas as pd
 
 from capbias_core.attackers import DEFAULT_ATTACKER
 from capbias_core.attributes import get_attribute, known_attributes
-from capbias_core.errors import CapbiasError, short, unknown_name
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES, checked_name
 from capbias_core.load.formats import check_one_table
 from capbias_core.load.places import checked_path
@@ -186,19 +186,16 @@ def given_of(given: dict[str, Any]) -> Given:
     """What arguments say of columns and rows of files; taken out of the arguments. rows: a mapping, or texts such as
     `language=en`. mapping: label -> value, or map: texts such as `gender:f=Female`. Raises CapbiasError for a text
     without =."""
-    rows = given.pop("rows", None)
-    if isinstance(rows, Mapping):
-        rows = [f"{column}={cell_text(value)}" for column, value in rows.items()]
-    columns = {name: several_names(given.pop(name, None) or ()) for name in COLUMNS if name != "rows"}
-    columns["rows"] = several_names(rows or ())
-    for name, values in columns.items():
-        if any(not isinstance(value, str) for value in values):
-            raise CapbiasError(f"{name} must be names, not {values!r}.", "", name)
+    if isinstance(rows := given.get("rows"), Mapping):
+        given["rows"] = [f"{column}={cell_text(value)}" for column, value in rows.items()]
+    named = {name: several_names(given.pop(name, None) or ()) for name in COLUMNS}
+    columns = {name: typed(name, values, tuple[str, ...], "", name) for name, values in named.items()}
     if wrong := [text for text in columns["rows"] if "=" not in text]:
         raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
-    mapping, name = given.pop("mapping", None) or {}, str(given.get("attribute", ""))
-    if not isinstance(mapping, Mapping):
-        raise CapbiasError(f"mapping must be label -> value, not {short(mapping, 100)}.", "", "mapping")
+    mapping, name = (
+        typed("mapping", given.pop("mapping", None) or {}, dict, "", "mapping"),
+        str(given.get("attribute", "")),
+    )
     name = get_attribute(name).name if mapping and name.endswith(".toml") else name
     pairs = (f"{name}:{cell_text(label)}={value or ''}" for label, value in mapping.items())
     words = {each: typed(each, given.pop(each, ""), str, "", each) for each in ("sets", "several")}
@@ -212,7 +209,7 @@ def files_of(files: Iterable[str | os.PathLike], given: Mapping[str, Any]) -> li
     for path in files:
         result.setdefault(checked_path(path), File(checked_path(path)))
     for kind, sources in given.items():
-        if sources is None or (kind == CAPTIONS and result and not _is_table(sources) and not len(sources)):
+        if sources is None:
             continue
         for file in caption_files(sources) if kind == CAPTIONS else source_files(sources, kind):
             key = file.source if isinstance(file.source, Path) else id(file.source)
@@ -223,10 +220,6 @@ def files_of(files: Iterable[str | os.PathLike], given: Mapping[str, Any]) -> li
     if not result:
         raise CapbiasError("No captions were given.", "Name one or more caption files.", "captions")
     return list(result.values())
-
-
-def _is_table(source: Any) -> bool:
-    return not isinstance(source, str | os.PathLike | Sequence | Mapping)
 
 
 def source_files(sources: Any, kind: str) -> list[File]:
@@ -255,7 +248,7 @@ def caption_files(given: Any) -> list[File]:
     >>> [file.name for file in caption_files({1: "a dog on grass", 2: "a cat"})]
     ['captions']
     """
-    if given is None or (isinstance(given, Mapping | Sequence) and not len(given)):
+    if isinstance(given, Mapping | Sequence) and not len(given):
         raise CapbiasError("No captions were given.", "Name one or more caption files.", "captions")
     check_one_table(given)
     if isinstance(given, Mapping) and all(map(_is_set, given.values())):

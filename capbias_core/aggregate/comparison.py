@@ -52,8 +52,8 @@ def interval_errors(values: np.ndarray, low: np.ndarray, high: np.ndarray, seeds
 
 
 def noise_floor(values: np.ndarray, errors: np.ndarray) -> float:
-    """The coefficient of variation that encoders alike would show by their seeds alone: what one encoder has against
-    itself. values, errors: (E,), one an encoder, and its standard error.
+    """The coefficient of variation that encoders alike would show by their seeds alone. values, errors: (E,), one an
+    encoder, and its standard error.
 
     >>> round(noise_floor(np.array([9.0, 11.0]), np.array([3.0, 4.0])), 4)  # sqrt((9 + 16) / 2) / 10
     0.3536
@@ -144,11 +144,8 @@ def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.
 
 
 def ranks_by_encoder(rows: pd.DataFrame, better: str = "lower", neutral: float = 0.0) -> pd.DataFrame:
-    """Rank of each captioner (index) by each encoder (column), 1 = best, equal values share the better rank.
-
-    better: which value is best: the `lower`, the `higher`, or the one nearest to the `neutral` value; 1 is the
-    lowest where it is `none`. Only captioners that every encoder has scored: a rank among others is another thing.
-    """
+    """Rank of each captioner that every encoder has scored (index) by each encoder (column), 1 = best (the lowest where
+    no value is better), equal values share the better rank. better, neutral: as in `Metric`."""
     wide = rows.pivot(index="model", columns="encoder", values="value")
     wide = wide[list(dict.fromkeys(rows["encoder"]))].dropna()
     badness = {"higher": -wide, "neutral": (wide - neutral).abs()}.get(better, wide)
@@ -156,12 +153,11 @@ def ranks_by_encoder(rows: pd.DataFrame, better: str = "lower", neutral: float =
 
 
 def learned(rows: pd.DataFrame, values: Mapping[str, int]) -> pd.Series:
-    """(n,) booleans: False for each row of an attacker that is no better than chance.
+    """(n,) booleans: False for each row of an attacker (attribute, captioner and encoder) no better than chance.
 
-    rows: in RESULT_COLUMNS. values: how many each attribute has; of others chance is not known. An attacker (attribute,
-    captioner and encoder) has learnt if the interval of its accuracy lies above chance: the accuracy on the human
-    captions, or on the captioner's where there are none. Without an interval its value decides. Where no accuracy with
-    refits is among the rows, it is taken to have learnt.
+    It has learnt if the interval of its accuracy lies above chance, on the human captions, or on the captioner's where
+    there are none; without an interval its value decides. Where no accuracy with refits is among the rows, it is taken
+    to have learnt. values: how many each attribute has; of others chance is not known.
     """
     refitted = (rows["interval"] == REFITS) | (rows["ci_low"].isna() & (rows["training"] > 0))
     accuracies = rows[rows["metric"].isin(ACCURACIES) & refitted]

@@ -23,23 +23,19 @@ EVERY_SEED = -1
 
 @dataclass(frozen=True)
 class Counts:
-    """Named columns, a row for each image; with attackers a row for each image that a seed holds out.
-
-    images: ids. label: (n_images,) code of each image's value. columns: name -> (rows,) numbers, or (rows, W) of W
-    alike, dense or sparse. image: (rows,) index of each row's image. seed: (rows,) seed of each row, EVERY_SEED for one
-    that counts with every seed; None without seeds. training: images that each attacker was trained on, 0 if nothing
-    was trained. constants: named numbers of the whole, such as `METRIC unsure`: how far its shown value may be off
-    besides (measures/bias_amplification.py). objects: names of L objects; a column has the same numbers beside each of
-    them as a column of (rows, L * W), `beside_objects`, and how many captions that are, `captions_beside_objects`.
-    """
+    """Named columns, a row for each image; with attackers a row for each image that a seed holds out."""
 
     images: tuple[str, ...]
-    label: np.ndarray
-    columns: Mapping[str, Block]
-    image: np.ndarray
+    label: np.ndarray  # (n_images,) code of each image's value
+    columns: Mapping[str, Block]  # name -> (rows,) numbers, or (rows, W) of W alike, dense or sparse
+    image: np.ndarray  # (rows,) index of each row's image
+    # (rows,) seed of each row, EVERY_SEED for one that counts with every seed; None without seeds.
     seed: np.ndarray | None = None
-    training: int = 0
+    training: int = 0  # images that each attacker was trained on, 0 if nothing was trained
+    # Numbers of the whole, such as `METRIC unsure`: how far its value may be off (measures/bias_amplification.py).
     constants: Mapping[str, float] = field(default_factory=dict)
+    # Names of L objects. A column has the same numbers beside each of them as a column of (rows, L * W),
+    # `beside_objects`, and how many captions that are, `captions_beside_objects`.
     objects: tuple[str, ...] = ()
 
     @classmethod

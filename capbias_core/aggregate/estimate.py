@@ -130,12 +130,9 @@ class Estimate:
 
     def interval(self, draws: np.ndarray | None = None) -> tuple[float, float] | tuple[None, None]:
         """95%: over REFITS the corrected resampled variance; over IMAGES Wilson's of a share, else a percentile
-        bootstrap with 1,000 draws.
-
-        draws: (draws, M) sums of a bootstrap, if they are known already. Never beyond span. Nothing with a reason in
-        no_interval, if a draw or a seed's value is not defined, or if all draws or seeds agree; but where all draws
-        agree on an end of span, it is that of a share of none or of all.
-        """
+        bootstrap with 1,000 draws. Nothing with a reason in no_interval, if a draw or a seed's value is not defined, or
+        if all agree; but where all draws agree on an end of span, it is that of a share of none or of all. draws:
+        (draws, M) sums of a bootstrap, if they are known already."""
         if self.no_interval:
             return None, None
         if self.refits is not None and self.interval_over == REFITS:
@@ -253,8 +250,8 @@ def quotient(sums: np.ndarray) -> np.ndarray:
 
 
 def interval_side(low: Any, high: Any, neutral: float = 0.0) -> Any:
-    """On which side of the neutral point a whole interval lies: 1 above, -1 below, 0 if it contains it, or if there is
-    none. low, high: its ends, None if there is none; or columns of them.
+    """On which side of the neutral point a whole interval lies: 1 above, -1 below, 0 if it contains it. low, high: its
+    ends, None if there is none; or columns of them.
 
     >>> [int(interval_side(*ends)) for ends in ((0.5, 2.0), (-2.0, -0.5), (-1.0, 1.0), (None, None))]
     [1, -1, 0, 0]

@@ -81,9 +81,9 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
     """Captioners compared in pairs, each on the images that both have; p values are Holm-corrected (Holm 1979).
 
     With attackers of several seeds each pair's difference is taken within each seed, on the images that both hold out,
-    and tested by the corrected resampled variance (resampling.py). Otherwise it is bootstrapped over images, with
-    interval and p as in `_t_test`. Two that share fewer than LEAST_SHARED images are not compared, nor two whose
-    attackers learned from much different numbers of images (ALIKE): that by itself makes them differ.
+    and tested by the corrected resampled variance; otherwise it is bootstrapped over images. Two that share fewer than
+    LEAST_SHARED images are not compared, nor two whose attackers learned from much different numbers of images (ALIKE):
+    that by itself makes them differ.
     """
     names, captioners = list(estimates), list(estimates.values())
     refitted = all(item.interval_over == REFITS for item in captioners)
@@ -199,11 +199,8 @@ def _shared_images(captioners: list[Estimate]) -> list[list[int]]:
 
 def _t_test(value: float, draws: np.ndarray, images: int) -> tuple[float | None, float | None, float]:
     """The 95% interval and the two-sided p value of a difference with the bootstrap's standard error, by Student's t.
-
     images: on which the two differ; one less are the degrees of freedom, since the others say nothing of the spread. If
-    no draw differs from another, all of these differ alike: p is that of the sign test. 1 if the difference is not
-    defined. Both are of one method, so that p is below 0.05 where the interval excludes 0.
-    """
+    no draw differs from another, all of these differ alike: p is that of the sign test. 1 if it is not defined."""
     if not np.isfinite(draws).all() or not np.isfinite(value):
         return None, None, 1.0
     error = float(np.std(draws))

@@ -1,14 +1,13 @@
 """95% intervals: over images (percentile bootstrap, Wilson's) and with refits (corrected resampled variance).
 
 The bootstrap draws all captions of an image together. With refits each seed trains an attacker on another split of the
-same images. Their training sets overlap, so the spread over seeds alone is too small. The corrected resampled variance
-(Nadeau and Bengio, Machine Learning 52, 2003) adds the test images over the training images to 1 / J:
+same images. Their training sets overlap, so the corrected resampled variance (Nadeau and Bengio, Machine Learning 52,
+2003) adds the test images over the training images to 1 / J:
 
     variance of the mean of J seeds = variance over seeds (ddof 1) * (1 / J + n_test / n_train)
 
-with Student's t of J - 1 degrees of freedom (Bouckaert and Frank, PAKDD 2004). For a difference the values are those
-of the difference within each seed. A level, such as LIC_M, adds twice that share: what the training images do to it
-does not cancel as it does in a difference (docs/statistics.md has the simulation).
+with Student's t of J - 1 degrees of freedom. A level, such as LIC_M, adds twice that share: what the training images do
+to it does not cancel as it does in a difference (docs/statistics.md has the simulation).
 """
 
 from __future__ import annotations
@@ -36,12 +35,9 @@ Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # values, and the ends of t
 
 
 def resampled_sums(columns: np.ndarray | csr_array, seed: int, draws: int = DRAWS) -> np.ndarray:
-    """Sums of each column over images drawn with replacement.
-
-    columns: (n_images, M), dense or sparse. Returns (draws, M). Images with equal rows are drawn as one multinomial
-    category, which is the same distribution and keeps a million images cheap. The columns of one call share their
-    draws, so that captioners are paired.
-    """
+    """(draws, M) sums of each column over images drawn with replacement. columns: (n_images, M), dense or sparse; those
+    of one call share their draws, so that captioners are paired. Images with equal rows are drawn as one multinomial
+    category, which is the same distribution and keeps a million images cheap."""
     rng = np.random.default_rng(seed)
     n_images = columns.shape[0]
     kind = np.result_type(columns.dtype, np.int32)  # of other weights a sparse product converts all, each time
@@ -105,11 +101,9 @@ def wilson(share: float, n: float) -> tuple[float, float] | tuple[None, None]:
 
 
 def share_interval(share: float, error: float, images: int) -> tuple[float, float] | tuple[None, None]:
-    """Wilson's interval of a share that is no plain count, such as one over several captions of an image.
-
-    error: its standard error over images, from which follows how many draws it is worth (Kish 1965). A share of 0 or 1
-    has none; it is worth as many draws as images that count. Nothing for another share without an error.
-    """
+    """Wilson's interval of a share that is no plain count, such as one over several captions of an image. error: its
+    standard error over images, from which follows how many draws it is worth (Kish 1965). A share of 0 or 1 is worth as
+    many draws as images that count; another without an error has no interval."""
     if share <= NO_WIDTH or share >= 1 - NO_WIDTH:
         return wilson(round(share), images)
     return wilson(share, share * (1 - share) / error**2 if error > 0 else np.inf)
@@ -132,11 +126,9 @@ def agree(values: np.ndarray) -> bool:
 def refit_interval(
     values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE, span: Span = UNBOUNDED, together: int = 1
 ) -> Span | tuple[None, None]:
-    """The 95% interval of the mean of one value per seed, as far as span goes. values: (J,). Nothing if a value is not
-    finite, or if all are equal: their spread is then not known.
-
-    together: of how many intervals this is one that shall hold together in 95% of cases (Bonferroni).
-    """
+    """The 95% interval of the mean of (J,) values, one per seed, as far as span goes. Nothing if a value is not finite,
+    or if all are equal: their spread is then not known. together: how many intervals shall hold together in 95% of
+    cases (Bonferroni)."""
     if not np.isfinite(values).all() or agree(values):
         return None, None
     outside = (1 - LEVEL) / together
@@ -145,14 +137,10 @@ def refit_interval(
 
 
 def refit_p(values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE) -> float:
-    """Two-sided p value of the mean difference of each seed against 0, in [0, 1].
-
-    1 of fewer seeds than LEAST_SEEDS, if a value is not finite, if all are equal (their spread is then not known), or
-    if none is more than a solver's rounding: two sets of the same captions do not differ.
-    """
-    if len(values) < LEAST_SEEDS:
-        return 1.0
-    if not np.isfinite(values).all() or agree(values) or np.abs(values).max() <= ROUNDING:
+    """Two-sided p value of the mean of one difference per seed against 0. 1 for fewer seeds than LEAST_SEEDS, if some
+    value is not finite, if all are equal (their spread is then not known), or if none is more than rounding."""
+    unknown = len(values) < LEAST_SEEDS or not np.isfinite(values).all() or agree(values)
+    if unknown or np.abs(values).max() <= ROUNDING:
         return 1.0
     error = standard_error(values, test_over_train, times)
     return float(2 * stdtr(len(values) - 1, -abs(values.mean()) / error))
@@ -161,13 +149,9 @@ def refit_p(values: np.ndarray, test_over_train: float, times: int = OF_DIFFEREN
 def column_intervals(
     sums: np.ndarray | csr_array, n_columns: int, formulas: Mapping[str, tuple[Callable[..., np.ndarray], bool]]
 ) -> dict[str, Columns]:
-    """What each formula gives for each of L columns, with intervals over images from 1,000 draws: Wilson's of a share,
-    else the percentiles.
-
-    sums: (n_images, L * W), W sums for each of L = n_columns. formulas: (..., W) sums to (..., V) values, and whether
-    these are shares, from 0 to 1. Gives (L, V) arrays. An interval is not defined if a draw is not, as for an object
-    that few images show.
-    """
+    """What each formula gives for each of L columns, (L, V), with intervals over images from 1,000 draws: Wilson's of a
+    share, else the percentiles; none if a draw is not defined, as for an object that few images show. sums: (n_images,
+    L * W). formulas: (..., W) sums to (..., V) values, and whether these are shares."""
     whole = np.asarray(sums.sum(axis=0), dtype=float).reshape(n_columns, -1)
     drawn = _drawn(sums, n_columns)
     image, column = sums.nonzero()
@@ -191,11 +175,8 @@ def column_intervals(
 
 
 def _drawn(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
-    """(draws, L, W) sums over images drawn with replacement.
-
-    No value is of two columns, so they need not share draws. Of a million images all columns together have many
-    different rows and each alone has few, which are quicker to draw from.
-    """
+    """(draws, L, W) sums over images drawn with replacement. No value is of two columns, so they need not share draws:
+    of a million images all columns together have many different rows, and each alone has few, drawn more quickly."""
     if issparse(sums) and n_columns > 1:
         width, each, by_column = sums.shape[1] // n_columns, [], csc_array(sums)
         for start in range(0, sums.shape[1], width):

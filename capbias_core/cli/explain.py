@@ -30,7 +30,6 @@ from capbias_core.cli.terminal import DONE, say, show
 from capbias_core.data import Data, images_in
 from capbias_core.errors import CapbiasError, flag_name
 from capbias_core.load.ids import normalise_image_id
-from capbias_core.measures.options import Attacked
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, load_asked, plan
 from capbias_core.views import explain as explained
 from capbias_core.views import scored as scored_views
@@ -83,7 +82,7 @@ def explain(
     training: Annotated[Training, Flags] = UNTRAINED,
 ) -> int:
     """Show the words that carry the bias, and the effect of edits."""
-    chosen = given(training, Attacked)
+    chosen = given(training)
     attacker = chosen.get("attacker", DEFAULT_ATTACKER)
     _check(question, attacker)
     edits = [(word, new) for word, replacements in map(parse_edit, question.words or ()) for new in replacements]

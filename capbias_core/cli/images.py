@@ -96,7 +96,7 @@ def detect(
     to: Annotated[Output, Flags] = STDOUT,
 ) -> int:
     """Detect people and objects."""
-    options = DetectOptions.read(given(choices, DetectOptions))
+    options = DetectOptions.read(given(choices))
     if not options.weights:
         raise CapbiasError("images detect needs --weights.", "Name a detector: a file such as yolov8n.pt.")
     output, _ = to.place({"csv": "csv"})
@@ -150,7 +150,7 @@ def caption(
     """Caption photographs with a captioner on this machine."""
     if source.photographs and condition:
         raise CapbiasError("--photographs and --condition exclude each other.", "Leave one out.")
-    options = CaptionOptions.read(given(choices, CaptionOptions) | {"name": source.name})
+    options = CaptionOptions.read(given(choices) | {"name": source.name})
     output, _ = to.place({"json": "json"})
     workspace, collection = source.opened(), source.collection
     photographs = source.photographs or masked_so(workspace, collection, condition)
@@ -200,7 +200,7 @@ def mask(
     choices: Annotated[Masking, Flags] = Masking(),
 ) -> int:
     """Hide people or objects in grey."""
-    options = MaskOptions.read(given(choices, MaskOptions) | {"name": source.name})
+    options = MaskOptions.read(given(choices) | {"name": source.name})
     conditions, of_objects = list(dict.fromkeys(condition)), set(condition) & set(OF_OBJECTS)
     if source.name and len(conditions) > 1:
         raise CapbiasError("--name fits one condition only.", "Leave it out, or name one condition.")

@@ -22,7 +22,6 @@ from capbias_core.measures.registry import MEASURES
 from capbias_core.question import Question
 from capbias_core.runs.inputs import resolve
 from capbias_core.whole_files import typed_path
-from capbias_core.workspace.derived import derivable
 from capbias_core.workspace.sources import scratch_workspace
 from capbias_core.workspace.store import Workspace, default_folder
 
@@ -182,15 +181,10 @@ class Training(choices_of(Attacked, "attacker", "device", "deterministic", "merg
 UNTRAINED = Training()  # as if none of its flags was given
 
 
-def given(choices: Any, options: type[Options] | None = None) -> dict[str, Any]:
-    """The choices that were given, by name. options: checks them. Raises CapbiasError for one that is not allowed."""
+def given(choices: Any) -> dict[str, Any]:
+    """The choices that were given, by name."""
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in vars(choices).items()}
-    about = options.about() if options else {}
-    return {
-        name: options.checked(name, value) if options and name in about else value
-        for name, value in values.items()
-        if value is not None
-    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 # inputs
@@ -256,7 +250,7 @@ class InputFlags(FileFlags):
 
     def question(self, files: Sequence[str] = (), **more: Any) -> Question:
         """What is asked with these flags. files: their kinds are detected. more: arguments of `Question.of`. Raises
-        CapbiasError if flags of files and of a collection are mixed, or neither is given."""
+        CapbiasError if flags of files and of a collection are mixed."""
         if self.collection and files:
             raise CapbiasError(
                 "Files cannot be combined with --collection.", "Import the files first, or leave one out."
@@ -264,9 +258,6 @@ class InputFlags(FileFlags):
         own = self.workspace and known_attributes(own_folder(self.workspace)).keys() - known_attributes()
         if not self.collection and self.workspace and self.attribute not in own:
             raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")
-        derived = derivable(self.attribute, own_folder(self.workspace, of_files=True)) and more.get("references")
-        if not (self.collection or files or self.labels or derived or self.captions):
-            raise CapbiasError("There is nothing to read.", "Name files, or a collection with --collection.")
         asked = vars(self) | more
         asked = {name: value for name, value in asked.items() if name not in ("workspace", "collection")}
         for name in ("labels", "references") if self.collection else ():  # the name of one

@@ -21,7 +21,7 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.terminal import DONE, say, show, show_table
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import REFERENCES, checked_name
+from capbias_core.kinds import REFERENCES
 from capbias_core.prepare.labels import with_rule
 from capbias_core.types import WITHOUT_ORDER
 from capbias_core.views import labels as label_views
@@ -107,7 +107,7 @@ def cross_two(
 @command(
     "compare",
     """\
-  capbias labels compare --collection coco --attribute gender --keep agreed
+  capbias labels compare --collection coco --attribute gender
   capbias labels compare labels "gender from human" --collection coco""",
     app,
 ).default
@@ -115,7 +115,6 @@ def compare_tables(
     *tables: Annotated[str, flag("two tables of labels, if the collection has more", "TABLE", INPUTS)],
     collection: CollectionFlag,
     attribute: Annotated[str, flag("the attribute", "NAME", INPUTS)] = "gender",
-    keep: Annotated[str, flag("store the labels on which the tables agree under this name", "NAME", INPUTS)] = "",
     workspace: WorkspaceFlag = None,
 ) -> int:
     """Compare two tables of labels: agreement, Cohen's kappa, and which labels are confused."""
@@ -140,9 +139,6 @@ def compare_tables(
     show(label_views.agreement_line(result, attribute, one.name, other.name))
     show_table(label_views.counts_table(result, one.name))
     say(f"note: {label_views.OTHERS}")
-    if keep:
-        item = label_views.keep_agreed(store, attribute, [one, other], checked_name(keep))
-        show(f"stored: labels {item.name} in the collection {collection}, {item.images:,} images")
     return DONE
 
 

@@ -12,11 +12,11 @@ import pandas as pd
 
 from capbias_core.errors import unknown_name
 from capbias_core.kinds import CAPTIONS
-from capbias_core.load.checks import FEWEST, SEVERAL, other_languages, quoted
+from capbias_core.load.checks import other_languages, quoted
 from capbias_core.load.clean import clean_captions
-from capbias_core.load.columns import CAPTIONER
 from capbias_core.load.formats import NUMBER
 from capbias_core.load.join import Images, id_faults
+from capbias_core.load.names import NAMES
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import (
     MOST_CHARACTERS,
@@ -31,13 +31,8 @@ from capbias_core.load.sheet import (
 )
 from capbias_core.types import CAPTION_COLUMNS, counted
 
-# What several captions of an image are: samples of one set, or a set each; a text that looks like several captions is
-# one; or files are parts of one captioner's captions.
-SETS = SAMPLES, EACH, WHOLE, PARTS = "samples", "each", "whole", "parts"
-SCORES = str.split("""
-    logp log_prob_sum score scores logprob log_prob log_likelihood confidence prob probability conf cider
-""")
-LOW_IS_BEST = ["perplexity", "ppl", "nll", "loss", "rank", "distance", "cost"]
+# What several captions of an image are: samples of one set, or a set each; or files are parts of one captioner's.
+SETS = SAMPLES, EACH, PARTS = "samples", "each", "parts"
 MARKS = ("###", "|", "&&", "<sep>", ";", "\n")
 ITEMS = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", re.MULTILINE)
 IMAGE = ["set", "image_id"]  # what is one image of one captioner
@@ -55,11 +50,10 @@ class CaptionSet:
 
 @dataclass
 class Captions:
-    """What a file's columns of captions hold. cleaned: captions by rule of cleaning. used: column -> what it was."""
+    """What a file's columns of captions hold. used: column -> what it was."""
 
     sets: list[CaptionSet]
     faults: RowErrors
-    cleaned: dict[str, int]
     warnings: tuple[str, ...]
     used: dict[str, str]
     notes: list[str]
@@ -104,8 +98,6 @@ def captions_of(
     if not people and table.duplicated(IMAGE).any():
         table = _several(sheet, table, columns, given, kinds, beside, used, notes, captioner)
     cleaned = clean_captions(["" if is_missing(text) else text for text in table["caption"]])
-    if not people:
-        _check_whole(sheet, table["caption"], cleaned.counts, given, kinds)
     table = table.assign(caption=cleaned.texts)
     lost = table["caption"].isna()
     if lost.all():
@@ -126,7 +118,7 @@ def captions_of(
         missing = {str(reason): tuple(ids) for reason, ids in of_set.groupby("reason")["image_id"] if reason}
         if len(captions):
             sets.append(CaptionSet(str(name), captions[list(CAPTION_COLUMNS)], missing))
-    return Captions(sets, faults, cleaned.counts, tuple(warnings), used, notes)
+    return Captions(sets, faults, tuple(warnings), used, notes)
 
 
 def _fault(text: object) -> str:
@@ -141,7 +133,7 @@ def _fault(text: object) -> str:
 
 def _captioner(sheet: Sheet, given: Given, used: dict[str, str]) -> str:
     """The column that names the captioner of a row: the given one, or one with a usual name and several values."""
-    usual = [name for name in sheet.columns if last_part(name) in CAPTIONER and is_scalar(sheet.frame[name])]
+    usual = [name for name in sheet.columns if last_part(name) in NAMES["captioner"] and is_scalar(sheet.frame[name])]
     usual = [name for name in usual if len(set(map(cell_text, sheet.frame[name])) - {""}) > 1]
     for name in [*given.columns("captioner_column", sheet.path, sheet.columns), *usual][:1]:
         used[name] = f"captioners: {listed(dict.fromkeys(map(cell_text, sheet.frame[name])), 6)}"
@@ -218,10 +210,9 @@ def _which(
         values = pd.to_numeric(frame[name], errors="coerce")
         if values.notna().all():
             of_tuple = last_part(name) == NUMBER  # beside a text: a rank, or a probability
-            low = last_part(name) in LOW_IS_BEST or (of_tuple and values.min() > 0 and values.max() > 1)
-            for end in (
-                (("min", "max") if low else ("max", "min")) if low or of_tuple or last_part(name) in SCORES else ()
-            ):
+            low = last_part(name) in NAMES["loss"] or (of_tuple and values.min() > 0 and values.max() > 1)
+            scored = low or of_tuple or last_part(name) in NAMES["score"]
+            for end in (("min", "max") if low else ("max", "min")) if scored else ():
                 effect = f"of each image the caption with the {'lowest' if end == 'min' else 'highest'} {name}"
                 scores.append(Option({"rows": (f"{name}={end}",)}, effect))
         elif cells.nunique() <= 12 and not pd.DataFrame({"image": image, "cell": cells}).duplicated().any():
@@ -241,21 +232,4 @@ def _which(
         *first,
         each,
         examples=[quoted(str(text)) for text in table["caption"][image == sizes.idxmax()][:2]],
-    )
-
-
-def _check_whole(sheet: Sheet, texts: pd.Series, counts: dict[str, int], given: Given, kinds: Sequence[str]) -> None:
-    """Raises Ask if most texts of a model look like several captions in one."""
-    if counts.get(SEVERAL, 0) < max(FEWEST, len(texts) / 2):
-        return
-    if given.sets == WHOLE:
-        given.use("sets", WHOLE)
-        return
-    people = [] if kinds else [Option({"references": (sheet.path,)}, "captions by people")]
-    raise Ask(
-        f"{sheet.title}: {counts[SEVERAL]:,} of {counted(len(texts), 'text')} look like several captions in one. "
-        "What are they?",
-        *people,
-        Option({"sets": (WHOLE,)}, "each text is one caption"),
-        examples=[quoted(str(texts.iloc[0]))],
     )

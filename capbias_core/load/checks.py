@@ -31,13 +31,11 @@ from capbias_core.types import Attribute
 FEWEST = 20  # captions needed before a sentence about all of them
 FEWEST_IMAGES = 50  # needed before captions are said to be of other images
 SAMPLE = 2_000  # images that stand for all
-GAP_P = 0.001  # of chance, below which groups are said to differ in a check
 CLEARLY = 3.0  # standard errors above chance
 LEAST_ABOVE = 0.3  # of the agreement above chance that is possible; captions of other images surely have less
 STRETCH = 50  # captions that are compared with their labels, or images with their human captions, at a time
 DROP = 0.2  # by which a shifted stretch fits its images less often than the others
 WARN, REFUSE = "warn", "refuse"
-SEVERAL = "several captions"
 # Findings that a baseline of shuffled captions or labels is meant to show.
 OF_OTHER_IMAGES = ("captions and labels", "captions and human captions", "human captions and labels", "shifted rows")
 
@@ -111,7 +109,7 @@ CHECKS = (
     Check("unmarked thoughts", _THOUGHTS, None, 0.001, 2, "seem to hold unmarked reasoning, which stays"),
     Check("JSON", r"^\s*(?:```\w*\s*)?[\[{]", fields_of, 0.001, 0.5,
           "are JSON with several fields or texts. Name the field, or keep one text each"),
-    Check(SEVERAL, _SEVERAL, None, 0.05, 0.5, "hold several captions or answers in one. Keep one per row"),
+    Check("several captions", _SEVERAL, None, 0.05, 0.5, "hold several captions or answers in one. Keep one per row"),
     Check("brackets", _BRACKETS, lambda text: text[0] not in "[{`", 0.01, 2,
           "hold brackets, tags or coordinates, which stay"),
     Check("other languages", rf"[^\x00-\x7f]|(?i:{_FOREIGN.pattern})", _in_other_language, 0.001, 0.5,
@@ -190,9 +188,7 @@ def findings(
     captions = captions.astype(object).reset_index(drop=True)  # in objects pandas finds texts much quicker
     if labels is not None:
         captions = captions[captions["image_id"].isin(labels.index)]
-    which, different = pd.factorize(captions["caption"])
-    texts, times = list(different), np.bincount(which, minlength=len(different))
-    results = [each for each in text_findings(texts, times) if each.effect == REFUSE and each.name != SEVERAL]
+    results = [each for each in _refused(captions) if each.name != "several captions"]
     if not (attribute.words and _is_shipped(attribute)):  # own words may be of another language
         results = [each for each in results if each.name != "other languages"]
     human = None
@@ -202,35 +198,17 @@ def findings(
         images = human["image_id"].drop_duplicates()
         images = images[images.isin(captions["image_id"])].sample(frac=1, random_state=0)[:SAMPLE]
         human = human[human["image_id"].isin(images)]
-        counts = human["caption"].value_counts(sort=False)
-        for each in text_findings(list(counts.index), counts.to_numpy()):
-            if each.effect == REFUSE:
-                results.append(replace(each, text=f"Human captions: {each.text}"))
+        results += [replace(each, text=f"Human captions: {each.text}") for each in _refused(human)]
     if attribute.names_values and not captions.empty:
         results += _of_words(captions, attribute, labels)
         if labels is not None and not attribute.unnamed_values:
             results += _of_labels(captions, attribute, labels, human)
-    if labels is not None:
-        value = captions["image_id"].map(labels)
-        for check in CHECKS:
-            results += _by_group(check, pd.Series(check.find(texts)[which], index=captions.index), value)
     return results
 
 
-def _by_group(check: Check, hit: pd.Series, value: pd.Series) -> Iterator[Finding]:
-    """A sentence if the groups differ in a check by more than chance."""
-    table = pd.crosstab(value, hit)
-    if table.shape[0] < 2 or table.shape[1] < 2 or table[True].sum() < 10:
-        return
-    from scipy.stats import chi2_contingency  # a second to import, and seldom needed
-
-    if chi2_contingency(table)[1] > GAP_P:
-        return
-    shares = (table[True] / table.sum(axis=1)).sort_values(ascending=False)
-    of = ", ".join(f"{group} {share:.1%} ({table[True][group]:,})" for group, share in shares.items())
-    more = f", {shares.iloc[0] / shares.iloc[-1]:.1f} times as often" if shares.iloc[-1] else ""
-    sentence = re.split("[,.;]", check.sentence)[0]
-    yield Finding(check.name, int(table[True].sum()), f"Captions that {sentence}: {of}{more}.")
+def _refused(captions: pd.DataFrame) -> list[Finding]:
+    counts = captions["caption"].value_counts(sort=False)
+    return [each for each in text_findings(list(counts.index), counts.to_numpy()) if each.effect == REFUSE]
 
 
 def _of_words(captions: pd.DataFrame, attribute: Attribute, labels: pd.Series | None) -> Iterator[Finding]:
@@ -290,44 +268,37 @@ def _of_labels(
 ) -> Iterator[Finding]:
     """Whether captions, and human captions, name the labels of their images: all no more often than chance, or a
     stretch of rows less often than others."""
-    own = _chance(captions, attribute, labels)
-    people = _chance(human, attribute, labels) if human is not None else None
-    if people and people.lost:
-        effect = REFUSE if _is_shipped(attribute, derived=True) else WARN
-        yield Finding("human captions and labels", people.number, f"The human captions {people.text}", effect)
-    if own and own.lost:
+    said = _said(captions, attribute, labels)
+    own = _at_chance("captions", said, attribute)
+    people = _at_chance("human captions", _said(human, attribute, labels), attribute) if human is not None else None
+    if people:
+        yield replace(people, effect=REFUSE if _is_shipped(attribute, derived=True) else WARN)
+    if own:
         # People's words that fit the labels show that the captioner is weak, not that images are confused.
-        weak = own.above_at_most >= LEAST_ABOVE or (people is not None and not people.lost)
-        yield Finding("captions and labels", own.number, f"The captions {own.text}", WARN if weak else REFUSE)
-    yield from _shifted(agreement(captions, attribute, labels), 0.7, 0.75, "name the labelled value")
+        fit = human is not None and not people and human["image_id"].nunique() >= FEWEST_IMAGES
+        yield replace(own, effect=WARN) if fit else own
+    yield from _shifted(said["named"] == said["label"], 0.7, 0.75, "name the labelled value")
 
 
-class _Chance(NamedTuple):
-    """How often captions name the label of their image, against chance. lost: no more often. above_at_most: what they
-    may have above chance, as a share of what they could have."""
-
-    number: int
-    lost: bool
-    above_at_most: float
-    text: str
-
-
-def _chance(captions: pd.DataFrame, attribute: Attribute, labels: pd.Series) -> _Chance | None:
-    """None for too few images."""
-    said, size = _said(captions, attribute, labels), len(attribute.values)
-    images, number = said["image_id"].nunique(), len(said)
+def _at_chance(side: str, said: pd.DataFrame, attribute: Attribute) -> Finding | None:
+    """A finding if captions name the label of their image no more often than chance; they are refused unless they may
+    be those of a weak captioner. said: of `_said`."""
+    size, images, number = len(attribute.values), said["image_id"].nunique(), len(said)
     if images < FEWEST_IMAGES:
         return None
-    named, label = (np.bincount(said[side], minlength=size) / number for side in ("named", "label"))
+    named, label = (np.bincount(said[each], minlength=size) / number for each in ("named", "label"))
     agree, chance = float((said["named"] == said["label"]).mean()), float(named @ label)
     # Of labels that are dealt anew (Fleiss, Cohen and Everitt 1969); 0 for captions that name one value alone.
     error = np.sqrt(max(0.0, chance + chance**2 - named * label @ (named + label)) / images)
-    text = (
-        f"name the labelled value of {attribute.name} no more often than chance: {agree:.0%} of {number:,} that name "
-        f"one value, chance {chance:.0%}. Check that both are of the same images, and what the labels mean."
-    )
     above, most = agree - chance, float(np.minimum(named, label).sum()) - chance
-    return _Chance(number, above < CLEARLY * error - 1e-9, (above + 2 * error) / max(most, 1e-9), text)
+    if above >= CLEARLY * error - 1e-9:
+        return None
+    text = (
+        f"The {side} name the labelled value of {attribute.name} no more often than chance: {agree:.0%} of {number:,} "
+        f"that name one value, chance {chance:.0%}. Check that both are of the same images, and what the labels mean."
+    )
+    weak = above + 2 * error >= LEAST_ABOVE * most
+    return Finding(f"{side} and labels", number, text, WARN if weak else REFUSE)
 
 
 def _shifted(fits: pd.Series, low: float, high: float, what: str) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.load.checks import FEWEST, SAMPLE, matches, quoted, text_findings
+from capbias_core.load.names import NAMES
 from capbias_core.load.sheet import SHORT, literal
 
 MOST_ROUNDS = 20  # a text that still changes after so many rounds is not a caption
@@ -37,13 +38,10 @@ _MARKER = _pattern(  # fewer words stand in square brackets, since captions have
     r"[^<>|▷]{0,60}\|?[>▷]|\[(?P<closes>/)?(?:think|thinking|thought|reasoning)\]"
     r"|^thinking\.\.\.(?=\s)|(?P<done>\.\.\.done thinking\.)"
 )
-_THOUGHT_LABEL = _pattern(
-    r"[\W_]{0,6}(?:(?:thoughts?|thinking(?: process)?|reasoning|analysis|rationale|step 1)[*_]{0,3}\s?[:\n]"
-    r"|let'?s think\b)"
-)
-_FINAL = _pattern(
-    r"(?:^|[\s.*#])(?:final (?:answer|caption|output|response)|answer|caption|conclusion|description)[*_]{0,3}\s?:"
-    r"[*_]{0,3}"
+_LABELLED = _pattern(  # **Reasoning:** … **Caption:** a woman
+    r"[\W_]{0,6}(?:thoughts?|thinking(?: process)?|reasoning|analysis|rationale|step 1)[*_]{0,3}\s?[:\n]"
+    r".*(?:^|[\s.*#])(?:answer|caption|conclusion|description)[*_]{0,3}\s?:[*_]{0,3}",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -62,25 +60,21 @@ def _without_reasoning(text: str) -> str:
             outside.append(text[start : marker.start()])
             within = True
     text = " ".join((*outside, "" if within else text[start:])) if outside or start else text
-    if _THOUGHT_LABEL.match(text) and (answers := list(_FINAL.finditer(text))):
-        return text[answers[-1].end() :]
-    return text
+    return _LABELLED.sub("", text, count=1) if _LABELLED.match(text) else text
 
 
 # prompts and turns of a chat
 
 _ASSISTANT = _pattern(
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|start\|>|<\|)\s?(?:assistant|model|gpt|bot)\b\s?"
-    r"(?:<\|end_header_id\|>|<\|message\|>|\|>)?"
+    r"(?:<\|end_header_id\|>|<\|message\|>|\|>)?|\[/INST\]"
 )
-_BARE_TURNS = _pattern(r"(?:system|user)\n.*?\n[ \t]*(?:assistant|model)[ \t]*\n", re.IGNORECASE | re.DOTALL)
-_SYSTEM_PROMPT = _pattern(r"\W{0,6}(?:a chat between|you are|below is an instruction|system\s?:)")
-_BEFORE = r"(?:^|[\s#>])"
-_USER = _pattern(rf"{_BEFORE}(?:user|human|instruction|input|prompt)\s?:")
-_REPLY = _pattern(
-    rf"{_BEFORE}(?:assistant|gpt|model|bot|ai|response|output|answer|short answer|caption|description)\s?:"
+_ASKED = _pattern(
+    r"(?:\W{0,6}(?:a chat between|you are|below is an instruction|system\b).*?[\s#>]|[^a-z]*)"
+    r"(?:user|human|instruction|input|prompt|question|q)\s?[:\n].*?"
+    r"[\s#>](?:assistant|gpt|model|bot|ai|response|output|answer|a|caption|description)\s?[:\n]",
+    re.IGNORECASE | re.DOTALL,
 )
-_QUESTION, _ANSWER = _pattern(rf"{_BEFORE}(?:question|q)\s?:"), _pattern(rf"{_BEFORE}(?:answer|a|caption|response)\s?:")
 # `User:` within a sentence is what a sign says, unless somebody answers.
 _NEXT_TURN = re.compile(
     r"#{2,3}\s?(?i:human|user|assistant|instruction|question)\b"
@@ -89,16 +83,6 @@ _NEXT_TURN = re.compile(
     re.DOTALL,
 )
 _IMAGE = r"(?:image|photo|picture|photograph|scene)"
-_ASKS = (
-    r"(?:please|can you|could you|kindly|describe|caption|write|provide|give|generate|summari[sz]e|explain|answer"
-    r"|respond|use|keep|limit)"
-)
-_ABOUT = rf"(?:{_IMAGE}|captions?|sentences?|words?|brief(?:ly)?|detail|prompt)"
-_DEMAND = _pattern(rf"\W{{0,4}}{_ASKS}\b[^.?!:\n]{{0,200}}\b{_ABOUT}\b[^.?!:\n]{{0,120}}[.?!:\n]\s*(?=\S)")
-_ASKED = _pattern(
-    rf"\W{{0,4}}(?:what|who|where|how|which|is|are|can|does|do)\b[^.?!\n]{{0,160}}\b(?:{_IMAGE}|caption)\b[^.?!\n]{{0,80}}"
-    r"\?\s*(?=\S)"
-)
 _LABEL = _pattern(
     r"(?:[^\w{\[]|_){0,6}(?:(?:here(?:'s| is| are)|this is|the|an?|my|your|one|some|image|photo|picture|visual"
     r"|generated|predicted|suggested|possible|short|brief|detailed|concise|simple|final|model|\w{1,20}[- ]sentence"
@@ -117,17 +101,11 @@ def _without_prompt(text: str) -> str:
     """The first turn of a captioner; without prompts, labels and phrases before it."""
     if turn := _ASSISTANT.search(text):
         return text[turn.end() :]
-    text = text.partition("[/INST]")[2].partition("[INST]")[0] or text
-    text = _BARE_TURNS.sub("", text, count=1) if _BARE_TURNS.match(text) else text
-    # Of questions with their answers, the last is the one that was asked; a chat goes on by itself.
-    for asking, answering, which in ((_USER, _REPLY, 0), (_QUESTION, _ANSWER, -1)):
-        asked = asking.search(text)
-        if asked and (not any(map(str.isalpha, text[: asked.start()])) or _SYSTEM_PROMPT.match(text)):
-            answers = [answer.end() for answer in answering.finditer(text, asked.end())]
-            text = text[answers[which] if answers else asked.end() :]
+    if asked := _ASKED.match(text):
+        text = text[asked.end() :]
     if (turn := _NEXT_TURN.search(text)) and text[: turn.start()].strip():
         text = text[: turn.start()]
-    for pattern in (_DEMAND, _ASKED, _SURE, _LABEL):
+    for pattern in (_SURE, _LABEL):
         if start := pattern.match(text):
             text = text[start.end() :]
     return text
@@ -205,17 +183,12 @@ def _readable(text: str) -> str:
 
 # wrappings
 
-_KEYS = str.split("""
-    caption captions image_caption generated_caption predicted_caption description image_description final_answer answer
-    alt_text response prediction output outputs result text generated_text sentence summary content message choices
-""")
 _LANGUAGE = r"(?:[\w-]*[ \t]*\n|(?:json|text|plaintext|markdown|python)\b)?"
 # Lines of their own, or JSON; not words that a sign says.
 _FENCED = re.compile(rf"(?:^|(?<=\n)|(?=```json\b))\s*```{_LANGUAGE}(.*?)```[ \t]*(?:\n|$)", re.DOTALL)
 _TAGGED = _pattern(
     r"<(/?)(?:answer|caption|final_answer|final|response|output|description|conclusion|summary|solution|result)>"
 )
-_CUT_JSON = re.compile(rf"[\[{{\s]{{0,20}}[\"'](?:{'|'.join(_KEYS)})[\"']\s?:\s?[\"']", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?:[nrt]|u([0-9a-fA-F]{4})|([\"'/]))")
 _HTML = _pattern(r"</?(?:p|br|div|span|b|i|em|strong|html|body)(?:\s[^<>]{0,200})?/?>")
 _MARKDOWN = (
@@ -238,29 +211,22 @@ def _unwrapped(text: str) -> str:
     if opened := [tag for tag in _TAGGED.finditer(text) if not tag[1]]:
         text = _TAGGED.split(text[opened[-1].end() :])[0].strip() or text
     text = _TAGGED.sub(" ", text)
-    if (stripped := text.strip())[:1] in ("[", "{"):
-        if caption := _caption_in(literal(stripped, SHORT)):
-            return caption
-        if cut := _CUT_JSON.match(stripped):
-            return stripped[cut.end() :].rstrip(" \n,}]\"'") or text
+    if text.strip()[:1] in ("[", "{") and (caption := _caption_in(literal(text.strip(), SHORT))):
+        return caption
     text = _ESCAPE.sub(lambda code: chr(int(code[1], 16)) if code[1] else code[2] or " ", text)
     return re.sub(r"\s{2,}", " ", _HTML.sub(" ", text)) if _HTML.search(text) else text
 
 
-def _caption_in(value: Any, levels: int = 8) -> str:
-    """The caption in what JSON holds, '' unless there is just one within so many levels."""
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, list):
-        spoken = [turn for turn in value if isinstance(turn, dict) and turn.get("role") == "assistant"]
-        only = spoken[-1:] or value
-        return _caption_in(only[0], levels - 1) if len(only) == 1 and levels else ""
-    if not isinstance(value, dict) or not levels:
-        return ""
-    by_key = {str(key).lower(): inner for key, inner in value.items()}
-    texts = [text for key in _KEYS if key in by_key and (text := _caption_in(by_key[key], levels - 1))]
-    texts = texts[:1] or [text for text in by_key.values() if isinstance(text, str) and text.strip()]
-    return texts[0].strip() if len(texts) == 1 else ""
+def _caption_in(value: Any) -> str:
+    """The caption in what JSON holds, '' unless there is just one."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict):
+        texts = {str(key).lower(): text for key, text in value.items() if isinstance(text, str) and text.strip()}
+        value = next(
+            (texts[key] for key in NAMES["key"] if key in texts), "".join(list(texts.values())[: len(texts) == 1])
+        )
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _without_marks(text: str) -> str:
@@ -280,11 +246,7 @@ def _without_marks(text: str) -> str:
 
 # texts without a caption
 
-_MISSING = """
-    nan none null nil n_a nat undefined missing not_available not_applicable unavailable no_caption no_answer
-    no_response no_output empty empty_string unknown
-"""
-_NOTHING = frozenset(["", *(word.replace("_", "") for word in _MISSING.split())])
+_NOTHING = frozenset(["", *(word.replace("_", "") for word in NAMES["missing"])])
 _FAILED = (
     r"(?:failed to obtain answer|(?:api )?error(?: code)?\s?:|traceback \(most recent|[\w.]*(?:error|exception)[(:]"
     r"|request timed out|cuda out of memory|https?connectionpool|<[\w.]+ object |tensor\(|array\(|internal server error"
@@ -311,10 +273,10 @@ class Rule(NamedTuple):
 
 _HAS_THOUGHT = r"(?i:think|thought|reason|reflect|analysis|scratchpad|rationale|step 1|<\|channel)"
 _HAS_PROMPT = (
-    rf":|<\||/INST\]|(?i:<start_of_turn>|^[^A-Za-z]*(?:{_ASKS}|what|who|where|how|which|is|are|can|does|do"
-    r"|sure|certainly|of course|absolutely|okay|ok|alright|got it|user|system)[^A-Za-z])"
+    r":|<\||/INST\]|(?i:<start_of_turn>|^[^A-Za-z]*(?:sure|certainly|of course|absolutely|okay|ok|alright|got it)"
+    r"[^A-Za-z]|(?:user|system)\n)"
 )
-_IS_MISSING = rf"^[^A-Za-z]*(?i:{'|'.join(word.replace('_', '[^a-z]?') for word in _MISSING.split())})?[^A-Za-z]*$"
+_IS_MISSING = rf"^[^A-Za-z]*(?i:{'|'.join(word.replace('_', '[^a-z]?') for word in NAMES['missing'])})?[^A-Za-z]*$"
 _HAS_MARKS = r"<|[\[{]\s*[-+\d.]|\[[/A-Za-z]|#START#|#END#|(?i:startseq|endseq)"
 # fmt: off
 RULES = (
@@ -410,8 +372,14 @@ def _settle(captions: list[str | None], reasons: dict[int, set[str]], indices: S
 # prompts that many captions share
 
 # A shared sentence may be the captioner's; one that asks or announces is a prompt.
-_AT_BEGINNING = re.compile(r"(?![\s`]*[\[{`])(?:\S++\s++){2,}.*[:?]\s+", re.DOTALL)
-_AT_END = _pattern(rf"\s*(?:\S++\s++){{2,}}.*[:?]\W*$|\W*{_ASKS}\b.*\b{_ABOUT}\b.*$", re.IGNORECASE | re.DOTALL)
+_DEMAND = (
+    r"\W*(?:please|can you|could you|kindly|describe|caption|write|provide|give|generate|summari[sz]e|explain|answer"
+    rf"|respond|use|keep|limit)\b.*\b(?:{_IMAGE}|captions?|sentences?|words?|brief(?:ly)?|detail|prompt)\b"
+)
+_AT_BEGINNING = _pattern(
+    rf"(?![\s`]*[\[{{`])(?:(?:\S++\s++){{2,}}.*[:?]\s+|{_DEMAND}[^.!?]*[.!?]\s+)", re.IGNORECASE | re.DOTALL
+)
+_AT_END = _pattern(rf"\s*(?:\S++\s++){{2,}}.*[:?]\W*$|{_DEMAND}.*$", re.IGNORECASE | re.DOTALL)
 
 
 def _without_shared_prompts(

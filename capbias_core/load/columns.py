@@ -11,45 +11,13 @@ from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
 from capbias_core.errors import CapbiasError, nearest, short, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
-from capbias_core.load.join import USUAL
+from capbias_core.load.names import NAMES
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import Sheet, cell_text, is_scalar, last_part, listed, present
 from capbias_core.load.tables import is_boxes
 from capbias_core.types import Attribute
 
-MODEL = str.split("""
-    prediction predictions pred preds generated_caption generated_captions generated_text generated model_caption
-    model_output response output hypothesis filtered_resps model_answer answer
-""")
-PLAIN = str.split("""
-    caption captions caption_str caption_text description descriptions sentence sentences text texts comment comments
-    raw phrase content
-""")
-HUMAN = str.split("""
-    reference references refs ref ground_truth ground_truths gt gts human_caption human_captions reference_strs target
-    targets gold annotation
-""")
-CAPTIONER = ["model", "model_name", "model_id", "captioner", "system", "method"]
-NEVER = (
-    str.split("""
-    question prompt input instruction instructions title options license config doc_hash user query name category
-""")
-    + USUAL.split()
-)
-STATUS = str.split("""
-    status answer quality qc review is_valid valid is_rejected rejected skipped was_cancelled cancelled spam flagged
-    state is_precanned decision verdict approved
-""")
-GOOD = str.split("""
-    accept accepted approve approved submitted completed complete pass passed ok good valid done keep yes
-""")
-BAD = str.split("""
-    reject rejected declined ignore ignored skip skipped draft drafts discarded pending fail failed bad invalid
-    cancelled canceled spam deleted duplicate flagged no
-""")
-NEGATIVE = str.split("""
-    is_rejected rejected skipped was_cancelled cancelled spam flagged is_precanned is_deleted deleted
-""")
+NEVER = NAMES["never"] + NAMES["image"]
 HUMAN_FILE = re.compile(r"(?i)(?:^|[_\W])(?:humans?|refs?|references?|gts?|ground|truth|annotators?)(?:[_\W\d]|$)")
 MOST_LABELS = 12
 
@@ -112,17 +80,17 @@ def caption_columns(sheet: Sheet) -> tuple[list[str], list[str], list[str]]:
     """Columns of captions by their usual names, further columns of varied texts, and columns of people."""
     frame = sheet.frame
     words = {name: words_in(frame[name]) for name in frame}
-    human = [name for name in frame if _base(name) in HUMAN and words[name] > 1.5]
+    human = [name for name in frame if _base(name) in NAMES["human"] and words[name] > 1.5]
     named, other = [], []
     for name in frame:
         cells = present(frame[name])
         texts = bool(cells) and all(isinstance(cell, str | list) for cell in cells)
         # A caption may be a word; an answer of one word is no caption.
-        of_model = _base(name) in (*MODEL, "caption", "captions") and last_part(name) != "answer"
+        of_model = _base(name) in (*NAMES["model"], "caption", "captions") and last_part(name) != "answer"
         brief = of_model and len(cells) > len(frame) / 2
         if name in human:
             continue
-        if _base(name) in (*MODEL, *PLAIN) and texts and (words[name] > 0 or brief):
+        if _base(name) in (*NAMES["model"], *NAMES["plain"]) and texts and (words[name] > 0 or brief):
             named.append(name)
         elif last_part(name) not in NEVER and words[name] >= 2.5 and frame[name].map(str).nunique() > len(frame) / 5:
             other.append(name)
@@ -180,12 +148,15 @@ def roles_of(
         names = listed(name for names in labels.values() for name in names)
         sheet.notes.append(f"{names} not read: another file holds the labels")
         labels = {}
-    # What is beside the captions is read, too, unless another file holds it.
-    beside = {kind: CAPTIONS in kinds and bool(captions) and not others.get(kind) for kind in (REFERENCES, LABELS)}
+
+    def read(kind: str) -> bool:
+        """Whether a kind is read: as the user said, and what is beside captions, unless another file holds it."""
+        return not kinds or kind in kinds or (CAPTIONS in kinds and bool(captions) and not others.get(kind))
+
     roles = Roles(
         captions if not kinds or CAPTIONS in kinds else [],
-        references if not kinds or REFERENCES in kinds or beside[REFERENCES] else [],
-        labels if not kinds or LABELS in kinds or beside[LABELS] else {},
+        references if read(REFERENCES) else [],
+        labels if read(LABELS) else {},
         objects,
         fixed.get("several", ""),
     )
@@ -220,20 +191,14 @@ def _labels_of_format(sheet: Sheet, wanted: Sequence[Wanted]) -> dict[str, list[
 
 
 def _by_format(sheet: Sheet, key: str) -> list[str]:
-    """The column whose role the format fixes. Raises Ask for one of objects with several texts."""
+    """The column whose role the format fixes, or of its fields the only one of texts."""
     for name in sheet.roles.get(key, ()):
         if name in sheet.columns:
             return [name]
         inner = [each for each in sheet.columns if each.startswith(f"{name}.") and words_in(sheet.frame[each]) > 1.5]
-        usual = [each for each in inner if _base(each) in (*PLAIN, *MODEL)]
+        usual = [each for each in inner if _base(each) in (*NAMES["plain"], *NAMES["model"])]
         if len(inner) == 1 or len(usual) == 1:
             return (usual or inner)[:1]
-        if inner:
-            inner.sort(key=lambda each: words_in(sheet.frame[each]))
-            raise Ask(
-                f"{sheet.title}: its captions are objects of several fields. Which field is the caption?",
-                *(Option({"caption_column": (each,)}, example(sheet, each)) for each in inner),
-            )
     return []
 
 
@@ -251,10 +216,10 @@ def _by_name(
     if not named and (people or not other):
         return [], human or other
     loose = [name for name in other if name not in sheet.fields or any(name.startswith(each) for each in named)]
-    if len(named) == 1 and (not loose or (_base(named[0]) in MODEL and set(loose) <= set(human))):
+    if len(named) == 1 and (not loose or (_base(named[0]) in NAMES["model"] and set(loose) <= set(human))):
         return named, human
     columns = [*named, *other]
-    if people and not any(_base(name) in MODEL for name in columns):
+    if people and not any(_base(name) in NAMES["model"] for name in columns):
         return [], columns
     raise _which_captions(sheet, named, other, people, others)
 
@@ -276,8 +241,9 @@ def _which_captions(sheet: Sheet, named: list[str], other: list[str], people: bo
     each = [Option(every, f"a captioner each: {listed(columns, 4)}")] if len(columns) > 1 else []
     of_people = every if people else {"references": (sheet.path,), "reference_column": tuple(columns)}
     written = [Option(of_people, f"all {len(columns)} columns are captions by people")]
-    alike = len({_base(name) for name in columns}) == 1 and _base(columns[0]) not in MODEL
-    plain = [name for name in columns if HUMAN_FILE.search(name)] or [name for name in named if _base(name) in PLAIN]
+    alike = len({_base(name) for name in columns}) == 1 and _base(columns[0]) not in NAMES["model"]
+    plain = [name for name in columns if HUMAN_FILE.search(name)]
+    plain = plain or [name for name in named if _base(name) in NAMES["plain"]]
     models = tuple(name for name in columns if name not in plain)
     mixed = []
     if plain and models and not (alike and len(plain) > 1):
@@ -310,28 +276,21 @@ def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wa
         if len(columns) > 1 and not (hot or tables or given.several):
             check_label_options(sheet, one, columns)
     bare = not any(one.needed for one in wanted)  # which columns are labels is said later
-    if not (roles.captions or roles.references or roles.labels or roles.objects) and (not kinds or LABELS in kinds):
-        for one in wanted:
-            check_label_options(sheet, one)
-        if bare and LABELS in kinds:
-            return
-        for one in wanted:
-            if one.attribute is None and nearest(one.name, known := [*known_attributes(), *sheet.columns]):
-                raise unknown_name("attribute or column", one.name, known)
-        names = " or ".join(one.name for one in wanted) or "an attribute"
+    holds = {CAPTIONS: roles.captions, REFERENCES: roles.references, LABELS: roles.labels}
+    nothing = not any(holds.values()) and not roles.objects
+    lacking = [kind for kind, held in holds.items() if kind in kinds and not held and not (kind == LABELS and bare)]
+    for one in wanted if nothing and (not kinds or LABELS in kinds) else ():
+        check_label_options(sheet, one)
+        if one.attribute is None and nearest(one.name, known := [*known_attributes(), *sheet.columns]):
+            raise unknown_name("attribute or column", one.name, known)
+    if lacking or (nothing and not kinds):
+        said = {LABELS: f"labels of {' or '.join(one.name for one in wanted) or 'an attribute'}"}
+        what = " and no ".join(said.get(kind, kind_title(kind)) for kind in lacking or (CAPTIONS, LABELS))
         raise CapbiasError(
-            f"{sheet.title} ({sheet.format}) has no column of {'labels' if kinds else 'captions and none'} of {names}.",
-            f"Its columns are {listed(sheet.columns)}. Name the columns to read.",
-            *(() if kinds else ("caption_column",)),
-            "attribute_column",
+            f"{sheet.title} ({sheet.format}) holds no {what}; its columns are {listed(sheet.columns)}.",
+            "Name the columns to read, or another file.",
+            *(lacking or ("caption_column", "attribute_column")),
         )
-    for kind, held in ((CAPTIONS, roles.captions), (REFERENCES, roles.references), (LABELS, roles.labels)):
-        if kind in kinds and not held and not (kind == LABELS and bare):
-            raise CapbiasError(
-                f"{sheet.title} holds no {kind_title(kind)} ({sheet.format} with the columns {listed(sheet.columns)}).",
-                f"It was given as {kind}. Name its column, or another file.",
-                kind,
-            )
 
 
 # labels
@@ -344,12 +303,8 @@ def _is_flag(labels: Sequence[str]) -> bool:
 def check_label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> None:
     """Raises Ask if a column may hold the labels of an attribute. columns: several with a usual name."""
     if options := label_options(sheet, wanted, columns):
-        said = (
-            f"several columns may hold labels of {wanted.name}"
-            if columns
-            else f"no column has a usual name of {wanted.name}"
-        )
-        raise Ask(f"{sheet.title}: {said}. Which holds the labels?", *options)
+        said = "several columns may hold labels" if columns else "no column has a usual name"
+        raise Ask(f"{sheet.title}: {said} of {wanted.name}. Which holds the labels?", *options)
 
 
 def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> list[Option]:
@@ -362,9 +317,8 @@ def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> 
     for name in columns or sheet.columns:
         items = _items(sheet.frame[name])
         counts = Counter(map(cell_text, items))
-        if not all(isinstance(item, str | int | float) for item in items) or not (
-            columns or 2 <= len(counts) <= MOST_LABELS
-        ):
+        few = bool(columns) or 2 <= len(counts) <= MOST_LABELS
+        if not few or not all(isinstance(item, str | int | float) for item in items):
             continue
         value = attribute and (
             value_of_name(attribute, last_part(name)) or wanted.value_of(re.split(r"[._ -]", name)[-1])
@@ -372,7 +326,7 @@ def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> 
         if value and _is_flag(list(counts)):
             hot.setdefault(value, name)
         known = sum(number for label, number in counts.items() if wanted.value_of(label)) / len(items)
-        named = bool(columns) or is_about(attribute, name)
+        named = bool(columns) or (attribute is not None and is_about(attribute, name))
         if named or (known > 0.5 and not _is_flag(list(counts))):
             final = bool(
                 set(re.split(r"[._ -]", name.lower())) & {"majority", "consensus", "final", "gold", "true", "label"}
@@ -426,15 +380,15 @@ def selected(sheet: Sheet, given: Given, wanted: Sequence[Wanted]) -> Sheet:
         shown = value.replace("|", " or ")
         sheet.notes.append(f"{keep.sum():,} of {len(keep):,} rows read, those where {column} is {shown}")
     for name in sheet.columns:
-        counts = Counter(map(cell_text, present(sheet.frame[name]))) if is_scalar(sheet.frame[name]) else {}
-        if name in known or last_part(name) in CAPTIONER or not 1 < len(counts) <= 8:
+        counts = Counter(map(cell_text, present(sheet.frame[name]) if is_scalar(sheet.frame[name]) else ()))
+        if name in known or last_part(name) in NAMES["captioner"] or not 1 < len(counts) <= 8:
             continue
-        values, usual = [value.lower() for value in counts], last_part(name) in STATUS
+        values, usual = [value.lower() for value in counts], last_part(name) in NAMES["status"]
         flags = usual and _is_flag(values)
-        bad = set(values) & set(BAD)
-        if not flags and not (bad and (usual or set(values) <= {*GOOD, *BAD})):
+        bad = set(values) & set(NAMES["bad"])
+        if not flags and not (bad and (usual or set(values) <= {*NAMES["good"], *NAMES["bad"]})):
             continue
-        meant = [*GOOD, "true", "1"] if last_part(name) not in NEGATIVE else ["false", "0", "no"]
+        meant = [*NAMES["good"], "true", "1"] if last_part(name) not in NAMES["negative"] else ["false", "0", "no"]
         good = [value for value in counts if value.lower() in meant] or [max(counts, key=counts.__getitem__)]
         shown = ", ".join(f"{value} {number:,}" for value, number in counts.most_common(6))
         raise Ask(

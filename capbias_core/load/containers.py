@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, first_line, short
-from capbias_core.load.files import SAVED, SPLITS, STATE, TEXTS, bare_name, contents, decoded, is_workbook
+from capbias_core.load.files import SAVED, SPLITS, STATE, TEXTS, ZIP, bare_name, contents, decoded
 from capbias_core.load.shapes import sheet_of
 from capbias_core.load.sheet import MOST_ROWS, RowErrors, Sheet, check_rows, frame_of, listed
 from capbias_core.types import counted
@@ -76,7 +76,7 @@ def _sheet(title: str, data: bytes) -> Sheet:
         from capbias_core.load.lic_release import plain_pickle
 
         return sheet_of(title, name, plain_pickle(title, data))
-    if is_workbook(data):
+    if data.startswith(ZIP):
         return _workbook(title, data)
     text = decoded(title, data)
     if not text.strip():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import hashlib
+import io
 import re
 import shutil
 import zipfile
@@ -17,7 +18,7 @@ from capbias_core.errors import CapbiasError, first_line, short
 from capbias_core.load.places import nameable
 from capbias_core.whole_files import check_file
 
-GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+GZIP, ZIP, EMPTY = b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MOST_TEXTS, MOST_FILES, MOST_BYTES = 200_000, 2_000, 4_000_000_000  # that are read, and that are written
 TEXTS = (".txt", ".caption")  # endings of files with the text of one image
@@ -74,13 +75,9 @@ def decoded(title: str, data: bytes) -> str:
 # archives and folders
 
 
-def is_workbook(data: bytes) -> bool:
-    """Whether a file is one of Excel's: an archive with a folder xl/ in it."""
-    return data.startswith(ZIP) and b"xl/" in data
-
-
 def contents(path: Path) -> dict[str, bytes]:
-    """The bytes of a file by its name; of a .zip or folder those of all files in it, hidden ones left out.
+    """The bytes of a file by its name; of a .zip or folder those of all files in it, hidden ones left out. Excel's
+    files, a .zip with a folder xl/, are one file.
 
     Raises CapbiasError for an archive that is broken, encrypted, or holds too many files or more than 4 GB.
     """
@@ -95,9 +92,10 @@ def contents(path: Path) -> dict[str, bytes]:
             with gzip.open(path) as file:
                 data, name = file.read(MOST_BYTES + 1), name.removesuffix(".gz")
             _check_size(path, 1, len(data))
-        if data.startswith(ZIP) and not is_workbook(data):
-            with zipfile.ZipFile(path) as archive:
-                return {member.filename: archive.read(member) for member in _members(path, archive)}
+        if data.startswith((ZIP, EMPTY)):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                if not any(name.startswith("xl/") for name in archive.namelist()):
+                    return {member.filename: archive.read(member) for member in _members(path, archive)}
     return {name: data}
 
 

@@ -114,19 +114,16 @@ def _turns(column: str) -> Callable[[Sheet], pd.DataFrame]:
     """Opens conversations: the model's first turn is the caption, the turn before it the prompt."""
 
     def opens(sheet: Sheet) -> pd.DataFrame:
-        rows, longer = [], 0
+        rows = []
         for number, row in zip(sheet.numbers, sheet.frame.to_dict("records"), strict=True):
             turns = [turn for turn in row.pop(column) or () if isinstance(turn, dict)]
             roles = [str(turn.get("from") or turn.get("role") or "").lower() for turn in turns]
-            answers = [place for place, role in enumerate(roles) if role in ("gpt", "assistant", "model")]
-            if not answers:
+            first = next((place for place, role in enumerate(roles) if role in ("gpt", "assistant", "model")), None)
+            if first is None:
                 sheet.faults.add(number, "no turn of a model in the conversation")
                 continue
-            longer += len(answers) > 1
-            before = _said(turns[answers[0] - 1]) if answers[0] else None
-            asked = {"prompt": before.replace("<image>", "").strip()} if before else {}
-            rows.append(row | asked | {"model turn": _said(turns[answers[0]])})
-        sheet.notes += [f"later turns of {counted(longer, 'conversation')} left out"] if longer else []
+            prompt = _said(turns[first - 1]) if first else None
+            rows.append(row | {"prompt": prompt, "model turn": _said(turns[first])})
         return frame_of(rows)
 
     return opens
@@ -265,7 +262,8 @@ def _open_column(sheet: Sheet, name: str) -> bool:
     if not cells or name in ("segmentation", "bbox"):
         return False
     if all(isinstance(cell, dict) for cell in cells):
-        inner = flat_frame([cell or {} for cell in frame[name]]).add_prefix(f"{name}.").set_axis(frame.index)
+        rows = [cell if isinstance(cell, dict) else {} for cell in frame[name]]
+        inner = flat_frame(rows).add_prefix(f"{name}.").reindex(frame.index)
         sheet.fields |= set(inner) if name in sheet.fields else set()
         sheet.frame = pd.concat([frame.drop(columns=name), inner], axis=1)
         return True

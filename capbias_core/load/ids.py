@@ -21,8 +21,6 @@ DIGITS = re.compile(
 COCO_NAME = re.compile(r"(?:ms)?coco_(?:train|val|test)(?:20\d\d)?_0*(\d+)", re.IGNORECASE | re.ASCII)
 FILE_ENDING = re.compile(rf"(?:{ENDING}|\.(?:txt|json|npy|npz|xml))$", re.IGNORECASE)
 QUERY = re.compile(rf"({ENDING})[?#].*$", re.IGNORECASE | re.DOTALL)
-# What may name an image: one word with a digit in it, or the name of a picture.
-PICTURE = re.compile(rf"{ENDING}\s*$", re.IGNORECASE)
 MOST = 10**100
 # Characters that text may hold in JSON and that no Parquet file or database keeps.
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -65,27 +63,19 @@ def _from_text(text: str) -> str:
     return (match[1] or match[2] or match[3]).lstrip("0") or "0" if match else stripped
 
 
-def last_part(image: str) -> str:
-    r"""The last part of an image id that is a path or an address, as an image id in lower case.
+def stem(image: str) -> str:
+    r"""The last part of an image id that is a path or an address, as an image id in lower case without the ending of a
+    file, and of a name such as `mscoco_val_7` the number.
 
-    >>> [last_part(each) for each in (r"C:\val\1000.jpg", "s3://b/Dog%201.png", "http://a.org/0012.jpg?x=1", "7")]
-    ['1000', 'dog 1.png', '12', '7']
+    >>> [stem(each) for each in (r"C:\val\1000.jpg", "s3://b/Dog%201.png", "http://a.org/0012.jpg?x=1", "dog_1000")]
+    ['1000', 'dog 1', '12', 'dog_1000']
     """
     try:
         path = urlsplit(image).path if "://" in image else QUERY.sub(r"\1", image)
     except ValueError:  # not an address after all
         path = image
     last = unquote(path).replace("\\", "/").rstrip("/").rpartition("/")[2]
-    return _from_text(last).casefold() if last.strip() and not UNSTORABLE.search(last) else image.casefold()
-
-
-def stem(image: str) -> str:
-    """The last part of an image id without the ending of a file, and of a name such as `mscoco_val_7` the number.
-
-    >>> [stem(each) for each in ("out/dog_1000.jpg", "mscoco_val_1000", "dog_1000", "1000.5")]
-    ['dog_1000', '1000', 'dog_1000', '1000.5']
-    """
-    last = last_part(image)
+    last = _from_text(last).casefold() if last.strip() and not UNSTORABLE.search(last) else image.casefold()
     name = FILE_ENDING.sub("", last) or last
     match = COCO_NAME.fullmatch(name)
     return match[1] if match else _from_text(name)

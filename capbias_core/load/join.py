@@ -17,20 +17,15 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, normalise_image_id, stem
+from capbias_core.load.names import NAMES
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import RowErrors, Sheet, is_missing, is_scalar, listed, present
 from capbias_core.load.sheet import last_part as last_name
 from capbias_core.types import counted
 
-USUAL = """
-    image_id img_id imageid imgid image_name img_name file_name filename image_file image_path img_path filepath
-    file_path image img cocoid coco_id photo photo_id picture picture_id image_url img_url file path url id question_id
-    idx key custom_id doc_id item image_link image_uri images.file_name
-"""
-FOLDERS = ("folder", "dir", "directory", "split", "subset", "dataset")
 SURE, ASKED, FEWEST = 0.5, 0.1, 30  # shares of the images of the smaller file that join; images from which it is asked
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
-ORDER = {name: place for place, name in enumerate(USUAL.split())}
+ORDER = {name: place for place, name in enumerate(NAMES["image"])}
 
 
 def written(value: object) -> str | None:
@@ -160,7 +155,7 @@ def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]
     scalar = [name for name in sheet.columns if name not in but and is_scalar(sheet.frame[name])]
     columns = [name for name in scalar if _may_name_images(sheet, name)]
     columns.sort(key=_place)
-    folders = [name for name in scalar if last_name(name) in FOLDERS and 1 < sheet.frame[name].nunique() < 60]
+    folders = [name for name in scalar if last_name(name) in NAMES["folder"] and 1 < sheet.frame[name].nunique() < 60]
     return columns + [f"{folder}+{name}" for folder in folders for name in columns if name not in folders]
 
 

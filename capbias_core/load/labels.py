@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any
@@ -18,14 +18,14 @@ from capbias_core.attributes.labels import (
     is_unknown,
     meaning,
     suggest_mapping,
-    value_of_name,
     values_among,
 )
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.columns import Wanted
 from capbias_core.load.join import Images
+from capbias_core.load.names import NAMES
 from capbias_core.load.questions import Ask, Given, Option
-from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part
+from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part, listed
 from capbias_core.types import Attribute, counted
 
 # Rules for the label of an image that has several rows.
@@ -37,13 +37,7 @@ RULES = {
     EACH: "a column for each annotator",
 }
 MOST_ANNOTATORS = 10  # with a column each; of more, the first labels of all images are a column, and so on
-VERSIONS = str.split("""
-    version source dataset split run round date timestamp created_at epoch phase stage batch
-""")
 SHOWN_LABELS = 10
-OTHERS = str.split("""
-    both neutral nonbinary non-binary other others mixed none multiple
-""")  # labels of no value
 BLANK = "___"  # in a flag to paste, for what only the user knows
 ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
 IMAGE = "\0image"  # the column of images, beside those of a file
@@ -81,7 +75,7 @@ def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, gi
             by_image: dict[str, list[str]] = {image: [] for image in order}
             for image, labels in zip(rows[IMAGE], votes, strict=True):
                 by_image[image] += labels
-            mixed = [image for image in order if len(set(map(_sense, _known(by_image[image])))) > 1]
+            mixed = [image for image in order if _shared(by_image[image]) == MIXED]
             if given.several and any(len(labels) > 1 for labels in by_image.values()):
                 given.use("several", given.several)
             if mixed and not rule:
@@ -121,19 +115,14 @@ def _votes(rows: pd.DataFrame, names: Sequence[str], hot: bool) -> list[list[str
     return [["|".join(filter(None, row))] for row in zip(*sides, strict=True)]
 
 
-def _known(given: Sequence[str]) -> list[str]:
-    """The labels that are not empty; unknown ones do not count beside known ones."""
-    labels = [label for label in given if label]
-    return [label for label in labels if not is_unknown(label)] or labels
-
-
 def _sense(label: str) -> str:
     return meaning(label) or label.casefold()
 
 
 def _shared(given: Sequence[str]) -> str:
-    """The label that all have, in its first spelling."""
-    labels = _known(given)
+    """The label that all have, in its first spelling; empty and unknown ones do not count beside known ones."""
+    labels = [label for label in given if label]
+    labels = [label for label in labels if not is_unknown(label)] or labels
     return MIXED if len(set(map(_sense, labels))) > 1 else (labels or [""])[0]
 
 
@@ -146,11 +135,7 @@ def _most_frequent(given: Sequence[str]) -> str:
     return next((label for label in labels if _sense(label) == votes[0][0]), "")
 
 
-COMBINE: dict[str, Callable[[Sequence[str]], str]] = {
-    BOTH: _shared,
-    MAJORITY: _most_frequent,
-    FIRST: lambda given: given[0] if given else "",
-}
+COMBINE = {BOTH: _shared, MAJORITY: _most_frequent, FIRST: lambda given: (*given, "")[0]}
 
 
 def _each(
@@ -189,18 +174,14 @@ def _which(
     options, raters = [], [who] if who in rows else []
     for name in _varying(rows, names):
         counts = Counter(rows[name].map(cell_text))
-        if last_part(name) in VERSIONS or (name != who and len(counts) == 2):
+        if last_part(name) in NAMES["version"] or (name != who and len(counts) == 2):
             for value, number in sorted(counts.items(), reverse=True)[:2]:
                 options.append(Option({"rows": (f"{name}={value}",)}, f"only these {number:,} rows"))
         elif name not in raters:
             raters.append(name)
-    majority = f"the majority{f' of {raters[0]}' if raters else ''}, as rows are opinions"
-    votes = [
-        Option({"several": (MAJORITY,)}, majority),
-        Option({"several": (BOTH,)}, RULES[BOTH]),
-        Option({"several": (FIRST,)}, RULES[FIRST]),
-    ]
-    votes = votes if raters or options else [votes[1], votes[0], votes[2]]
+    said = RULES | {MAJORITY: f"the majority{f' of {raters[0]}' if raters else ''}, as rows are opinions"}
+    rules = (MAJORITY, BOTH, FIRST) if raters or options else (BOTH, MAJORITY, FIRST)
+    options += [Option({"several": (rule,)}, said[rule]) for rule in rules]
     shown = [name for name in sheet.columns if is_scalar(rows[name])]
     examples = [
         ", ".join(f"{name} {row[name]}" for name in shown if not is_missing(row[name]))
@@ -209,7 +190,6 @@ def _which(
     return Ask(
         f"{sheet.title}: {len(mixed):,} of {counted(images, 'image')} have rows of labels that differ. Which counts?",
         *options,
-        *votes,
         examples=examples,
     )
 
@@ -244,11 +224,8 @@ def attribute_and_mapping(
     if attribute is None:
         values = tuple(dict.fromkeys(values)) or values_among(counts)
         if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
-            raise CapbiasError(
-                f"The column {column} has {counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}.",
-                "Choose labels." if len(values) > 1 else "Name another column, or more of its labels.",
-                "values",
-            )
+            found = f"{counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}"
+            raise CapbiasError(f"The column {column} has {found}.", "Choose labels, or name another column.", "values")
         attribute = plain_attribute(wanted.name, tuple(values))
     elif values:
         raise CapbiasError(
@@ -272,7 +249,7 @@ def unread_labels(attribute: Attribute, mapping: Mapping[str, str | None]) -> li
     if set(attribute.values) <= set(mapping.values()):
         return []
     unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
-    return [raw for raw in unread if raw.strip().casefold() not in OTHERS and raw != MIXED]
+    return [raw for raw in unread if raw.strip().casefold() not in NAMES["other"] and raw != MIXED]
 
 
 def mapping_details(
@@ -281,32 +258,19 @@ def mapping_details(
     """What is stored with a table of labels for one mapped attribute. counts: raw label -> images, for the message of
     the CapbiasError if the mapping leaves out a value."""
     if len(attribute.values) < 2:
-        raise CapbiasError(
-            f"The column {column} has {counted(len(attribute.values), 'different label')}.",
-            "Choose another column: an attribute has two or more values.",
-        )
+        raise CapbiasError(f"The column {column} has fewer than two labels to compare.", "Choose another column.")
     missing = [value for value in attribute.values if value not in mapping.values()]
     if missing:
-        labels = ", ".join(with_counts(counts) if counts else [raw or "(empty)" for raw in mapping])
-        unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
-        named = value_of_name(attribute, column)  # 1 in the column Male is Male; whether 0 is Female is not known
-        values = {raw: named if named and raw.casefold() in ONES else BLANK for raw in unread[:SHOWN_LABELS]}
-        flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={value}')}" for raw, value in values.items())
-        hint = (
-            f"Fill in the blanks ({' or '.join(attribute.values)}): {flags}; in Python, mapping={values}; or choose on "
-            "the Data page."
-        )
-        if not 0 < len(unread) <= MOST_LABELS:  # such as ages in years
-            hint = f"Name another column, or add one with the labels {', '.join(attribute.values)}."
-        raise CapbiasError(
-            f"No label of the column {column} is read as {' or '.join(missing)}; it holds {labels}.", hint
-        )
+        most = sorted(mapping, key=lambda raw: -(counts or {}).get(raw, 0))
+        shown = listed((f"{raw or '(empty)'} ({counts[raw]:,})" if counts else raw for raw in most), SHOWN_LABELS)
+        unread = [raw for raw in most if mapping[raw] is None and not is_unknown(raw)]
+        hint = f"Name another column, or add one with the labels {', '.join(attribute.values)}."
+        if 0 < len(unread) <= MOST_LABELS:  # more are such as ages in years
+            flags = " ".join(f"--map {quote(f'{attribute.name}:{raw}={BLANK}')}" for raw in unread)
+            values = dict.fromkeys(unread, BLANK)
+            blanks = f"Fill in the blanks ({' or '.join(attribute.values)}): {flags}"
+            hint = f"{blanks}; in Python, mapping={values}; or choose on the Data page."
+        meant = " or ".join(missing)
+        raise CapbiasError(f"No label of the column {column} is read as {meant}; it holds {shown}.", hint)
     forms = {"forms": [list(row) for row in attribute.forms]} if attribute.forms else {}
     return {"column": column, "mapping": mapping, "attribute": attribute.stored(), **forms}
-
-
-def with_counts(counts: Mapping[str, int]) -> list[str]:
-    """`Female (90)`, the most frequent label first, cut if they are many."""
-    labels = sorted(counts, key=lambda raw: -counts[raw])
-    shown = [f"{raw or '(empty)'} ({counts[raw]:,})" for raw in labels[:SHOWN_LABELS]]
-    return shown + ["…"] * (len(labels) > SHOWN_LABELS)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from capbias_core.errors import CapbiasError, short, unknown_name
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, KINDS, LABELS, OBJECTS, PHOTOGRAPHS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.captions import EACH, PARTS, captions_of
 from capbias_core.load.checks import agreement
@@ -41,7 +41,7 @@ from capbias_core.load.labels import (
 )
 from capbias_core.load.places import checked_path
 from capbias_core.load.questions import Ask, File, Given, Option, read_or_ask
-from capbias_core.load.sheet import Sheet, listed
+from capbias_core.load.sheet import RowErrors, Sheet, listed
 from capbias_core.load.tables import boxes, objects, segments
 from capbias_core.types import Attribute, Problem, counted
 
@@ -169,10 +169,18 @@ class _Piece:
         """Whether its format has no image IDs."""
         return "rows" in self.sheet.roles
 
-    def part(self, kind: str, name: str, frame: pd.DataFrame, account: Sequence[tuple[str, str]], **more: Any) -> Part:
-        """A part of it. more: further fields."""
+    def part(
+        self,
+        kind: str,
+        name: str,
+        frame: pd.DataFrame,
+        account: Mapping[str, str],
+        faults: RowErrors,
+        notes: Sequence[str],
+        **more: Any,
+    ) -> Part:
+        """A part of it. account: what is empty is not said. more: further fields."""
         sheet, how = self.sheet, self.images.how if self.images else ""
-        notes = tuple(filter(None, (*sheet.notes, how, *more.pop("notes", ()))))
         return Part(
             kind,
             self.file,
@@ -181,8 +189,10 @@ class _Piece:
             frame,
             sheet.format,
             sheet.rows,
-            account=tuple(account),
-            notes=notes,
+            account=tuple((label, text) for label, text in account.items() if text),
+            notes=tuple(filter(None, (*sheet.notes, how, *notes))),
+            problems=tuple(faults.first),
+            problem_count=faults.count,
             **more,
         )
 
@@ -227,9 +237,7 @@ class _Reader:
                 try:
                     sheets = [sheet_of_table(file.source, file.title, file.path)]
                 except RecursionError:
-                    raise CapbiasError(
-                        f"{file.title} is lists in lists without end.", "Give a path, a DataFrame or a list of dicts."
-                    ) from None
+                    raise CapbiasError(f"{file.title} is lists in lists without end.", "Give a table.") from None
             self.known[id(file.source)] = sheets
         return [replace(sheet, notes=list(sheet.notes)) for sheet in self.known[id(file.source)]]
 
@@ -246,36 +254,27 @@ class _Reader:
     def _check_needed(self, pieces: Sequence[_Piece]) -> None:
         """Raises Ask or CapbiasError if files lack captions of a model, or labels."""
         one = self.wanted[0]
-        captions = [piece for piece in pieces if piece.roles.captions]
         people = [piece for piece in pieces if piece.roles.references]
-        held = "; ".join(
-            f"{piece.sheet.title} ({piece.sheet.format}): {listed(piece.sheet.columns, 6)}" for piece in pieces
-        )
-        if not captions:
+        sheets = [piece.sheet for piece in pieces]
+        held = "; ".join(f"{sheet.title} ({sheet.format}): {listed(sheet.columns, 6)}" for sheet in sheets)
+        if not any(piece.roles.captions for piece in pieces):
             if paths := [piece.file.path for piece in people if not piece.file.kinds]:
                 raise Ask(
                     f"No file holds captions of a model; {people[0].sheet.title} ({people[0].sheet.format}) holds "
                     "those of people. Are they a model's?",
                     *(Option({"captions": (path,)}, "captions of a model") for path in paths),
                 )
-            raise CapbiasError(
-                f"No file holds captions of a model: {held}.",
-                "Name the file of captions, and its columns if needed.",
-                "captions",
-                "caption_column",
-            )
-        if not any(piece.roles.labels for piece in pieces):
-            for piece in pieces:
-                check_label_options(piece.sheet, one)
-            derived = one.attribute is not None and one.attribute.derived is not None
-            if not (people and derived):
-                more = ", and there are no human captions to derive them from" if derived else ""
-                raise CapbiasError(
-                    f"There are no labels of {one.name}{more}. Read: {held}.",
-                    "Name a table of labels.",
-                    "labels",
-                    "attribute_column",
-                )
+            hint = "Name the file of captions, and its columns if needed."
+            raise CapbiasError(f"No file holds captions of a model: {held}.", hint, "captions", "caption_column")
+        if any(piece.roles.labels for piece in pieces):
+            return
+        for sheet in sheets:
+            check_label_options(sheet, one)
+        derived = one.attribute is not None and one.attribute.derived is not None
+        if not (people and derived):
+            more = ", and there are no human captions to derive them from" if derived else ""
+            text = f"There are no labels of {one.name}{more}. Read: {held}."
+            raise CapbiasError(text, "Name a table of labels.", "labels", "attribute_column")
 
     # images
 
@@ -329,21 +328,21 @@ class _Reader:
             shown = [f"{name} ({found.used[name]})" if name in found.used else name for name in columns]
             used = {*roles.used, *piece.images.column.split("+"), *found.used}
             rest = [name for name in sheet.columns if name not in used] if not (people and roles.captions) else []
-            account = [
-                ("Image ID", piece.images.column),
-                ("Human captions" if people else "Captions", ", ".join(shown)),
-                *(("Read as", f"{name} ({text})") for name, text in found.used.items() if name not in columns),
-                *([("Not used", listed(rest, 20))] if rest else []),
-                ("Captions per image", _sizes(pd.concat([each.frame["image_id"] + each.name for each in found.sets]))),
-                *([("Images that join", piece.joins)] if piece.joins else []),
-            ]
-            more = {"notes": found.notes, "warnings": found.warnings, "beside": people and bool(roles.captions)}
-            more |= {"problems": tuple(found.faults.first), "problem_count": found.faults.count}
+            account = {
+                "Image ID": piece.images.column,
+                "Human captions" if people else "Captions": ", ".join(shown),
+                "Read as": "; ".join(f"{name} ({text})" for name, text in found.used.items() if name not in columns),
+                "Not used": listed(rest, 20) if rest else "",
+                "Captions per image": _sizes(pd.concat([each.frame["image_id"] + each.name for each in found.sets])),
+                "Images that join": piece.joins,
+            }
+            more = {"warnings": found.warnings, "beside": people and bool(roles.captions)}
             for each in found.sets:
                 stem = piece.file.name if piece.file.name != UNNAMED else ""
                 numbered = each.name.isdigit() or not each.name
                 name = f"{stem or (sheet.name if numbered else '')} {each.name}".strip()
-                parts.append(piece.part(kind, name, each.frame, account, missing=each.missing, **more))
+                more["missing"] = each.missing
+                parts.append(piece.part(kind, name, each.frame, account, found.faults, found.notes, **more))
         return parts
 
     def _merged(self, parts: list[Part], given: Given) -> list[Part]:
@@ -407,49 +406,38 @@ class _Reader:
         mapping, overrides = [], mapping_overrides(given.map)
         for one in self.wanted:
             columns = table.columns.get(one.name, [])
-            chosen = [name for name in given.attribute_column if name in columns] or columns
-            for name in chosen if chosen is not columns else ():
+            chosen = [name for name in given.attribute_column if name in columns]
+            for name in chosen:
                 given.use("attribute_column", name)
-            if self.needed and len(chosen) > 1:
-                counts = [(name, table.frame[name].value_counts().head(4)) for name in chosen]
+            if self.needed and len(chosen or columns) > 1:
+                counts = {name: table.frame[name].value_counts().head(4) for name in chosen or columns}
+                shown = {name: listed(f"{label} {n:,}" for label, n in each.items()) for name, each in counts.items()}
                 raise Ask(
                     f"{sheet.title}: each annotator has a column of {one.name}. Which counts?",
-                    *(
-                        Option({"attribute_column": (name,)}, listed(f"{label} {n:,}" for label, n in each.items()))
-                        for name, each in counts
-                    ),
+                    *(Option({"attribute_column": (name,)}, text) for name, text in shown.items()),
                 )
-            for name in chosen:
+            for name in chosen or columns:
                 try:
                     labels = table.frame.set_index("image_id")[name]
                     mapping.append(self._mapping(one, labels, overrides.get(one.name, {}), texts))
                 except CapbiasError as error:
                     if one.needed or one.name in overrides or isinstance(error, Ask):
                         raise
-        faults = id_faults(sheet, images)
         read = {"image_id", *(name for columns in table.columns.values() for name in columns)}
         rest = [name for name in table.frame.columns if name not in read]
-        rest += [f"{short(name)} (differs between rows of an image)" for name in table.left_out]
         read_as = {details["column"] for details in mapping}
         unread = [name for name, columns in table.columns.items() if read_as.isdisjoint(columns)]
-        account = [
-            ("Image ID", images.column),
-            ("Labels", ", ".join(f"{name} ({', '.join(columns)})" for name, columns in table.columns.items())),
-            *([("Not used", listed(rest, 20))] if rest else []),
-            ("Rows per image", _sizes(images.ids)),
-            *([("Not read", f"labels of {listed(unread)}")] if unread else []),
-        ]
-        return piece.part(
-            LABELS,
-            piece.file.name or sheet.name,
-            table.frame,
-            account,
-            notes=table.notes,
-            beside=bool(piece.roles.captions),
-            problems=tuple(faults.first),
-            problem_count=faults.count,
-            mapping=tuple(mapping),
-        )
+        account = {
+            "Image ID": images.column,
+            "Labels": ", ".join(f"{name} ({', '.join(columns)})" for name, columns in table.columns.items()),
+            "Not used": listed(rest, 20) if rest else "",
+            "Differing between rows of an image, not used": listed(table.left_out) if table.left_out else "",
+            "Rows per image": _sizes(images.ids),
+            "Not read": f"labels of {listed(unread)}" if unread else "",
+        }
+        more = {"beside": bool(piece.roles.captions), "mapping": tuple(mapping)}
+        name = piece.file.name or sheet.name
+        return piece.part(LABELS, name, table.frame, account, id_faults(sheet, images), table.notes, **more)
 
     def _mapping(self, one: Wanted, labels: pd.Series, chosen: Mapping[str, str | None], texts: Sequence[Part]) -> dict:
         """What the labels of a column mean. Raises Ask for two labels that no spelling explains."""

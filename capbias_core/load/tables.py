@@ -18,7 +18,7 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError, short
 from capbias_core.load.ids import described, normalise_image_id
-from capbias_core.load.join import USUAL as IMAGE_IDS
+from capbias_core.load.names import NAMES
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
@@ -46,14 +46,13 @@ CORNERS = 3
 
 
 def _columns_of(sheet: Sheet, image_id: str, needed: Mapping[str, str], hint: str) -> list[str]:
-    """The column of image IDs, then one per needed role (role -> usual names): the given one, else the usual one."""
-    usual = {"image_id": IMAGE_IDS, **needed}
-    found = [
-        image_id if image_id and role == "image_id" else usual_column(sheet.columns, usual[role]) for role in usual
-    ]
-    if len(set(found) - {None}) < len(usual):
-        raise CapbiasError(f"{sheet.title} has the columns {listed(sheet.columns)}; needed are {listed(usual)}.", hint)
-    return [name for name in found if name]
+    """The column of image IDs, '' for a usual one, then one per needed role (role -> usual names)."""
+    names = [usual_column(sheet.columns, usual) for usual in (" ".join(NAMES["image"]), *needed.values())]
+    found = list(filter(None, [image_id or names[0], *names[1:]]))
+    if len(set(found)) <= len(needed):
+        roles = listed(["image_id", *needed])
+        raise CapbiasError(f"{sheet.title} has the columns {listed(sheet.columns)}; needed are {roles}.", hint)
+    return found
 
 
 def _read_rows(sheet: Sheet, rows: Iterable[tuple], read: Callable[..., Any]) -> tuple[list, RowErrors]:
@@ -158,11 +157,11 @@ def is_boxes(sheet: Sheet) -> bool:
 
 def _box_columns(sheet: Sheet) -> list[str]:
     """The columns of image, class and confidence ('' for none), then that of boxes, or of their four sides."""
-    needed = {} if is_boxes(sheet) else {role: BOX_NAMES[role] for role in ("class", *SIDES)}
-    image, *_ = _columns_of(sheet, "", needed, "`capbias images detect` writes such a table.")
     columns = {role: usual_column(sheet.columns, names) or "" for role, names in BOX_NAMES.items()}
-    order = ("class", "confidence", "bbox") if columns["bbox"] else ("class", "confidence", *SIDES)
-    return [image, *(columns[role] for role in order)]
+    box = ["bbox"] if columns["bbox"] else SIDES
+    needed = {role: BOX_NAMES[role] for role in ("class", *box)}
+    image, name, *sides = _columns_of(sheet, "", needed, "`capbias images detect` writes such a table.")
+    return [image, name, columns["confidence"], *sides]
 
 
 def _boxed(image: object, name: object, sure: object) -> tuple[str, str, float]:
@@ -249,10 +248,7 @@ def segments(sheet: Sheet, wanted: Collection[str] | None = None) -> Table:
     problems. Raises CapbiasError for another file, or one without a usable outline.
     """
     if sheet.format != "COCO instances" or "segmentation" not in sheet.columns:
-        raise CapbiasError(
-            f"{sheet.title} ({sheet.title}) holds no outlines.",
-            'Load COCO instances: JSON with "images", "annotations" (each with a segmentation) and "categories".',
-        )
+        raise CapbiasError(f"{sheet.title} holds no outlines.", "Load COCO instances with a segmentation of each.")
     others = 0
 
     def read(raw_id: object, category: object, name: str | None, crowd: object, box: object, given: object) -> Any:

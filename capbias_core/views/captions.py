@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field as Described
 
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import PHOTOGRAPHS
-from capbias_core.prepare.text import tokenize
 from capbias_core.types import counted
 from capbias_core.views.choose import Choice
+from capbias_core.views.results import in_order
 from capbias_core.views.scored import (
     CaptionScores,
     Scored,
@@ -32,7 +30,7 @@ from capbias_core.workspace.store import Workspace
 
 MOST = 6  # captioners side by side
 COLUMNS = ("image_id", "labelled", "disagreement", "captioner", "caption", "n", "guess", "probability", "value")
-COLUMNS += ("only_here", "words", "metric", "setting", "setting_name", "other")
+COLUMNS += ("words", "metric", "setting", "setting_name", "other")
 
 
 class CaptionsOptions(ViewOptions):
@@ -127,32 +125,25 @@ def photographed(workspace: Workspace, collection: str) -> set[str]:
 
 def caption_rows(choice: Choice, options: CaptionsOptions = USUAL) -> pd.DataFrame:
     """A row for each image and set: the first caption, the guess from it and its probability, value (probability of the
-    label, the mean over the set's n captions of the image), what each word adds, and only_here (the words that no other
-    of these captions has)."""
+    label, the mean over the set's n captions of the image), and what each word adds."""
     names, sets, images = listed_images(choice, options)
-    chosen = images["image_id"].tolist()[: options.top]
+    of_image = images.head(options.top).set_index("image_id")
     parts = []
-    for name in names if chosen else ():
+    for name in names if len(of_image) else ():
         written = choice.workspace.frame(sets.sets[name].hash)
+        part = written[written["image_id"].isin(of_image.index)][["image_id", "caption_index", "caption"]]
         if name in sets.runs:
             scores = caption_scores(sets.runs[name])
-            rows = scores.table[scores.table["image_id"].isin(chosen)]
-            part = caption_table(scores, written, rows.index.tolist())
+            rows = scores.table.index[scores.table["image_id"].isin(of_image.index)]
+            part = caption_table(scores, written, rows).drop(columns="labelled")
             part["value"] = part.groupby("image_id")["p_label"].transform("mean")
-        else:
-            part = written[written["image_id"].isin(chosen)][["image_id", "caption_index", "caption"]]
         part = part.sort_values("caption_index", kind="stable")
         part = part.assign(captioner=name, n=part.groupby("image_id")["caption"].transform("size"))
-        parts.append(part.drop_duplicates("image_id").set_index("image_id").reindex(chosen).reset_index())
+        parts.append(part.drop_duplicates("image_id").set_index("image_id").reindex(of_image.index).reset_index())
     if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
-    of_image = images.set_index("image_id")[["labelled", "disagreement"]]
-    rows = pd.concat(parts, ignore_index=True).drop(columns="labelled", errors="ignore").join(of_image, on="image_id")
-    texts = rows.pivot(index="image_id", columns="captioner", values="caption").reindex(chosen)[names].fillna("")
-    alone = [words_alone([tokenize(text) for text in of_one]) for of_one in texts.to_numpy()]
-    rows["only_here"] = [" ".join(of_one[place]) for place in range(len(names)) for of_one in alone]
-    order = {image: place for place, image in enumerate(chosen)}
-    rows = rows.sort_values("image_id", key=lambda column: column.map(order), kind="stable", ignore_index=True)
+    rows = pd.concat(parts, ignore_index=True).join(of_image[["labelled", "disagreement"]], on="image_id")
+    rows = in_order(rows, image_id=of_image.index)
     same = "" if sets.other else choice.setting
     rows = rows.assign(metric="p_label", setting=same, setting_name=sets.attacker, other=sets.other)
     rows = rows.reindex(columns=list(COLUMNS))
@@ -173,9 +164,7 @@ def words_alone(captions: Sequence[Sequence[str]]) -> list[list[str]]:
     ]
 
 
-def caption_table(
-    scores: CaptionScores, written: pd.DataFrame, rows: Sequence[int] | None = None, name: str = ""
-) -> pd.DataFrame:
+def caption_table(scores: CaptionScores, written: pd.DataFrame, rows: Sequence[int] | None = None) -> pd.DataFrame:
     """A row for each scored caption of a set. rows: only these of `scores.table`. written: the set as stored.
 
     Columns: captioner, image_id, caption_index, caption, labelled, guess, probability (of the guess), p_label (of the
@@ -188,19 +177,15 @@ def caption_table(
     for row, masked, guess in zip(table.index, table["masked"], table["predicted"], strict=True):
         added = toward(scores.attribute, scores.words_of(row), guess)[1]
         words.append(list(zip(masked.split(), added.tolist(), strict=True)))
-    return pd.DataFrame(
-        {
-            "captioner": name or scores.run.spec.model,
-            "image_id": table["image_id"],
-            "caption_index": table["caption_index"],
-            "caption": written_captions(table, written),
-            "labelled": values[table["label"]],
-            "guess": values[table["predicted"]],
-            "probability": table["confidence"],
-            "p_label": scores.shares[table.index, table["label"]],
-            "words": words,
-        }
-    ).reset_index(drop=True)
+    named = table.assign(captioner=scores.run.spec.model)[["captioner", "image_id", "caption_index"]]
+    return named.assign(
+        caption=written_captions(table, written),
+        labelled=values[table["label"]],
+        guess=values[table["predicted"]],
+        probability=table["confidence"],
+        p_label=scores.shares[table.index, table["label"]],
+        words=words,
+    ).reset_index(drop=True)  # fmt: skip
 
 
 def report_captions(scored_sets: Iterable[tuple[CaptionScores, pd.DataFrame]]) -> pd.DataFrame:
@@ -225,21 +210,13 @@ def to_read(
     if images is not None:
         chosen &= table["image_id"].isin(images).to_numpy()
     rows = np.flatnonzero(chosen)
-    strength = _added(scores, rows, word) if word else scores.shares[rows, table["label"].to_numpy()[rows]]
+    strength = scores.shares[rows, table["label"].to_numpy()[rows]]
+    if word:
+        texts = zip(rows, table["masked"].iloc[rows].str.split(), strict=True)
+        added = [scores.words_of(row)[[token == word for token in tokens]].sum(axis=0) for row, tokens in texts]
+        strength = np.array([abs(each).max() for each in added])  # of all places of the word
     ordered = table.iloc[rows[np.argsort(-strength, kind="stable")]].drop_duplicates("image_id")
     return ordered.index[np.argsort(~ordered["image_id"].isin(first).to_numpy(), kind="stable")].tolist()
-
-
-def _added(scores: CaptionScores, rows: np.ndarray, word: str) -> np.ndarray:
-    """(n,) the largest size of what a word adds to a logit in each of these captions, all its places together."""
-    tokens = pc.split_pattern(pa.array(scores.table["masked"].iloc[rows], pa.large_string()), " ")
-    lengths = pc.list_value_length(tokens).to_numpy(zero_copy_only=False)
-    starts = np.cumsum(lengths) - lengths
-    at = np.flatnonzero(pc.equal(tokens.flatten(), word).to_numpy(zero_copy_only=False))
-    row = np.searchsorted(starts, at, side="right") - 1
-    added = np.zeros((len(rows), scores.words.shape[1]))
-    np.add.at(added, row, scores.words[scores.offsets[rows[row]] + at - starts[row]])
-    return abs(added).max(axis=1)
 
 
 # the view

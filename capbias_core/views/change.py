@@ -56,13 +56,10 @@ USUAL = ChangeOptions()
 
 def pair_of(choice: Choice) -> tuple[str, str]:
     """The captioners before and after. Raises CapbiasError if there are not two."""
-    if len(choice.captioners) != 2:
-        names = ", ".join(choice.captioners)
-        raise CapbiasError(
-            f"Expected two captioners, got {len(choice.captioners)}: {names}.", "Name the one before and the one after."
-        )
-    first, second = choice.captioners
-    return first, second
+    if len(names := choice.captioners) != 2:
+        reason = f"Expected two captioners, got {len(names)}: {', '.join(names)}."
+        raise CapbiasError(reason, "Name the one before and the one after.")
+    return names[0], names[1]
 
 
 def change_rows(choice: Choice, options: ChangeOptions = USUAL) -> pd.DataFrame:
@@ -74,8 +71,8 @@ def change_rows(choice: Choice, options: ChangeOptions = USUAL) -> pd.DataFrame:
     """
     if options.fail_if not in ("", WORSE):
         raise CapbiasError(f"Got fail_if {options.fail_if!r}, expected {WORSE!r}.", "", "fail_if")
-    first, second = pair_of(choice)
-    both = choice.of_captioners(first, second)
+    names = pair_of(choice)
+    both = choice.of_captioners(*names)
     tested = chosen_metrics(options.metric) or usual_metrics(both, bool(options.fail_if))
     measured, lines = both.measured([*tested, "error"]), []
     for name in tested:
@@ -85,11 +82,13 @@ def change_rows(choice: Choice, options: ChangeOptions = USUAL) -> pd.DataFrame:
     p_holm = corrected([change.p if change else 1.0 for _, change, _ in lines])
     usual = dict.fromkeys(("line", "captioner", "of", "metric", "direction", "group"), "")
     usual |= dict.fromkeys(("value", "low", "high", "n", "p", "p_holm"), math.nan)
-    usual |= {"verdict": "", "reason": "", "encoder": "", "other": "", "setting": choice.setting}
-    usual["setting_name"] = choice.setting_name
-    rows = []
-    for (key, change, about), p in zip(lines, p_holm, strict=True):
-        rows += [usual | row for row in _rows(key, change, about, p, rose, (first, second))]
+    usual |= dict.fromkeys(("verdict", "reason", "encoder", "other"), "")
+    usual |= {"setting": choice.setting, "setting_name": choice.setting_name}
+    rows = [
+        usual | row
+        for (key, change, about), p in zip(lines, p_holm, strict=True)
+        for row in _rows(key, change, about, p, rose, names)
+    ]
     frame = pd.DataFrame(rows)
     points = frame["metric"].map(lambda name: METRICS[name].scale == POINTS)
     return frame.assign(drawn=points & (frame["of"] == CHANGE))
@@ -133,13 +132,16 @@ def _changes(workspace: Workspace, pair: Sequence[RunRow], values: Sequence[str]
     """The change of each metric of a measure, by metric, direction and label; computed once, then kept."""
 
     def compute() -> list:
-        before, after = (_estimates(run) for run in pair)
-        both = [key for key in before if key in after and METRICS[key[0]].side != "human"]
+        (before, after), labels = (_estimates(run) for run in pair), [run.counts_of().taking_part for run in pair]
+        # Images labelled with the second value for each with the first, of those of both runs.
+        images = np.isin(labels[0].images, labels[1].images)
+        counts = np.bincount(labels[0].label[images], minlength=2)
         changes = []
-        for key in both:
+        for key in before:
             metric = METRICS[key[0]]
-            neutral = _ratio_of_labels(workspace, pair) if metric.of_labels else None
-            changes.append((*key, change_of(before[key], after[key], metric, len(values), neutral)))
+            if key in after and metric.side != "human":
+                neutral = float(ratio_of(counts[1], counts[0])) if metric.of_labels else None
+                changes.append((*key, change_of(before[key], after[key], metric, len(values), neutral)))
         return changes
 
     metrics = " ".join(metric.name for metric in MEASURES[pair[0].spec.measure].metrics)  # it may get further ones
@@ -161,13 +163,6 @@ def _estimates(run: RunRow) -> dict[Key, Estimate]:
     return found
 
 
-def _ratio_of_labels(workspace: Workspace, pair: Sequence[RunRow]) -> float:
-    """Images labelled with the second value for each with the first, of those of both runs; nan without any."""
-    before, after = (workspace.counts(run.run_id)[""].taking_part for run in pair)
-    first, second = np.bincount(before.label[np.isin(before.images, after.images)], minlength=2)
-    return float(ratio_of(second, first))
-
-
 def _lacking(both: Choice, name: str) -> str:
     """Why a metric that was asked for cannot be compared."""
     rows = both.rows[(both.rows["metric"] == name) & both.rows["value"].notna()]
@@ -185,19 +180,18 @@ def _rows(
     base = f"{GAPS[name]} gap" if name in GAPS else measure(name, direction)
     line = " ".join(filter(None, (base, label, f"({about['other']})" if about.get("other") else "")))
     common = {"line": line, "metric": name, "direction": direction, "group": label, **about}
-    columns = [f"before: {names[0]}", f"after: {names[1]}", CHANGE]
     if change is None:
-        return [common | {"captioner": "", "of": CHANGE, "value": math.nan, "n": 0, "p": math.nan, "p_holm": p_holm}]
+        return [common | {"of": CHANGE, "n": 0, "p_holm": p_holm}]
     verdict, reason = change.claim(p_holm) or NOT_SIGNIFICANT, change.undecided
     if not reason and not math.isfinite(change.worse):
         reason = say("change.neither_end")
     if verdict == IMPROVED and METRICS[name].of_labels and rose:
         reason = say("change.error_rose")
-    found = {"verdict": "" if reason else verdict, "reason": reason, "p": change.p, "p_holm": p_holm}
-    change_row = {"captioner": "", "value": change.difference, "low": change.low, "high": change.high} | found
-    sides = [{"captioner": names[0], "value": change.before}, {"captioner": names[1], "value": change.after}]
-    rows = [*sides, change_row]
-    return [common | {"n": change.images, "of": of} | row for of, row in zip(columns, rows, strict=True)]
+    common["n"] = change.images
+    sides = zip(("before", "after"), names, (change.before, change.after), strict=True)
+    rows = [common | {"of": f"{side}: {who}", "captioner": who, "value": value} for side, who, value in sides]
+    found = {"value": change.difference, "low": change.low, "high": change.high, "p": change.p, "p_holm": p_holm}
+    return [*rows, common | found | {"of": CHANGE, "verdict": "" if reason else verdict, "reason": reason}]
 
 
 # what they say
@@ -206,29 +200,26 @@ def _rows(
 def change_sentence(choice: Choice, rows: pd.DataFrame) -> str:
     """What became better and what worse, the first with its values; and what did not change significantly."""
     first, second = pair_of(choice)
-    changes = rows[rows["of"] == CHANGE].to_dict("records")
-    parts, shown = [], False
+    changes, parts = rows[rows["of"] == CHANGE], []
     for verdict in (IMPROVED, WORSE, NOT_SIGNIFICANT):
-        names = [row["line"] for row in changes if row["verdict"] == verdict]
-        if names and verdict != NOT_SIGNIFICANT and not shown:
-            line = rows[rows["line"] == names[0]].to_dict("records")
-            digits = decimals(line[0]["metric"], METRICS[line[0]["metric"]].scale)
-            before, after = (limit(row["value"], digits) for row in line[:2])
-            names[0], shown = say("change.from_to", line=names[0], before=before, after=after), True
+        names = list(changes.loc[changes["verdict"] == verdict, "line"])
+        if names and verdict != NOT_SIGNIFICANT and not parts:
+            of_line = rows[rows["line"] == names[0]].to_dict("records")
+            digits = decimals(of_line[0]["metric"], METRICS[of_line[0]["metric"]].scale)
+            before, after = (limit(row["value"], digits) for row in of_line[:2])
+            names[0] = say("change.from_to", line=names[0], before=before, after=after)
         if names:
             parts.append(say(f"change.{verdict.replace(' ', '_')}", lines=listed(names)))
-    if open_ones := [row["line"] for row in changes if not row["verdict"]]:
+    if open_ones := list(changes.loc[changes["verdict"] == "", "line"]):
         parts.append(say("change.open", lines=listed(open_ones)))
     return say("change.change", first=first, second=second, parts="; ".join(parts))
 
 
 def change_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
+    known = choice.verdicts()
+    verdicts = [f"{name} {known[name]}" for name in choice.captioners if name in known]
     lines = [say("change.notes", alpha=ALPHA)]
-    if "LIC" in set(rows["metric"]):
-        verdicts = choice.rows[(choice.rows["metric"] == "LIC") & (choice.rows["setting"] == choice.setting)]
-        known = verdicts[verdicts["group"] == ""].drop_duplicates("captioner").set_index("captioner")["verdict"]
-        named = [f"{captioner} {known[captioner]}" for captioner in choice.captioners if captioner in known]
-        lines += [say("change.verdicts", verdicts=listed(named))] if named else []
+    lines += [say("change.verdicts", verdicts=listed(verdicts))] if verdicts and "LIC" in set(rows["metric"]) else []
     workspace = choice.workspace
     items = {name: workspace.item(CAPTIONS, name, choice.collection) for name in pair_of(choice)}
     lengths = lengths_note({name: average_words(workspace, item.hash) for name, item in items.items()})

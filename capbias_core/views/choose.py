@@ -18,7 +18,7 @@ from capbias_core.prepare.labels import parts_of
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.question import Question
 from capbias_core.types import Attribute
-from capbias_core.views.results import attribute_of_run, current_runs, ranking
+from capbias_core.views.results import attribute_of_run, current_runs, in_order, ranking
 from capbias_core.workspace.conditions import originals
 from capbias_core.workspace.labels import is_derived, table_with
 from capbias_core.workspace.spec import Setting, attribute_from
@@ -229,8 +229,7 @@ class Choice:
         rows = rows[rows["metric"].isin(list(metrics)) & (rows["captioner"].isin(sets) if sets else rows["original"])]
         parts = [self._of_one_setting(part) for _, part in rows.groupby(list(by), sort=False)]
         rows = pd.concat(parts, ignore_index=True) if parts else rows.assign(other="")
-        order = {name: index for index, name in enumerate(metrics)}
-        return rows.sort_values("metric", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+        return in_order(rows, metric=metrics)
 
     def _of_one_setting(self, rows: pd.DataFrame) -> pd.DataFrame:
         chosen, groups = self.measured_with, rows.groupby("setting", sort=False)
@@ -254,10 +253,7 @@ class Choice:
 
     def ordered(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Rows in the order of the captioners of the setting, as they answer; others after them."""
-        names = [*self.options.get("captioner", self.captioners)]
-        names += [name for name in dict.fromkeys(rows["captioner"]) if name not in names]
-        order = {name: index for index, name in enumerate(names)}
-        return rows.sort_values("captioner", key=lambda column: column.map(order), kind="stable", ignore_index=True)
+        return in_order(rows, captioner=[*self.options.get("captioner", self.captioners), *rows["captioner"]])
 
 
 def choose(
@@ -311,7 +307,11 @@ def choose(
     if best.empty:
         raise CapbiasError(f"No result of {collection!r} is of all images.", "Score it again.")
     best = best[best["metric"] == next(name for name in (*ANSWERING, *best["metric"]) if name in set(best["metric"]))]
-    order = list(dict.fromkeys(_as_they_answer(best)["captioner"]))
+    # Captioners that amplify first, then each from the highest lower end of its interval.
+    lowest = best["low"].astype(float).fillna(best["value"])
+    best = best.assign(amplifies=best["verdict"] == "amplifies", lowest=lowest)
+    best = best.sort_values(["amplifies", "lowest"], ascending=False, kind="stable")
+    order = list(dict.fromkeys(best["captioner"]))
     if unknown := [name for name in captioners if name not in order]:
         if unknown[0] in set(rows["captioner"]):
             reason = f"{unknown[0]} is not measured with {known[setting].name}, as others are."
@@ -323,13 +323,6 @@ def choose(
     first = pick("captioner", order)
     read = (first, *(name for name in order if name != first))
     return Choice(workspace, collection, attribute, setting, read, of_attribute, rows, options)
-
-
-def _as_they_answer(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of one metric: captioners that amplify first, then each from the highest lower end of its interval."""
-    lowest = rows["low"].astype(float).fillna(rows["value"])
-    ordered = rows.assign(amplifies=rows["verdict"] == "amplifies", lowest=lowest)
-    return ordered.sort_values(["amplifies", "lowest"], ascending=False, kind="stable")
 
 
 def _attributes(rows: pd.DataFrame, answering: pd.DataFrame, precedence: Sequence[str]) -> list[str]:

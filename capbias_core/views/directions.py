@@ -15,6 +15,7 @@ from capbias_core.measures.dbac import VARIANTS
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import A_TO_T, T_TO_A, counted
 from capbias_core.views.choose import Choice
+from capbias_core.views.results import in_order
 from capbias_core.views.sentence import listed, measure, say
 from capbias_core.views.view import Field, Scatter, View, ViewOptions
 
@@ -57,17 +58,13 @@ def direction_rows(choice: Choice, options: DirectionsOptions = USUAL) -> pd.Dat
         return choice.measured(()).assign(way="", column="", shown="")
     name = options.metric or known[0]
     ways = {key: way for way, key in PAIRS[name].items()}
-    of_pair = choice.measured([metric for metric, _ in ways], by=("attribute",))
-    keys = list(of_pair[["metric", "direction"]].itertuples(index=False, name=None))
-    rows = of_pair.assign(way=[ways.get(key, "") for key in keys])
+    rows = choice.measured([metric for metric, _ in ways], by=("attribute",))
+    rows["way"] = [ways.get(key, "") for key in zip(rows["metric"], rows["direction"], strict=True)]
     rows = rows[(rows["way"] != "") & (rows["group"] == "") & (rows["object"] == "") & rows["value"].notna()]
-    both = rows.groupby("captioner")["way"].nunique()
-    rows = rows[rows["captioner"].isin(both.index[both == len(WAYS)])]
+    rows = rows[rows.groupby("captioner")["way"].transform("nunique") == len(WAYS)]
     shown = [_shown(row, choice.rows, name) for row in rows.to_dict("records")]
-    columns = [measure(name, way) for way in rows["way"]]
-    rows = rows.assign(shown=shown, column=columns, pair=name)
-    order = {way: place for place, way in enumerate(WAYS)}
-    return choice.ordered(rows.sort_values("way", key=lambda way: way.map(order), kind="stable"))
+    rows = rows.assign(shown=shown, column=[measure(name, way) for way in rows["way"]], pair=name)
+    return choice.ordered(in_order(rows, way=WAYS))
 
 
 def _shown(row: Mapping[str, Any], rows: pd.DataFrame, name: str) -> str:

@@ -132,7 +132,8 @@ def encoder_sentence(choice: Choice, rows: pd.DataFrame) -> str:
     rows = rows[rows["panel"] == rows["panel"].iloc[0]]
     own = sensitivity_of(choice, rows)
     signs = own.signs.get(choice.captioner, {})
-    weak = [name for name in dict.fromkeys(rows["encoder"]) if name not in own.encoders]
+    able = set(rows.loc[rows["learned"].astype(bool), "encoder"])
+    weak = [name for name in dict.fromkeys(rows["encoder"]) if name not in able]
     no_better = say("encoders.weak", encoders=listed(weak)) if weak else ""
     if len(signs) < comparison.LEAST_ENCODERS:
         only = f"only {listed(list(signs))}" if signs else "no encoder"

@@ -16,7 +16,7 @@ from capbias_core.prepare import tasks
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attention, Attribute, counted
 from capbias_core.views.coloured import first_shown, weights_of
-from capbias_core.views.files import json_text, text_table
+from capbias_core.views.files import json_text, text_table, view_table
 from capbias_core.views.scored import CaptionScores
 from capbias_core.views.sentence import say, signed
 from capbias_core.views.words import WORDS, WordsOptions, rows_of_words, sentence_of
@@ -58,19 +58,16 @@ def caption_text(scored: dict[str, Any]) -> str:
     """One caption: its words as the attacker reads them, what each adds, and what that makes."""
     parts = [(item["token"], item["adds"]) for item in scored["tokens"]]
     parts += [("(intercept)", scored["intercept"]), ("= logit", scored["logit"])]
-    columns = {value: f"adds toward {value}" for value in scored["intercept"]}
-    rows = [
-        {"word": token} | {title: signed(adds[value], 4) for value, title in columns.items()} for token, adds in parts
-    ]
+    rows = pd.DataFrame(
+        [{"word": word} | {f"adds toward {key}": signed(x, 4) for key, x in by.items()} for word, by in parts]
+    )
     if "attackers" in scored:
         scorer = f"Mean of {scored['attackers']} attackers; the caption belongs to no image."
     else:
         scorer = f"Image {scored['image_id']}, labelled {scored['label']}; no attacker here trained on this image."
         scorer += f" Convergence delta {scored['convergence_delta']:.2g}." if scored["convergence_delta"] else ""
     shares = ", ".join(f"{value} {share:.3f}" for value, share in scored["probability"].items())
-    return (
-        f"{scored['caption']}\n{scorer}\n\n{text_table(pd.DataFrame(rows), columns.values())}\nProbability: {shares}.\n"
-    )
+    return f"{scored['caption']}\n{scorer}\n\n{text_table(rows, rows.columns[1:])}\nProbability: {shares}.\n"
 
 
 def edit_effect(
@@ -78,7 +75,8 @@ def edit_effect(
 ) -> dict[str, Any]:
     """What replacing a word does over the whole set, each caption rescored by the attacker that held its image out.
 
-    Counts, means and examples are over the captions with the word (the first caption of each image).
+    Counts, means and examples are over the captions with the word (the first caption of each image). note: what a
+    reader may miss.
     """
     attribute, merge = scores.attribute, scores.run.spec.merge_masks
     first = scores.table[scores.table["caption_index"] == 0].sort_values("image_id")
@@ -89,18 +87,12 @@ def edit_effect(
     differ = sum(" ".join(new.tokens) != masked for new, masked in zip(after, before["masked"], strict=True))
     earlier, later = _numbers(before, "p"), [new.probabilities for new in after]
     changes = [new.logit - logit for new, logit in zip(after, _numbers(before, "logit"), strict=True)]
-    note, tokens, words = "", tokenize(replacement), attribute.masked_words  # what a reader may miss
-    if not after:
-        note = f"No caption has the word {word}."
-    elif not differ and word in words and words.issuperset(tokens):
-        note = (
-            f"Nothing changes: {word} and {replacement} are words for {attribute.name}, and the attacker reads "
-            f"{attribute.mask_token} for either."
-        )
-    elif not differ:
-        note = "Nothing changes: the attacker reads the same captions."
-    elif unseen := attackers.unseen(tokens, attribute):
-        note = f"No attacker has seen {', '.join(unseen)}: only the loss of {word} counts."
+    note = "" if after else f"No caption has the word {word}."
+    if after and not differ:
+        masked = attribute.mask_token if word in attribute.masked_words else "the same"
+        note = f"Nothing changes: the attacker reads {masked} for either."
+    elif unseen := attackers.unseen(tokenize(replacement), attribute):
+        note = note or f"No attacker has seen {', '.join(unseen)}: only the loss of {word} counts."
 
     def mean(rows: Any, names: Sequence[str]) -> dict[str, float]:
         return _named(np.mean(rows, axis=0), names) if len(rows) else {}
@@ -132,19 +124,14 @@ def edit_text(edit: dict[str, Any]) -> str:
     """What one edit does: means over the captions with the word, then examples."""
     lines = [f"{edit['word']} -> {edit['replacement']}: {counted(edit['captions_with_the_word'], 'caption')}"]
     lines += [edit["note"]] if edit["note"] else []
-    if edit["captions_that_read_differently"]:
-        for value, change in edit["change_of_logit"].items():
-            before, after = edit["probability_before"][value], edit["probability_after"][value]
-            lines.append(
-                f"Mean probability of {value} {before:.3f} -> {after:.3f}, mean change of logit {signed(change, 3)}."
-            )
+    for value, change in edit["change_of_logit"].items() if edit["captions_that_read_differently"] else ():
+        before, after = (edit[f"probability_{when}"][value] for when in ("before", "after"))
+        mean = f"Mean probability of {value} {before:.3f} -> {after:.3f}"
+        lines.append(f"{mean}, mean change of logit {signed(change, 3)}. Such as:")
         for item in edit["examples"]:
-            shares = ", ".join(
-                f"{value} {item['probability_before'][value]:.3f} -> {item['probability_after'][value]:.3f}"
-                for value in edit["change_of_logit"]
-            )
-            lines += [f"  image {item['image_id']}, labelled {item['label']}: {shares}"]
-            lines += [f"    before: {item['before']}", f"    after:  {item['after']}"]
+            before, after = (item[f"probability_{when}"][value] for when in ("before", "after"))
+            lines.append(f"  image {item['image_id']}, labelled {item['label']}: {value} {before:.3f} -> {after:.3f}")
+            lines.append(f"    {item['before']} -> {item['after']}")
     return "\n".join(lines) + "\n"
 
 
@@ -176,15 +163,12 @@ def attention_text(attention: Attention) -> str:
     """A row for each word that reads, with the words that it reads most of, by the layer and head of `first_shown`."""
     layer, head = first_shown(attention)
     weights = weights_of(attention, layer, head)
-    rows = [
-        {
-            "word": word,
-            "reads most of": ", ".join(f"{attention.words[position]} {row[position]:.2f}" for position in order[:4]),
-        }
-        for word, row, order in zip(attention.words, weights, np.argsort(-weights, axis=1), strict=True)
+    read = [
+        ", ".join(f"{attention.words[place]} {row[place]:.2f}" for place in np.argsort(-row)[:4]) for row in weights
     ]
+    rows = pd.DataFrame({"word": attention.words, "reads most of": read})
     layers, heads = attention.weights.shape[:2]
-    return f"Attention, layer {layer} of {layers}, head {head} of {heads}:\n\n{text_table(pd.DataFrame(rows))}"
+    return f"Attention, layer {layer} of {layers}, head {head} of {heads}:\n\n{text_table(rows)}"
 
 
 def words_of_set(scores: CaptionScores, table: pd.DataFrame, options: WordsOptions) -> tuple[dict[str, Any], str]:
@@ -196,9 +180,7 @@ def words_of_set(scores: CaptionScores, table: pd.DataFrame, options: WordsOptio
     data = {"captions": len(scores.table), "largest_convergence_delta": delta, "words": kept}
     if rows.empty:
         return data, say("words.rare", count=options.least)
-    shown = WORDS.table(rows)
-    right = [heading for heading, column in shown.fields.items() if column.digits is not None]
-    lines = [say("words.intervals" if rows.attrs["tested"] else "words.one_training")]
-    lines.append(say("words.delta", delta=delta, captions=len(scores.table)))
+    how = say("words.intervals" if rows.attrs["tested"] else "words.one_training")
+    deltas = say("words.delta", delta=delta, captions=len(scores.table))
     sentence = sentence_of(rows, scores.run.spec.model, scores.attribute.name)
-    return data, "\n".join([sentence, "", text_table(shown.texts, right), "", *lines])
+    return data, "\n".join([sentence, "", view_table(WORDS.table(rows)), "", how, deltas])

@@ -18,7 +18,7 @@ from capbias_core.views.draw import figure
 from capbias_core.views.latex import to_latex
 from capbias_core.views.pictures import FORMATS as PICTURES
 from capbias_core.views.pictures import picture
-from capbias_core.views.view import View
+from capbias_core.views.view import Table, View
 
 WIDE = 200  # columns of a text that no terminal shows
 
@@ -31,11 +31,15 @@ def json_text(rows: pd.DataFrame) -> str:
 
 def printed(view: View, choice: Choice | None, rows: pd.DataFrame, width: int | None = None) -> str:
     """The view's sentence, table and notes as plain text, in so many columns (default: as wide as it is)."""
-    shown = view.table(rows)
+    notes = "\n".join(f"note: {note}" for note in view.notes(choice, rows))
+    parts = [view.sentence(choice, rows), view_table(view.table(rows), width), notes]
+    return "\n\n".join(parts if notes else parts[:-1]) + "\n"
+
+
+def view_table(shown: Table, width: int | None = None) -> str:
+    """A table as text, or as several that begin with the first column if it is wider."""
     numbers = [heading for heading, column in shown.fields.items() if column.digits is not None]
-    tables = [text_table(part, numbers, width) for part in fitting(shown.texts, width)]
-    notes = [f"note: {note}" for note in view.notes(choice, rows)]
-    return "\n\n".join([view.sentence(choice, rows), *tables, *(["\n".join(notes)] if notes else [])]) + "\n"
+    return "\n\n".join(text_table(part, numbers, width) for part in fitting(shown.texts, width))
 
 
 def fitting(texts: pd.DataFrame, width: int | None) -> Iterator[pd.DataFrame]:

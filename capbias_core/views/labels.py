@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
-
 import pandas as pd
 
 from capbias_core.aggregate.comparison import LabelAgreement, label_agreement
 from capbias_core.attributes.labels import spellings_of
 from capbias_core.errors import CapbiasError
-from capbias_core.load.labels import mapping_details
 from capbias_core.prepare.labels import Trial, try_attribute
 from capbias_core.types import Attribute
-from capbias_core.workspace.labels import keep_attributes, labels_in
+from capbias_core.workspace.labels import labels_in
 from capbias_core.workspace.store import Item, Workspace
 
 
@@ -37,19 +33,6 @@ def compared(workspace: Workspace, name: str, one: Item, other: Item) -> LabelAg
     return label_agreement(first.values, second.values, values)
 
 
-def keep_agreed(workspace: Workspace, name: str, tables: Sequence[Item], called: str) -> Item:
-    """Keep the labels on which all of some tables agree, of images that all of them label, as another table."""
-    label_sets = [labels_in(workspace, table, name) for table in tables]
-    labels = pd.concat([label_set.values for label_set in label_sets], axis=1, join="inner")
-    same, attribute = labels[labels.nunique(axis=1) == 1].iloc[:, 0], label_sets[0].attribute
-    if missing := [value for value in attribute.values if value not in set(same)]:
-        raise CapbiasError(f"The tables agree on no image that is {' or '.join(missing)}.", "Choose other tables.")
-    frame = pd.DataFrame({"image_id": same.index.to_numpy(dtype=object), name: same.to_numpy(dtype=object)})
-    details = mapping_details(attribute, name, {value: value for value in attribute.values})
-    source = f"where {' and '.join(table.name for table in tables)} agree"
-    return keep_attributes(workspace, frame, called, tables[0].collection, source, {name: details})
-
-
 OTHERS = "A label is what somebody or a rule said of a picture; where two agree, both may be wrong about a person."
 
 
@@ -69,52 +52,22 @@ def counts_table(agreement: LabelAgreement, one: str) -> pd.DataFrame:
     return agreement.counts.rename_axis(index=f"{one}, below", columns=None).reset_index()
 
 
-def differing_table(
-    agreement: LabelAgreement, one: str, other: str, captions: pd.DataFrame | None = None
-) -> pd.DataFrame:
-    """Images to which the tables give different labels, with their human captions where there are any."""
-    names = {"one": one, "other": other if other != one else f"{other} (2)"}
-    table = agreement.differ.rename(columns=names)
-    if captions is None:
-        return table
-    written = captions[captions["image_id"].isin(table["image_id"])]
-    joined = written.groupby("image_id", sort=False)["caption"].agg(" · ".join).rename("human captions")
-    return table.join(joined, on="image_id")
-
-
 def attribute_lines(attribute: Attribute) -> list[tuple[str, str]]:
     """What an attribute holds, as (label, text)."""
-    lines = [
+    masked = f"stands for each of the {len(attribute.masked_words):,} words"
+    rule = f"they can be: {attribute.derived.text}" if attribute.derived else "no: labels come from a table"
+    words = {value: attribute.words.get(value, ()) for value in attribute.values}
+    return [
         ("Name", attribute.name),
         ("Title", attribute.title),
         ("Values", ", ".join(attribute.values)),
-        *(
-            (f"Words for {value}", f"{len(words):,}: {', '.join(words)}" if words else "none")
-            for value in attribute.values
-            for words in [attribute.words.get(value, ())]
-        ),
-        ("Mask token", f"{attribute.mask_token} stands for each of the {len(attribute.masked_words):,} words"),
+        *((f"Words for {value}", f"{len(own):,}: {', '.join(own)}" if own else "none") for value, own in words.items()),
+        ("Mask token", f"{attribute.mask_token} {masked}" if attribute.masked_words else "not used: no word is masked"),
         ("Columns", ", ".join(attribute.columns) or f"only {attribute.name}"),
+        *((f"Labels read as {value}", ", ".join(own)) for value, own in spellings_of(attribute).items() if own),
+        ("Labels from captions", rule),
+        ("Note", attribute.note or "none: say what the labels cannot say"),
     ]
-    if not attribute.masked_words:
-        lines[-2] = ("Mask token", f"{attribute.mask_token}, not used: no word is masked")
-    lines += [
-        (f"Labels read as {value}", ", ".join(labels)) for value, labels in spellings_of(attribute).items() if labels
-    ]
-    rule = f"they can be: {attribute.derived.text}" if attribute.derived else "no: labels come from a table"
-    lines.append(("Labels from captions", rule))
-    return [*lines, ("Note", attribute.note or "none: say what the labels cannot say")]
-
-
-def lines_block(lines: list[tuple[str, str]]) -> str:
-    """Those lines as an HTML table; every text is escaped."""
-    cell = '<td style="padding:.15rem 1.2rem .15rem 0;vertical-align:top'
-    rows = [
-        f'<tr>{cell};white-space:nowrap;opacity:.8">{escape(label)}</td>'
-        f'{cell};overflow-wrap:anywhere">{escape(text)}</td></tr>'
-        for label, text in lines
-    ]
-    return f'<table style="max-width:110ch">{"".join(rows)}</table>'
 
 
 def trial(workspace: Workspace, item: Item, attribute: Attribute) -> Trial:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 from pydantic import Field as Described
 
@@ -18,7 +17,7 @@ from capbias_core.measures.registry import METRICS, expand_metrics
 from capbias_core.runs.condition_runs import AGAINST_CONDITION, masked_sets, on_shared_images, plan_conditions
 from capbias_core.types import CONDITIONS, T_TO_A
 from capbias_core.views.choose import Choice
-from capbias_core.views.results import ranking
+from capbias_core.views.results import in_order, ranking
 from capbias_core.views.sentence import decimals, listed, measure, number, say
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.conditions import ORIGINAL, condition_of, condition_sets, taken_of_several
@@ -51,12 +50,9 @@ class MaskingOptions(ViewOptions):
     sets: tuple[str, ...] = Described(
         default=(), description="caption sets to use if a captioner has several of one condition (default: the newest)"
     )
-    attacker: str = Described(default="", description="the attacker (default: that of the setting)")
-    seeds: int = Described(default=0, description="seeds of the runs (default: those of the setting for LIC)", ge=0)
     objects: str = Described(
         default="", description="objects of the photographs, for DPA and DBA (default: the only ones)"
     )
-    measured: bool = Described(default=False, description="show finished results, and run nothing")
 
 
 USUAL = MaskingOptions()
@@ -75,30 +71,24 @@ def asked_metrics(names: Sequence[str]) -> list[tuple[str, str]]:
 def masked_captioners(choice: Choice, chosen: Sequence[str] = ()) -> dict[str, dict[str, Item]]:
     """The captioners of the choice with captions under several conditions, and their set of each; the one that is read
     first. chosen: as in `condition_sets`."""
-    read = [condition_of(item)[0] for item in _sets(choice, choice.captioners)]
+    items = {item.name: item for item in choice.workspace.items(CAPTIONS, choice.collection)}
+    read = [condition_of(items[name])[0] for name in choice.captioners if name in items]
     known = condition_sets(choice.workspace, choice.collection, chosen)
     return {name: known[name] for name in dict.fromkeys(read) if len(known[name]) > 1}
 
 
-def _sets(choice: Choice, names: Sequence[str]) -> list[Item]:
-    items = {item.name: item for item in choice.workspace.items(CAPTIONS, choice.collection)}
-    return [items[name] for name in names if name in items]
-
-
 def masking_runs(choice: Choice, options: MaskingOptions = USUAL) -> list[RunSpec]:
-    """The runs that the rows need: with the labels and human captions of the setting; LIC with its seeds, too."""
-    if options.measured:
-        return []
-    setting, wanted = choice.measured_with, asked_metrics(options.metric)
-    groups = [name for name in AGAINST_CONDITION if set(expand_metrics([name])) & {key[0] for key in wanted}]
+    """The runs that the rows need: with the attacker, labels and human captions of the setting; LIC with its seeds,
+    too."""
+    setting, wanted = choice.measured_with, {name for name, _ in asked_metrics(options.metric)}
+    groups = [name for name in AGAINST_CONDITION if set(expand_metrics([name])) & wanted]
     table = choice.workspace.item(LABELS, setting.labels, choice.collection)
     specs: dict[str, RunSpec] = {}
     for captioner in masked_captioners(choice, options.sets):
         for group in groups:
             planned = plan_conditions(
-                *(choice.workspace, choice.collection, captioner, choice.attribute),
-                attacker=options.attacker or setting.attacker,
-                seeds=options.seeds or (setting.seeds if group == "lic" else None),
+                *(choice.workspace, choice.collection, captioner, choice.attribute, setting.attacker),
+                seeds=setting.seeds if group == "lic" else None,
                 metrics=(group,),
                 references=setting.references,
                 chosen=options.sets,
@@ -127,61 +117,42 @@ def masking_rows(choice: Choice, options: MaskingOptions = USUAL) -> pd.DataFram
             f"{names}: no captions of masked photographs.",
             "Import captions of the same photographs, original and masked, with --captioner NAME --condition NAME.",
         )
-    wanted, parts = asked_metrics(options.metric), []
+    wanted, parts, values = asked_metrics(options.metric), [], len(choice.defined.values)
     for captioner, sets in captioners.items():
-        rows = _measured(choice, options, {item.name: condition for condition, item in sets.items()}, wanted)
-        parts.append(rows.assign(line=rows["masked"], set=rows["captioner"], captioner=captioner))
-        parts[-1][list(CHANGE)] = np.nan
-        for (metric, direction), of_metric in rows.groupby(["metric", "direction"], sort=False):
-            runs = list(choice.workspace.runs_of(list(of_metric["run_id"])).values())
-            original = sets[ORIGINAL].name if ORIGINAL in sets else ""
-            changes = change_from_original(
-                choice.workspace, runs, str(metric), str(direction), original, masked_sets(sets)
-            )
-            for place, name in of_metric["captioner"].items():
-                parts[-1].loc[place, list(CHANGE)] = changes.get(name, (math.nan,) * len(CHANGE))
+        part = _measured(choice, {item.name: condition for condition, item in sets.items()}, wanted)
+        original, changes = sets[ORIGINAL].name if ORIGINAL in sets else "", pd.Series(dtype=object)
+        for (metric, direction), rows in part.groupby(["metric", "direction"], sort=False):
+            runs, masked = choice.workspace.runs_of(list(rows["run_id"])).values(), masked_sets(sets)
+            found = change_from_original(choice.workspace, list(runs), metric, direction, original, masked)
+            changes = pd.concat([changes, rows["captioner"].map(found)])
+        nothing = (math.nan,) * len(CHANGE)
+        part[list(CHANGE)] = [changes[place] if isinstance(changes[place], tuple) else nothing for place in part.index]
+        parts.append(part.assign(line=part["masked"], set=part["captioner"], captioner=captioner))
     rows = pd.concat(parts, ignore_index=True)
-    neutral = {metric: METRICS[metric].neutral(len(choice.defined.values)) for metric in dict.fromkeys(rows["metric"])}
     rows = rows.assign(
         what=rows["masked"].map(WHAT),
         column=[measure(*key) for key in zip(rows["metric"], rows["direction"], strict=True)],
-        neutral=rows["metric"].map(neutral),
+        neutral=[METRICS[metric].neutral(values) for metric in rows["metric"]],
         letters="",  # of captioners, not of conditions
     )
     if len(captioners) > 1:
         rows["line"] = rows["captioner"] + ", " + rows["masked"]
-    measured = set(rows["column"])
-    rows.attrs["missing"] = [measure(*key) for key in wanted if measure(*key) not in measured]
+    rows.attrs["missing"] = [name for name in (measure(*key) for key in wanted) if name not in set(rows["column"])]
     return rows
 
 
-def _measured(
-    choice: Choice, options: MaskingOptions, names: dict[str, str], wanted: list[tuple[str, str]]
-) -> pd.DataFrame:
+def _measured(choice: Choice, names: dict[str, str], wanted: list[tuple[str, str]]) -> pd.DataFrame:
     """The rows of some caption sets (by their condition), of each metric by the setting of most conditions; of equal
     ones by the chosen one."""
     rows = choice.of_all[choice.of_all["captioner"].isin(list(names)) & (choice.of_all["group"] == "")]
-    rows = rows[(rows["object"] == "") & rows["value"].notna()]
+    rows = rows[(rows["object"] == "") & rows["value"].notna() & (rows["attribute"] == choice.attribute)]
     rows = rows[[key in wanted for key in zip(rows["metric"], rows["direction"], strict=True)]]
-    asked = [
-        key
-        for key, setting in choice.settings.items()
-        if setting.attacker in ("", options.attacker or setting.attacker)
-        and setting.seeds in (0, options.seeds or setting.seeds)
-    ]
-    rows = rows[rows["setting"].isin(asked) & (rows["attribute"] == choice.attribute)]
     conditions = rows.groupby(["metric", "direction", "setting"])["captioner"].transform("nunique")
     most = conditions.groupby([rows["metric"], rows["direction"]]).transform("max")
     rows = replace(choice, of_all=rows[conditions == most]).measured([key[0] for key in wanted], sets=list(names))
-    rows = rows.drop_duplicates(["metric", "direction", "captioner"]).assign(
-        masked=lambda rows: rows["captioner"].map(names)
-    )
-    place = {
-        key: number
-        for number, key in enumerate((metric, condition) for metric, _ in wanted for condition in CONDITIONS)
-    }
-    order = [place[key] for key in zip(rows["metric"], rows["masked"], strict=True)]
-    return rows.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
+    rows = rows.drop_duplicates(["metric", "direction", "captioner"])
+    rows = rows.assign(masked=rows["captioner"].map(names))
+    return in_order(rows, metric=[name for name, _ in wanted], masked=CONDITIONS)
 
 
 def change_from_original(
@@ -196,9 +167,7 @@ def change_from_original(
     by_name = {run.spec.model: run for run in runs}
     unmasked = by_name.pop(original, None)
     changes: dict[str, tuple] = {}
-    if unmasked is None:
-        return changes
-    for name, run in by_name.items():
+    for name, run in by_name.items() if unmasked else ():
         for pair in ranking(workspace, _on_shared(workspace, unmasked, run, masked), metric, direction).pairs:
             low, high = (math.nan if end is None else end for end in (pair.ci_low, pair.ci_high))
             change = (-pair.difference, -high, -low) if pair.first == original else (pair.difference, low, high)
@@ -230,31 +199,26 @@ def masking_sentence(choice: Choice, rows: pd.DataFrame) -> str:
         return say("masking.not_measured", captioner=captioner)
     strongest, row = masked[-1], scores.loc[masked[-1]].to_dict()
     digits = decimals(row["metric"], METRICS[row["metric"]].scale)
-    fields = {
-        "what": WHAT[strongest],
-        "captioner": captioner,
-        "metric": row["column"],
-        "attribute": choice.attribute,
-        "value": number(row["value"], digits),
-        "chance": number(row["neutral"], digits),
-        "setting": row["setting_name"],
-    }
+    fields = {"what": WHAT[strongest], "captioner": captioner, "metric": row["column"], "attribute": choice.attribute}
+    fields |= {"value": number(row["value"], digits), "chance": number(row["neutral"], digits)}
+    fields["setting"] = row["setting_name"]
     if provisional(row) or pd.isna(row["low"]):
         why = say("masking.few_seeds" if provisional(row) else "masking.no_interval")
         return say("masking.no_claim", **fields, why=why)
     if row["metric"] != "LIC_M":
         change = {1: "higher", -1: "lower"}.get(interval_side(*(row[end] for end in CHANGE[1:3])), "same")
         return say(f"masking.{change}", **fields, change=number(abs(row[CHANGE[0]]), digits))
-    side = interval_side(row["low"] - row["neutral"], row["high"] - row["neutral"])
+    side = interval_side(row["low"], row["high"], row["neutral"])
     text = say({1: "masking.above", -1: "masking.below"}.get(side, "masking.open"), **fields)
-    lic = rows[(rows["metric"] == "LIC") & (rows["masked"] == strongest)]
-    more = interval_side(*lic[["low", "high"]].iloc[0]) if len(lic) and not provisional(lic.iloc[0].to_dict()) else None
-    return text if more is None else f"{text} {say(f'masking.more_{int(more)}')}"
+    for lic in rows[(rows["metric"] == "LIC") & (rows["masked"] == strongest)].to_dict("records")[:1]:
+        if not provisional(lic):
+            text += " " + say(f"masking.more_{int(interval_side(lic['low'], lic['high']))}")
+    return text
 
 
 def masking_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
-    used = set(rows.get("set", ()))
-    taken = [item.name for item in _sets(choice, sorted(used))]
+    items = choice.workspace.items(CAPTIONS, choice.collection)
+    taken = [item.name for item in items if item.name in set(rows.get("set", ()))]
     lines = [
         say("masking.several", captioner=captioner, line=line)
         for captioner in dict.fromkeys(rows["captioner"])
@@ -284,6 +248,5 @@ MASKING = View(
     needs=masking_runs,
     example="""\
   capbias view masking --collection coco --captioner sat
-  capbias view masking --collection coco --metric lic dbac --seeds 10 \\
-    --output masking.tex""",
+  capbias view masking --collection coco --metric lic dbac --output masking.tex""",
 )

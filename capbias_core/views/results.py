@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -22,18 +22,23 @@ from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 PARTS = ("coverage", "direction", "alignment", "group", "object", "photographs", "prompt", "encoder")
 
 
+def in_order(rows: pd.DataFrame, **known: Iterable[Any]) -> pd.DataFrame:
+    """Rows sorted by these columns, each in the order of its known values, with others behind."""
+    ranks = {
+        name: {value: place for place, value in enumerate(dict.fromkeys(values))} for name, values in known.items()
+    }
+    return rows.sort_values(
+        list(known), key=lambda column: column.map(ranks[column.name]), kind="stable", ignore_index=True
+    )
+
+
 def ordered(
     frame: pd.DataFrame, models: Sequence[str], wanted: Sequence[str], encoders: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Rows of the wanted metrics; captioners, metrics and encoders in the order in which they were asked for."""
-    order = {"model": models, "metric": wanted, "encoder": [*encoders, *frame["encoder"]]}
-    ranks = {name: {value: rank for rank, value in enumerate(dict.fromkeys(known))} for name, known in order.items()}
-    return frame[frame["metric"].isin(list(wanted))].sort_values(
-        ["model", "metric", *(name for name in PARTS if name != "direction")],
-        kind="stable",
-        ignore_index=True,
-        key=lambda column: column.map(ranks[column.name]) if column.name in ranks else column,
-    )
+    parts = {name: sorted(set(frame[name])) for name in PARTS if name != "direction"}
+    parts["encoder"] = [*encoders, *frame["encoder"]]
+    return in_order(frame[frame["metric"].isin(list(wanted))], model=models, metric=wanted, **parts)
 
 
 def exported(frame: pd.DataFrame) -> pd.DataFrame:

@@ -114,11 +114,12 @@ def scored(choice: Choice) -> Scored:
     for run in current_runs(choice.workspace, choice.collection, PER_CAPTION):
         if all(getattr(run.spec, key) == getattr(spec, key) for key in ALIKE):
             runs.setdefault(run.spec.attacker, {}).setdefault(run.spec.captions, run)
-    read = sets[choice.captioner].hash
-    able = [name for name in runs if read in runs[name]]
-    attacker = spec.attacker if spec.attacker in able else max(able, key=lambda name: len(runs[name]), default="")
+    able = {name: of_sets for name, of_sets in runs.items() if sets[choice.captioner].hash in of_sets}
+    attacker = spec.attacker if spec.attacker in able else max(able, key=lambda name: len(able[name]), default="")
     by_name = {name: runs[attacker][item.hash] for name, item in sets.items() if item.hash in runs.get(attacker, {})}
-    rescoring = next((runs[name][read] for name in able if attacker_entry(name).rescores), None)
+    rescoring = next(
+        (of[sets[choice.captioner].hash] for name, of in able.items() if attacker_entry(name).rescores), None
+    )
     other = attacker if spec.attacker not in ("", attacker) else ""
     return Scored(attacker, other, sets, by_name, human, rescoring)
 
@@ -182,18 +183,11 @@ def lines_of(name: str, scores: CaptionScores | None, written: pd.DataFrame, ima
     if scores is None:
         texts = written.loc[written["image_id"] == image].sort_values("caption_index", kind="stable")["caption"]
         return [Line(name, text, tokenize(text), np.zeros((0, 1))) for text in texts]
-    table = scores.table
-    rows = table.index[table["image_id"] == image]
+    table = scores.table[scores.table["image_id"] == image].sort_values("caption_index", kind="stable")
+    texts = written_captions(table, written)
     return [
-        Line(
-            name,
-            written["caption"].iloc[table.at[row, "kept_at"]],
-            table.at[row, "masked"].split(),
-            scores.words_of(row),
-            scores,
-            row,
-        )
-        for row in sorted(rows, key=lambda row: table.at[row, "caption_index"])
+        Line(name, texts[row], masked.split(), scores.words_of(row), scores, row)
+        for row, masked in table["masked"].items()
     ]
 
 

@@ -19,7 +19,7 @@ from capbias_core.metrics.share import share
 from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import counted
 from capbias_core.views.choose import ANSWERING, Choice
-from capbias_core.views.results import ranking
+from capbias_core.views.results import in_order, ranking
 from capbias_core.views.sentence import listed, measure, say, signed, significance_note
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.store import RunRow
@@ -48,30 +48,27 @@ USUAL = TableOptions()
 
 def shown_metrics(asked: Sequence[str]) -> list[str]:
     """The metrics of these names, without gaps and what other numbers follow from unless they are named themselves."""
-    named = {name.casefold() for name in asked}
-    return [
-        name
-        for name in expand_metrics(asked)
-        if name.casefold() in named or not (name in BEHIND or (name in GAPS and GAPS[name] in expand_metrics(asked)))
-    ]
+    named, known = {name.casefold() for name in asked}, expand_metrics(asked) if asked else []
+    return [name for name in known if name.casefold() in named or not (name in BEHIND or GAPS.get(name) in known)]
 
 
 def table_rows(choice: Choice, options: TableOptions = USUAL) -> pd.DataFrame:
     """A row for each captioner and number. column: what it is called at the head of a table."""
-    asked = expand_metrics(options.metrics or ("error",))
-    usual = [name for name in FIRST if name in set(choice.rows["metric"])] or list(dict.fromkeys(choice.rows["metric"]))
-    wanted = shown_metrics(options.metrics) if options.metrics else usual
-    gaps = [name for name, of in GAPS.items() if name in asked and of in wanted]
+    measured = list(dict.fromkeys(choice.rows["metric"]))
+    wanted = shown_metrics(options.metrics) or [name for name in FIRST if name in measured] or measured
+    gaps = [name for name in expand_metrics(options.metrics or ("error",)) if GAPS.get(name) in wanted]
     rows = choice.measured([*wanted, *gaps])
-    by_label = [GAPS[name] for name in gaps]
-    rows = rows[((rows["group"] == "") | rows["metric"].isin(by_label)) & (rows["object"] == "")]
+    by_label = rows["metric"].isin([GAPS[name] for name in gaps])
+    rows = rows[((rows["group"] == "") | by_label) & (rows["object"] == "")]
     if not options.metrics and not rows.loc[rows["metric"] == "refused", "value"].any():
         rows = rows[rows["metric"] != "refused"]
     rows = rows.assign(column=pd.Series(map(_column, rows.to_dict("records")), rows.index, dtype=object))
-    order = {name: place for place, name in enumerate(wanted)}
-    place = rows["metric"].map(lambda name: order.get(name, order.get(GAPS.get(name, ""), len(order))))
-    rows = rows.assign(place=place).sort_values("place", kind="stable").drop(columns="place")
-    parts = [choice.ordered(rows)]
+    wanted_of = {name: GAPS[name] for name in gaps}
+    parts = [
+        choice.ordered(
+            in_order(rows.assign(place=rows["metric"].replace(wanted_of)), place=wanted).drop(columns="place")
+        )
+    ]
     if options.leakage_by_label:
         parts.append(pd.DataFrame([row for name in choice.captioners for row in leakage_by_label(choice, name)]))
     for name in options.attributes:
@@ -155,30 +152,29 @@ def pair_table(ranked: Ranking, digits: int = 1) -> pd.DataFrame:
     A cell such as `+1.9, p 0.003, higher`, or `+0.4, p 0.61` for a pair that does not differ significantly.
     """
     names = sorted(ranked.values, key=lambda name: -ranked.values[name])
-    cells = {(name, name): "" for name in names}
+    cells = pd.DataFrame("not compared", names, names)
+    np.fill_diagonal(cells.values, "")
     for pair in ranked.pairs:
         p = "p < 0.001" if pair.p < 0.001 else f"p {pair.p:.{3 if pair.p < 0.1 else 2}f}"
-        for row, column, sign in ((pair.first, pair.second, 1), (pair.second, pair.first, -1)):
-            difference = sign * pair.difference
+        for row, column, difference in (
+            (pair.first, pair.second, pair.difference),
+            (pair.second, pair.first, -pair.difference),
+        ):
             side = (", higher" if difference > 0 else ", lower") if pair.apart else ""
-            cells[row, column] = f"{signed(difference, digits)}, {p}{side}"
-    rows = [{"captioner": row} | {name: cells.get((row, name), "not compared") for name in names} for row in names]
-    return pd.DataFrame(rows, columns=["captioner", *names])
+            cells.at[row, column] = f"{signed(difference, digits)}, {p}{side}"
+    return cells.rename_axis("captioner").reset_index()
 
 
 # what it says
 
+PLURAL = {"amplifies": "amplify", "reduces": "reduce"}
+
 
 def verdict_counts(rows: pd.DataFrame) -> str:
     """`1 amplifies, 2 inconclusive`; '' without verdicts."""
-    verdicts = rows.loc[rows["metric"] == "LIC"].drop_duplicates("captioner")["verdict"]
-    counts = verdicts[verdicts != ""].value_counts()
-    return ", ".join(_count(int(counts[name]), name) for name in VERDICTS if name in counts)
-
-
-def _count(number: int, verdict: str) -> str:
-    plural = {"amplifies": "amplify", "reduces": "reduce"}.get(verdict, verdict)
-    return f"{number} {verdict if number == 1 else plural}"
+    counts = rows.loc[rows["metric"] == "LIC"].drop_duplicates("captioner")["verdict"].value_counts()
+    known = [(int(counts[name]), name) for name in VERDICTS if name in counts]
+    return ", ".join(f"{number} {name if number == 1 else PLURAL.get(name, name)}" for number, name in known)
 
 
 def table_sentence(choice: Choice, rows: pd.DataFrame) -> str:

@@ -81,13 +81,11 @@ def word_rows(choice: Choice, options: WordsOptions = USUAL) -> pd.DataFrame:
     run = sets.runs[choice.captioner]
     compared = comparison_of(choice.workspace, choice.collection, run, choice.run().spec.references)
     table = words_of_set(run, compared)
-    common = table["word"][table.filter(["count", "human_count"]).max(axis=1) >= options.least]
-    functional = function_words(choice.workspace, dict.fromkeys(common))
+    functional = function_words(choice.workspace, table.loc[_captions_with(table) >= options.least, "word"])
     rows = rows_of_words(table, choice.defined, choice.captioner, options, functional)
     rows = rows.assign(encoder=sets.attacker, setting_name=sets.attacker, other=sets.other)
-    rows = rows.assign(setting="" if sets.other else choice.setting)
     rows.attrs["notes"] = compared.notes if compared else []
-    return rows
+    return rows.assign(setting="" if sets.other else choice.setting)
 
 
 def rows_of_words(
@@ -95,11 +93,11 @@ def rows_of_words(
 ) -> pd.DataFrame:
     """The rows of `word_rows`. table: of `word_table`, of the captioner `name`."""
     tested = _tested(table, functional)
-    listed_words = table if options.function_words else table[~table["word"].isin(functional)]
-    top = top_words(listed_words, options.least, math.ceil(options.top / len(attribute.values)))
+    shown = table if options.function_words else table[~table["word"].isin(functional)]
+    top = top_words(shown, options.least, math.ceil(options.top / len(attribute.values)))
     two, rows = len(attribute.values) == 2, []
-    people = PEOPLE if name != PEOPLE else f"{PEOPLE} (human)"
-    sides = (("captioner", name, "count_compared"), ("human", people, "human_count"))
+    sides = {name: ("captioner", "count_compared")}
+    sides |= {PEOPLE if name != PEOPLE else f"{PEOPLE} (human)": ("human", "human_count")}
     for word in top.to_dict("records"):
         sign = -1 if two and word["toward"] == 0 else 1
         value = attribute.values[word["toward"]]
@@ -108,13 +106,14 @@ def rows_of_words(
         if not tested:
             rows.append(shared | {"captioner": name, "value": sign * word["mean"], "n": word["count"]})
             continue
-        own: dict[str, Any] = {"tested": word["significant"] != UNTESTED}
-        own |= _signed(sign, word, "difference", ("difference", *ENDS_OF_DIFFERENCE))
-        if word["significant"] == YES:
-            own["verdict"] = MORE if abs(word["captioner"]) > abs(word["human"]) else LESS
-        for side, who, count in sides:
+        for who, (side, count) in sides.items():
             number = _signed(sign, word, side, ("value", "low", "high"))
-            rows.append(shared | number | {"captioner": who, "n": word[count]} | (own if who == name else {}))
+            rows.append(shared | number | {"captioner": who, "n": word[count]})
+        of_captioner = rows[-2]
+        of_captioner |= _signed(sign, word, "difference", ("difference", *ENDS_OF_DIFFERENCE))
+        of_captioner["tested"] = word["significant"] != UNTESTED
+        if word["significant"] == YES:
+            of_captioner["verdict"] = MORE if abs(word["captioner"]) > abs(word["human"]) else LESS
     frame = _sorted(pd.DataFrame(rows, columns=list(COLUMNS)).assign(metric="word"), name)
     frame.attrs = {"title": say("words.axis"), "ends": attribute.values if two else (), "tested": tested}
     return frame
@@ -129,10 +128,9 @@ def _signed(sign: int, word: Mapping[str, Any], side: str, names: Sequence[str])
 def _sorted(rows: pd.DataFrame, captioner: str) -> pd.DataFrame:
     """Lines by the value of the captioner, with texts where nothing is."""
     values = rows[rows["captioner"] == captioner].set_index("line")["value"].astype(float)
-    rows = rows.assign(place=rows["line"].map(values)).sort_values("place", kind="stable", ignore_index=True)
-    texts = dict.fromkeys(("verdict", "letters", "kind", "other"), "")
+    rows = rows.sort_values("line", key=lambda lines: lines.map(values), kind="stable", ignore_index=True)
     numbers = ["value", "low", "high", "difference", *ENDS_OF_DIFFERENCE, "p", "n"]
-    return rows.drop(columns="place").fillna(texts).astype(dict.fromkeys(numbers, float))
+    return rows.fillna(dict.fromkeys(("verdict", "letters", "kind", "other"), "")).astype(dict.fromkeys(numbers, float))
 
 
 def _tested(table: pd.DataFrame, last: Collection[str]) -> dict[str, Any]:
@@ -140,11 +138,11 @@ def _tested(table: pd.DataFrame, last: Collection[str]) -> dict[str, Any]:
     that stand behind the others."""
     if "significant" not in table:
         return {}
-    tested = table[table["significant"] != UNTESTED]
-    differ = tested[tested["significant"] == YES].sort_values("strength", ascending=False)
+    differ = table[table["significant"] == YES].sort_values("strength", ascending=False)
     more = abs(differ["captioner"]) > abs(differ["human"])
     ways = {MORE: differ["word"][more], LESS: differ["word"][~more]}
-    return {"words": len(tested)} | {way: sorted(words, key=lambda word: word in last) for way, words in ways.items()}
+    tested = int((table["significant"] != UNTESTED).sum())
+    return {"words": tested} | {way: sorted(words, key=lambda word: word in last) for way, words in ways.items()}
 
 
 # words of the measures `caption_scores` and `word_comparison`
@@ -208,15 +206,20 @@ def word_table(corpus: pd.DataFrame, compared: pd.DataFrame | None = None) -> pd
 def top_words(table: pd.DataFrame, smallest_count: int, number: int) -> pd.DataFrame:
     """The rows of `word_table` that push most toward each value, `number` each, strongest first; of words compared with
     human captions those that differ significantly come first, and words not compared are left out."""
-    table = table[(table["strength"] > 0) & (table.filter(["count", "human_count"]).max(axis=1) >= smallest_count)]
+    table = table[(table["strength"] > 0) & (_captions_with(table) >= smallest_count)]
     differs = table["significant"] == YES if "significant" in table else np.zeros(len(table), dtype=bool)
     table = table.assign(differs=differs).sort_values(["toward", "differs", "strength"], ascending=[True, False, False])
     return table.groupby("toward").head(number).drop(columns="differs").reset_index(drop=True)
 
 
+def _captions_with(table: pd.DataFrame) -> pd.Series:
+    """How many captions of the captioner, or of people, have each word."""
+    return table.filter(["count", "human_count"]).max(axis=1)
+
+
 def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:
     """The function words among some words; computed once, then kept in the workspace."""
-    words = tuple(words)
+    words = tuple(dict.fromkeys(words))
     digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
     return set(workspace.derived(f"function words {digest}", lambda: sorted(tasks.function_words(words)), list[str]))
 
@@ -272,8 +275,8 @@ def change_rows(choice: Choice, options: WordsOptions) -> pd.DataFrame:
     rows = _sorted(pd.concat([own, shared]).reindex(columns=list(COLUMNS)), second)
     ends = {"first": attribute.values[0], "second": attribute.values[-1]}
     how = say("words.lean_between" if two else "words.lean", images=len(images), attribute=attribute.name, **ends)
-    rows.attrs = {"title": say("words.lean_axis"), "ends": attribute.values if two else (), "before": first}
     changed = changes.loc[changes["differs"], "word"].drop_duplicates().tolist()
+    rows.attrs = {"title": say("words.lean_axis"), "ends": attribute.values if two else (), "before": first}
     rows.attrs |= {"tested": {"words": len(tested), CHANGED: changed}, "notes": [how]}
     return rows
 
@@ -332,15 +335,15 @@ def sentence_of(rows: pd.DataFrame, captioner: str, attribute: str) -> str:
         return say("words.nothing", captioner=captioner)
     tested: dict[str, Any] = rows.attrs["tested"]
     about = {"captioner": captioner, "attribute": attribute}
+    if not tested:
+        weights = rows.assign(size=rows["value"].abs()).sort_values("size", ascending=False)
+        sides = sorted((str(value), list(part["word"])) for value, part in weights.groupby("toward", sort=False))
+        named = "; ".join(say("words.toward", value=value, named=_named(words)) for value, words in sides)
+        return say("words.alone", named=named, **about)
     if CHANGED in tested:
         about |= {"before": rows.attrs["before"], "words": counted(tested["words"], "word")}
         words = tested[CHANGED]
         return say("words.changed" if words else "words.unchanged", count=len(words), named=_named(words), **about)
-    if not tested:
-        weights = rows.assign(size=rows["value"].abs()).sort_values("size", ascending=False)
-        sides = [(value, list(part["word"])) for value, part in weights.groupby("toward", sort=False)]
-        named = "; ".join(say("words.toward", value=value, named=_named(words)) for value, words in sorted(sides))
-        return say("words.alone", named=named, **about)
     about["words"] = tested["words"]
     parts: list[str] = []
     for way in (way for way in (MORE, LESS) if tested[way]):

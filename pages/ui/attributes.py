@@ -7,7 +7,8 @@ import streamlit as st
 
 from capbias_core.attributes import attribute_files, attribute_folder
 from capbias_core.types import Attribute
-from capbias_core.views.labels import attribute_lines, examples_table, lines_block, trial, trial_row, words_text
+from capbias_core.views.labels import attribute_lines, examples_table, trial, trial_row, words_text
+from capbias_core.views.markup import html
 from pages.ui import controls
 from pages.ui.base import note, once, show_error
 from pages.ui.page import Page
@@ -22,12 +23,12 @@ def attributes_tab(page: Page) -> None:
     )
     files = {file.path.name if file.fault else file.name: file for file in attribute_files(folder)}
     default = next((name for name in page.attributes if name in files), None)
-    left, right = st.columns([1, 2], vertical_alignment="bottom")
+    left, right = st.container(key="controls_pick").columns([1, 2], vertical_alignment="bottom")
     file = files[controls.selectbox(left, "Attribute", [*files], key="pick", default=default)]
     with right:
         note("Comes with capbias." if file.shipped else f"File: {file.path.name}.")
     if file.attribute:
-        st.html(lines_block(attribute_lines(file.attribute)))
+        st.html(html("lines", lines=attribute_lines(file.attribute)))
     elif file.fault:
         show_error(file.fault)
     with st.expander("TOML"):
@@ -54,7 +55,7 @@ def _trials(page: Page, attribute: Attribute) -> None:
         for item, counted in zip(items, trials, strict=True)
     ]
     frame_table(pd.DataFrame(rows))
-    left, _ = st.columns([1, 2])
+    left, _ = st.container(key="controls_tried").columns([1, 2])
     index = left.selectbox(
         "Words and examples of",
         range(len(items)),

@@ -42,7 +42,7 @@ def _derive(page: Page) -> None:
     st.header("Labels from human captions")
     attributes = known_attributes(attribute_folder(page.workspace.folder))
     rules = {name: attribute for name, attribute in attributes.items() if attribute.derived}
-    left, right = st.columns(2, gap="large")
+    left, right = st.container(key="controls_derive").columns(2, gap="large")
     index = left.selectbox(
         "Human captions",
         range(len(human)),
@@ -51,7 +51,7 @@ def _derive(page: Page) -> None:
     )
     references = human[index]
     name = right.selectbox("Attribute", sorted(rules, key="gender".__ne__), key="derive_attribute")
-    left, right = st.columns(2, gap="large")
+    left, right = st.container(key="controls_rule").columns(2, gap="large")
     default = rules[name].derived or Derivation()
     at_least = left.number_input(
         "Minimum captions naming the value",
@@ -101,7 +101,7 @@ def _derived(page: Page, references: Item, attribute: Attribute) -> None:
 
 
 def _compare(page: Page) -> None:
-    """How far two tables of labels agree, where they differ, and a table of what both have; nothing if there is one."""
+    """How far two tables of labels agree, and where they differ; nothing if there is one."""
     by_attribute = label_views.tables_of(page.workspace, page.collection)
     if not by_attribute:
         return
@@ -119,13 +119,7 @@ def _compare(page: Page) -> None:
         frame_table(label_views.counts_table(agreement, first))
         box = st.expander(f"Where they differ ({len(agreement.differ):,} images)", key="differ", on_change="rerun")
         if box.open:
-            human = page.items("references")[-1:]
-            captions = page.workspace.frame(human[0].hash) if human else None
-            frame_table(label_views.differing_table(agreement, first, second, captions), box)
-        if st.button("Save the labels on which they agree", key="keep_agreed"):
-            item = label_views.keep_agreed(page.workspace, name, [tables[first], tables[second]], f"{name} agreed")
-            st.session_state[SAVED] = f"Saved {item.name}: {name} of {item.images:,} images."
-            st.rerun()
+            frame_table(agreement.differ.rename(columns={"one": first, "other": second}), box)
 
 
 def _combine(page: Page) -> None:

@@ -156,4 +156,5 @@ def frame_table(frame: pd.DataFrame, container: Any = st, **more: Any) -> Any:
     """A frame that belongs to no view, as a table. Returns what st.dataframe does."""
     counts = dict.fromkeys(frame.select_dtypes("integer"), st.column_config.NumberColumn(format="localized"))
     more["column_config"] = counts | more.get("column_config", {})
-    return container.dataframe(frame, hide_index=True, placeholder="", **more)
+    height = min(TALLEST // 2, ROW * (len(frame) + 1) + 3)  # so that nothing moves when it arrives
+    return container.dataframe(frame, hide_index=True, placeholder="", height=height, **more)

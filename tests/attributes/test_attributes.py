@@ -130,7 +130,6 @@ def test_forms_of_ones_own_reach_the_labels_and_no_run_key(tmp_path):
         "0" * 16,
         2,
         2,
-        1,
         "",
         0.0,
         {"attributes": {"own": json.loads(json.dumps(mapping_details(own, "age", {"young": "young", "old": "old"})))}},

@@ -9,7 +9,7 @@ import pytest
 
 from capbias_core import cli
 from capbias_core.cli import app
-from capbias_core.cli.inputs import choices_of, given, options_of, read_options
+from capbias_core.cli.inputs import options_of, read_options
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.base import Group
 from capbias_core.measures.options import Options, option
@@ -118,11 +118,3 @@ def test_each_choice_of_a_new_measure_is_an_option_of_score(monkeypatch):
     for wrong in ("least=10", "share=1", "how=quietly", "loud=perhaps", "hidden=a", "least"):
         with pytest.raises(CapbiasError):
             read_options([wrong])
-
-
-def test_choices_are_checked_by_the_bounds_of_their_option():
-    choices = choices_of(ToyOptions, "least", "how", "words")
-    assert given(choices(least=4, words=["a", "b"]), ToyOptions) == {"least": 4, "words": ("a", "b")}
-    for wrong in ({"least": 10}, {"how": "loudly"}):
-        with pytest.raises(CapbiasError):
-            given(choices(**wrong), ToyOptions)

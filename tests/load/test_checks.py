@@ -96,14 +96,7 @@ def test_rows_that_shift_in_the_middle_are_refused(human):
     assert found[0].effect == REFUSE and "about row 30" in found[0].text
 
 
-def test_gaps_between_groups_and_words_that_are_not_masked():
-    marked = captions()
-    women = marked["image_id"].map(LABELS) == "Female"
-    marked.loc[women, "caption"] += " 👩"
-    (gap,) = findings(marked, GENDER, LABELS)
-    assert (gap.name, gap.count) == ("emoji", int(women.sum()))
-    assert "Female 100.0%" in gap.text
-    assert "Male 0.0%" in gap.text
+def test_words_that_are_not_masked_denied_values_and_copies():
     (titles,) = findings(captions(lambda who, thing, place: f"Mr. {who} with a {thing}"), GENDER, LABELS)
     assert (titles.name, titles.count) == ("revealing words", N)
     found = findings(captions(lambda who, thing, place: f"a {who} with a {thing}, no other man"), GENDER, LABELS)
@@ -112,11 +105,11 @@ def test_gaps_between_groups_and_words_that_are_not_masked():
     assert (copies.name, copies.count) == ("human captions", N)
 
 
-def test_half_that_are_several_in_one_are_refused_of_people_and_asked_about_of_a_model():
+def test_half_that_are_several_in_one_are_refused_of_people():
     human = captions()
     human.loc[:350, "caption"] += " | a dog on a bench"
     assert any(each.effect == REFUSE for each in findings(captions(), GENDER, LABELS, human))
-    assert all(each.effect == WARN for each in findings(human, GENDER, LABELS))
+    assert findings(human, GENDER, LABELS) == []
 
 
 def test_captions_in_another_language_name_no_value_of_a_shipped_attribute():

@@ -71,6 +71,7 @@ def test_archives_that_are_broken_empty_or_too_large_are_refused(tmp_path, monke
         "large.gz": gzip.compress(bytes(2000)),
         "large.zip": zipped({"a": "x" * 2000}),
         "hidden.zip": zipped({".a": "x"}),
+        "empty.zip": zipped({}),
     }
     for name, data in refused.items():
         (tmp_path / name).write_bytes(data)
@@ -84,7 +85,7 @@ def test_archives_that_are_broken_empty_or_too_large_are_refused(tmp_path, monke
 
 def test_several_texts_in_an_archive_belong_to_an_image_each(tmp_path):
     texts = {"11.txt": "A man, smiling, rides.\nTwo dogs follow.", "12.txt": "2 men", "README.txt": "Read me."}
-    tables = {"records.json": '[{"caption": "a dog", "image_id": 1}]'}
+    tables = {"records.json": '[{"caption": "a dog in size xl/xxl", "image_id": 1}]'}
     for inside, expected in ((tables, ["records"]), (texts, ["a"]), (texts | tables, ["a", "records"])):
         (tmp_path / "a.zip").write_bytes(zipped(inside))
         assert [sheet.name for sheet in parse(tmp_path / "a.zip")] == expected
@@ -112,12 +113,12 @@ WHOLE_FILE = {
     "a picture": ("a.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\xff\xfe", "nor of another known format"),
     "prose": ("a.txt", b"Captions were written by people.\nThey are short.\n", "text without a header"),
     "boxes of YOLO": ("7.txt", b"0 0.5 0.5 0.2 0.3\n", "text without a header"),
-    "other columns": ("a.csv", b"file,sentences of people\n1,x\n", "table with the columns file, sentences of people"),
+    "other columns": ("a.csv", b"file,sentences of people\n1,x\n", "its columns are file, sentences of people"),
     "same columns": ("a.csv", b"image_id,caption,caption\n1,x,y\n", "same name: image_id, caption, caption"),
     "header only": ("a.csv", b"image_id,caption\n", "a.csv has 0 rows and none that can be used"),
     "an open quote": ("a.csv", b'image_id,caption\n1,a dog\n2,"a cat\n', "line 3: a quote is opened and never closed"),
     "no good row": ("a.csv", b"image_id,caption\n\n,x\n", "the first problem is at line 3: the image id is missing)"),
-    "no Excel": ("a.xlsx", b"PK\x03\x04xl/" + b"x" * 50, "an Excel file that cannot be read"),
+    "no Excel": ("a.xlsx", zipped({"xl/workbook.xml": "x"}), "an Excel file that cannot be read"),
     "cut Parquet": ("a.parquet", b"PAR1" + b"x" * 50, "a Parquet file that is broken"),
     "Arrow, cut": ("a.arrow", b"\xff\xff\xff\xff\x10", "a.arrow is a data set that is broken"),
     "a list after an object": ("o.json", b'{"image_id": 1,\n"text": "a"}\n[1]', "an object and a list"),

@@ -1,7 +1,5 @@
 """Labels: which column, which rows of an image, and what they mean. All counts by hand."""
 
-import json
-
 import pandas as pd
 import pytest
 
@@ -48,11 +46,9 @@ HALVES = {"Female": 20, "Male": 20}
 
 def test_names_of_columns_may_contain_an_equals_sign():
     """Only the part before the first one was looked for, and the column was called that of the attribute."""
-    known = {"a=b": lambda image, _: ("Female", "Male")[image % 2], "who=by": lambda _, row: "xy"[row]}
-    frame, given = rows(2, **known), Given(attribute_column=("a=b",), rows=("who=by=x",))
-    (part,) = read([File(CAPTIONS, (), "model"), File(frame, (LABELS,), "labels")], given, [GENDER]).of(LABELS)
-    assert part.mapping[0]["column"] == "a=b" and part.frame["a=b"].value_counts().to_dict() == HALVES
-    assert ("Labels", "gender (a=b)") in part.account and "40 of 80 rows read" in part.notes[0]
+    frame = rows(2, **{"a=b": lambda image, _: ("Female", "Male")[image % 2], "who=by": lambda _, row: "xy"[row]})
+    counts, notes = labels(frame, attribute_column=("a=b",), rows=("who=by=x",))
+    assert counts == HALVES and "40 of 80 rows read" in notes[0]
 
 
 @pytest.mark.parametrize(
@@ -123,19 +119,6 @@ def test_a_column_of_states_is_asked_about():
     )
     assert asked(frame)[0] == {"rows": ("state=ok",)}
     assert labels(frame, rows=("state=ok",))[0] == HALVES
-
-
-def test_formats_leave_out_what_was_rejected(tmp_path):
-    lines = [
-        {"image": f"{image}.jpg", "_task_hash": 1, "accept": ["FM"[image % 2 if row else 0]],
-         "answer": ("reject", "accept")[row]}
-        for image in range(N)
-        for row in range(2)
-    ]  # fmt: skip
-    (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    (part,) = read([File(CAPTIONS), File(tmp_path / "labels.jsonl")], wanted=[GENDER], needed=True).of(LABELS)
-    assert part.frame["accept"].value_counts().to_dict() == {"F": 20, "M": 20}
-    assert part.notes[0].startswith("40 of 80 answers left out: answer is reject 40")
 
 
 def test_several_tables_are_one():

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
+import capbias_core as capbias
 from capbias_core.attackers import load_attacker
 from capbias_core.attributes import get_attribute
 from capbias_core.measures import dbac as measure
@@ -15,11 +16,6 @@ from capbias_core.measures.caption_side import CaptionSide, one_hot
 from capbias_core.metrics.dbac import dbac, inverse_cross_entropy, pair_weight, side_weight
 from capbias_core.prepare.tasks import content_words, function_words, named_words, object_names, task_words
 from capbias_core.prepare.tokens import Tokens
-from capbias_core.question import Question
-from capbias_core.runs.plan import plan
-from capbias_core.worker import execute
-from capbias_core.workspace.store import Workspace
-from tests.collections_ import keep
 
 
 def test_the_equations_by_hand():
@@ -60,21 +56,17 @@ def captions_of(form: str, values, words, cues=None) -> pd.DataFrame:
     return pd.DataFrame({"image_id": map(str, range(len(texts))), "caption_index": 0, "caption": texts})
 
 
-def finished(folder, human, model, values, *metrics: str, objects=None, known=None):
-    """The run and its rows by metric and direction. objects: a column of the labels; known: a table of objects."""
-    table = pd.DataFrame({"image_id": human["image_id"], "gender": values})
-    table = table if objects is None else table.assign(objects=objects)
-    workspace = Workspace(folder)
-    keep(workspace, labels=table, references=human, captions=model, trained=True)
-    if known is not None:
-        workspace.keep("objects", "part", known, "c", "test")
-    request = Question("c", ("m",), "labels", "gender", metrics, "human", seeds=3, options={"test_share": 0.2})
-    (spec,) = plan(workspace, request)
-    assert workspace.enqueue(spec, "c")
-    execute(str(workspace.folder), spec.run_id)
-    run = workspace.run(spec.run_id)
-    assert run.status == "finished", run.message
-    return run, workspace.results([spec.run_id]).set_index(["metric", "direction"])
+def scored(human, model, values, *metrics: str, objects=None):
+    """The report and its rows by metric and direction."""
+    labels = pd.DataFrame({"image_id": human["image_id"], "gender": values})
+    given = {} if objects is None else {"objects": objects}
+    report = capbias.score({"m": model}, labels, "gender", human, metrics, seeds=3, **given)
+    return report, report.table.set_index(["metric", "direction"])
+
+
+def of_images(objects, n: int | None = None) -> pd.DataFrame:
+    """Objects of the first n images."""
+    return pd.DataFrame({"image_id": map(str, range(len(objects))), "objects": objects}).head(n or len(objects))
 
 
 # Of A->T the best attackers are right in 60 and 90%; their losses are the entropies of these, 0.673 and 0.325 nats.
@@ -98,7 +90,7 @@ KNOWN = [
 
 
 @pytest.mark.long
-def test_values_of_the_best_possible_attackers(tmp_path):
+def test_values_of_the_best_possible_attackers():
     """1,000 images, values and words independent and equally common. The human captions' cue agrees with the value in
     60% of them, the model's in 90%, and each caption names its word: P(t) / P(a) = 1 on both sides, and w is Q."""
     (values, tasks), rng = values_and("bed", "tie", 1000), np.random.default_rng(8)
@@ -109,7 +101,8 @@ def test_values_of_the_best_possible_attackers(tmp_path):
         return captions_of("{who} {cue} a {word}", values, tasks, cues)
 
     human, model = captions(0.6), captions(0.9)
-    run, rows = finished(tmp_path, human, model, values, "dbac", "dbac_equations", "dbac_accuracy", objects=tasks)
+    metrics = "dbac", "dbac_equations", "dbac_accuracy"
+    _, rows = scored(human, model, values, *metrics, objects=of_images(tasks))
     for metric, direction, value, tolerance in KNOWN:
         assert rows.loc[metric, direction]["value"] == pytest.approx(value, abs=tolerance), (metric, direction)
     row = rows.loc["DBAC_accuracy", "A->T"]
@@ -121,12 +114,10 @@ def test_values_of_the_best_possible_attackers(tmp_path):
 
 
 @pytest.mark.long
-def test_images_that_nobody_annotated_are_left_out_of_t_to_a(tmp_path):
-    """Objects of the first 120 images only, in a table of their own."""
+def test_images_that_nobody_annotated_are_left_out_of_t_to_a():
     values, objects = values_and("bed", "tie", 200)
     frame = captions_of("{who} near a {word}", values, objects)
-    part = pd.DataFrame({"image_id": frame["image_id"][:120], "objects": objects[:120]})
-    _, rows = finished(tmp_path, frame, frame, values, "dbac", known=part)
+    _, rows = scored(frame, frame, values, "dbac", objects=of_images(objects, 120))
     assert rows.loc["DBAC", "A->T"]["n"] == 40 and rows.loc["DBAC", "T->A"]["n"] == 24
 
 
@@ -192,20 +183,20 @@ def test_the_value_that_a_caption_names_is_the_one_of_most_words():
 
 
 @pytest.mark.long
-def test_objects_that_only_the_annotation_names_are_masked_too(tmp_path):
+def test_objects_that_only_the_annotation_names_are_masked_too():
     """Guitar and violin are not in the table of COCO's names. The model names the one that is there, people any: left
     in the captions, that word alone would tell it."""
     values, objects = values_and("guitar", "violin", 400)
     sides = np.random.default_rng(5).permutation(objects), objects
     human, model = (captions_of("{who} near a {word}", values, side) for side in sides)
-    run, rows = finished(tmp_path, human, model, values, "dbac", objects=objects)
+    report, rows = scored(human, model, values, "dbac", objects=of_images(objects))
     assert rows.loc["DBAC", "T->A"]["value"] == pytest.approx(0, abs=3)
-    assert "DBAC A->T left out" in " ".join(run.notes), "no object of the table is named"
+    assert "DBAC A->T left out" in " ".join(report.notes), "no object of the table is named"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("annotation", [True, False])
-def test_synonyms_of_cocos_names_change_no_number_of_t_to_a(annotation, tmp_path):
+def test_synonyms_of_cocos_names_change_no_number_of_t_to_a(annotation):
     """Captions that write COCO's name for each synonym and plural are the same to an attacker that sees no object."""
     forms = {name: [" ".join(form) for form in forms] for name, forms in object_names().items()}
     rng, names = np.random.default_rng(6), np.array(["baseball bat", "couch", "knife", "suitcase", "tennis racket"])
@@ -214,10 +205,8 @@ def test_synonyms_of_cocos_names_change_no_number_of_t_to_a(annotation, tmp_path
     written, renamed = (
         [captions_of("{who} with {word}", values, words) for words in pair] for pair in (side, (objects, objects))
     )
-    rows = [
-        finished(tmp_path / str(run), *pair, values, "dbac", objects=objects if annotation else None)[1]
-        for run, pair in enumerate((written, renamed))
-    ]
+    known = of_images(objects) if annotation else None
+    rows = [scored(*pair, values, "dbac", objects=known)[1] for pair in (written, renamed)]
     first, second = (table.xs("T->A", level="direction")[["value", "ci_low", "ci_high"]] for table in rows)
     pd.testing.assert_frame_equal(first, second)
 

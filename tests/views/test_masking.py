@@ -68,7 +68,7 @@ def score(workspace: Workspace, seeds: int, metric: str = "lic", references: str
 
 def compared(folder: Path, captions: dict, metric: str, seeds: int, **given) -> tuple[Workspace, pd.DataFrame]:
     """A workspace with these captions of m, and the rows of the view once what it needs is computed."""
-    workspace, options = Workspace(folder), MaskingOptions(metric=(metric,), seeds=seeds)
+    workspace, options = Workspace(folder), MaskingOptions(metric=(metric,))
     keep(workspace, COLLECTION, captions=captions, **given)
     if "elsewhere" in captions:
         describe(workspace, workspace.item("captions", "elsewhere", COLLECTION), "m", "both")
@@ -145,7 +145,6 @@ def test_of_several_sets_of_a_condition_the_newest_counts_or_the_one_that_is_cho
     assert list(rows["set"]) == ["m", "m_masked_person", "elsewhere"] and rows.attrs["missing"] == ["LIC"]
     assert {spec.model for spec in MASKING.needs(choice, older)} == set(rows["set"])
     assert {spec.model for spec in MASKING.needs(choice, MaskingOptions())} == {"m", "m blurred", "elsewhere"}
-    assert MASKING.needs(choice, MaskingOptions(measured=True)) == []
     assert any("m_masked_person is taken, not m blurred" in note for note in MASKING.notes(choice, rows))
 
 

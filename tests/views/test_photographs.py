@@ -110,12 +110,10 @@ def test_uploaded_photographs_are_kept_together_and_bad_ones_named(tmp_path):
     workspace, given = Workspace(tmp_path / "home"), tmp_path / "given"
     cut = picture(given / "13.jpg")
     cut.write_bytes(cut.read_bytes()[:200])
-    (given / "notes.txt").write_text("no picture")
-    files = [picture(given / "12.jpg"), cut, given / "notes.txt"]
-    item, refused = photographs.keep_uploaded(workspace, "mine", files)
-    assert item.rows == 1 and set(refused) == {"13.jpg", "notes.txt"}
-    item, refused = photographs.keep_uploaded(workspace, "mine", [picture(given / "14.png")])
-    assert item.rows == 2 and refused == {}, "beside the earlier ones"
+    item, refused = photographs.keep_uploaded(workspace, "mine", [picture(given / "12.jpg"), cut])
+    assert item.rows == 1 and set(refused) == {"13.jpg"}
+    item, refused = photographs.keep_uploaded(workspace, "mine", [picture(given / "14.png"), picture(given / "12.png")])
+    assert item.rows == 2 and set(refused) == {"12.png"}, "beside the earlier ones, one for each image"
     files = photographs.photographs_of(workspace, "mine")
     assert set(files) == {"12", "14"} and all(path.is_file() for path in files.values())
 

@@ -144,16 +144,10 @@ def test_scales_alignments_and_protocols_of_other_papers(published):
 
 # Paper, table, cells of a row -> how its note begins.
 NOTES = [
-    ("lic", "4", {"model": "oscar", "condition": "original"}, "The table prints a difference of +23.2"),
     ("repro", "3", {"model": "updn", "encoder": "bert_pre", "metric": "LIC"}, "LIC_M − LIC_D is 39.4 − 33.1 = 6.3"),
     ("repro", "3", {"model": "updn", "encoder": "bert_ft", "metric": "LIC"}, ""),
     ("dbac", "9", {"model": "att2in", "direction": "T->A"}, "Table 10 prints +.0590"),
     ("dbac", "9", {"model": "att2in", "direction": "A->T"}, ""),
-    ("dbac", "10", {"model": "blip", "encoder": "lstm"}, "Tables 4 and 9 print +9.98"),
-    ("dbac", "10", {"model": "blip", "encoder": "rnn"}, ""),
-    ("dbac", "4", {"attribute": "gender", "metric": "LIC", "condition": "original"}, "LIC of BLIP is 11.26"),
-    ("dbac", "3", {"model": "C1", "metric": "LIC_H"}, "The caption calls more than .5 biased"),
-    ("imgcap2", "3", {"model": "nic", "metric": "ratio"}, "The caption says female over male"),
 ]
 
 
@@ -173,33 +167,6 @@ def test_a_note_is_beside_the_numbers_that_it_is_about(published):
 
 def of_paper(paper: str, table: str) -> pd.DataFrame:
     return view.published_rows(None, view.PublishedOptions(paper=paper, table=table))
-
-
-def test_notes_say_what_the_printed_numbers_give(published):
-    def values(paper: str, table: str, **only) -> pd.Series:
-        return table_of(published, paper, table, **only).set_index(["model", "encoder"])["value"]
-
-    (reduction,) = {round(values("dbac", "5b", metric="CV_reduction_percent").mean(), 2)}
-    assert reduction == 75.8
-    assert [values("dbac", name).abs().max() for name in ("12b", "15b")] == [0.0066, 0.0049]
-    same = (values("dbac", "10") == values("dbac", "13")).groupby("model").all()
-    assert [*same[same].index] == ["llava"]
-    by_lstm = 100 * values("dbac", "10", encoder="lstm") - values("dbac", "9", direction="T->A")
-    assert [*by_lstm[by_lstm.abs() > 0.011].index.get_level_values(0)] == ["att2in", "blip"]
-    differ = {}
-    for paper, table in (("lic", "2"), ("lic", "S1"), ("repro", "2"), ("repro", "3"), ("repro", "4")):
-        of_m, of_d, lic = (values(paper, table, metric=name) for name in ("LIC_M", "LIC_D", "LIC"))
-        off = (of_m - of_d - lic).abs() > 0.11
-        differ |= {(paper, table, *key): None for key in off[off].index}
-    assert [*differ] == [("repro", "3", name, "bert_pre") for name in ("updn", "transformer")]
-    counts = {kind: values("genderscore", "6", metric=f"count_{kind}", condition="object_gender_cooccurrence")
-              for kind in ("man", "woman")}  # fmt: skip
-    printed = [values("genderscore", "3", metric=f"leakage_{kind}", condition="gender_score") for kind in "mw"]
-    wrong = [
-        [*own.index[(own - count / people).abs() > 0.011].get_level_values(0)]
-        for own, count, people in zip(printed, counts.values(), (930, 291), strict=True)
-    ]
-    assert wrong == [["oscar", "blip2"], ["aoanet"]]
 
 
 def test_each_printed_number_has_a_name_here_or_a_reason(published):

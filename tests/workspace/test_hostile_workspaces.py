@@ -19,7 +19,7 @@ from capbias_core.aggregate import Counts
 from capbias_core.databases import byte_cache
 from capbias_core.errors import CapbiasError
 from capbias_core.vision.masking import MaskRule
-from capbias_core.workspace.masked_photographs import Masking, masked_folder
+from capbias_core.workspace.masked_photographs import masked_folder
 from capbias_core.workspace.store import Workspace, frame_bytes
 from pages.ui.uploads import _new_folder
 from tests.app import errors, opened
@@ -109,7 +109,7 @@ def test_only_what_capbias_made_is_removed(home):
     _new_folder(str(home))
     with pytest.raises(CapbiasError, match="None of 0"):
         nothing = pd.DataFrame({"image_id": []})
-        masked_folder(home / "pictures", lambda _: nothing, {}, "", Masking(MaskRule("box"), ""), lambda *_: None)
+        masked_folder(home / "pictures", lambda _: nothing, {}, "", MaskRule("box"), "", lambda *_: None)
     assert cli.main([*SCORE.split(), "--workspace", str(home)]) == 0
     Workspace(home).keep("captions", "other", nothing.assign(caption=[]), "c", "s")
     assert [name for name in (*mine, *made) if (home / name).exists()] == list(mine)
