@@ -183,7 +183,7 @@ class Counts:
         seed = seed if about["seeded"] else None
         objects = tuple(about.get("objects", ()))
         numbers = [label, image, *columns.values(), np.array([about["training"], *about["constants"].values()])]
-        if any(array.dtype.kind not in "biuf" for array in numbers) or about["training"] < 0:
+        if any(array.dtype.kind not in "biuf" for array in numbers) or label.dtype.kind != "i" or about["training"] < 0:
             raise ValueError("counts are not numbers")
         if about["training"] and seed is None:
             raise ValueError("counts of attackers are of no seed")

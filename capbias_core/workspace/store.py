@@ -95,8 +95,11 @@ class RunRow:
     evidence: Any = field(default=None, compare=False, repr=False)  # what it left: `Evidence`, or an Outcome in hand
 
     def counts(self) -> dict[str, Counts]:
-        """The evidence of a finished run, by direction."""
-        return self.evidence.counts_by_direction()
+        """The evidence of a finished run, by direction. Raises CapbiasError if its labels are of another attribute."""
+        counts, values = self.evidence.counts_by_direction(), len(self.spec.attribute.get("values", ()))
+        if any(each.label.max(initial=-1) >= values for each in counts.values()):
+            raise CapbiasError(f"The run {self.run_id} has left counts of other labels.", "Run it again.")
+        return counts
 
     def counts_of(self, direction: str = "") -> Counts:
         """The evidence of one direction. Raises CapbiasError if the run left none."""

@@ -207,6 +207,11 @@ FORGED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
         (WORDS, "view words --collection c --captioner first"),
     ),
     "counts of other images": (evidence(lambda counts: replace(counts, images=counts.images[:3])), (TABLE,)),
+    "labels of other values": (
+        evidence(lambda counts: replace(counts, label=counts.label + 7)),
+        ("view change first second --collection c",),
+    ),
+    "labels between values": (evidence(lambda counts: replace(counts, label=counts.label * 1.5)), (TABLE,)),
     "counts as text": (evidence(lambda counts: replace(counts, label=counts.label.astype(str))), (TABLE,)),
     "counts of no seed": (evidence(lambda counts: replace(counts, seed=None)), (TABLE,)),
     "training as text": (evidence(lambda counts: replace(counts, training="x")), (TABLE,)),
