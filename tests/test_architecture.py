@@ -6,202 +6,99 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE = ROOT / "capbias_core"
 
 # Each package or module directly under capbias_core may import from its own row and from earlier ones.
 ROWS = (
-    (
-        "types",
-        "errors",
-        "kinds",
-        "attributes",
-        "databases",
-        "entry_points",
-        "processes",
-        "resources",
-        "spreadsheets",
-        "typed",
-        "whole_files",
-    ),
-    ("load", "prepare"),
-    ("attackers", "language", "vision"),
-    ("data", "metrics"),
-    ("aggregate",),
-    ("workspace",),
-    ("measures",),
-    ("question",),
-    ("runs", "worker"),
-    ("views",),
-    ("bundle",),
-    ("cli", "api", "extensions", "__main__", "__init__"),
+    "types errors kinds attributes databases entry_points processes resources spreadsheets typed whole_files",
+    "load prepare",
+    "attackers language vision",
+    "data metrics",
+    "aggregate",
+    "workspace",
+    "measures",
+    "question",
+    "runs worker",
+    "views",
+    "bundle",
+    "cli api extensions __main__ __init__",
 )
-ORDER = {name: place for place, row in enumerate(ROWS) for name in row}
-# Names at the top level of modules that their package finds by itself.
-MARKERS = {"MEASURE", "ENTRIES", "FORMAT"}
+ORDER = {name: place for place, row in enumerate(ROWS) for name in row.split()}
 HEAVY = {"torch", "captum", "transformers", "sentence_transformers", "ultralytics", "distributed", "sklearn", "plotly"}
-
-
-def called(node: ast.AST) -> str:
-    """The name of the function that a node calls; '' for another node."""
-    return getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
-
-
-@cache
-def nodes(source: str) -> tuple[ast.AST, ...]:
-    """Every node of a source text, the whole text first."""
-    return tuple(ast.walk(ast.parse(source)))
-
-
-@cache
-def imported_modules(source: str, module: str = "capbias_core.here") -> frozenset[str]:
-    """The modules that a source text imports, also inside functions. `from a import b` counts as a.b if that is one.
-
-    module: the dotted name of the text, for relative imports. Also counted: literal names given to `import_module`, and
-    any text that is the dotted name of a module (tables of what is imported later hold these); not what a command runs
-    in another process with `-m`.
-    """
-    names = set()
-    commands = [node.elts for node in nodes(source) if isinstance(node, ast.List)]
-    run = {id(name) for elts in commands for flag, name in pairwise(elts) if getattr(flag, "value", "") == "-m"}
-    for node in nodes(source):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parents = module.split(".")[: -node.level] if node.level else []
-            base = ".".join(filter(None, (*parents, node.module)))
-            # What begins with two underscores, such as __version__, needs nothing of what its module imports.
-            whole = [f"{base}.{alias.name}" for alias in node.names if not alias.name.startswith("__")]
-            names |= {name if name in modules() else base for name in whole}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in run:
-            name = node.value.partition(":")[0]
-            names |= {name} if "." in name and name in modules() else set()
-    return frozenset(names)
-
-
-def finds_modules(source: str) -> bool:
-    """Whether a source text imports the modules of its package whatever their names."""
-    return "iter_modules" in source and any(called(node) == "iter_modules" for node in nodes(source))
-
-
-def has_marker(source: str) -> bool:
-    for node in nodes(source)[0].body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id in MARKERS for target in targets):
-            return True
-    return False
-
-
-def hidden_imports(source: str) -> list[int]:
-    """Lines of imports by a name that is worked out, which nobody can follow."""
-    calls = [node for node in nodes(source) if called(node) in ("import_module", "__import__")]
-    return [call.lineno for call in calls if not isinstance(call.args[0], ast.Constant)]
 
 
 @cache
 def modules() -> dict[str, Path]:
     """Dotted name -> file, of the core, the pages and the front page."""
-    named = {}
-    for path in sorted([*CORE.rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return named
+    paths = [*(ROOT / "capbias_core").rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]
+    dotted = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sorted(paths)}
+    return {name.removesuffix(".__init__"): path for path, name in dotted.items()}
 
 
-@cache
-def source_of(module: str) -> str:
-    return modules()[module].read_text(encoding="utf-8")
+def named_in(source: str) -> set[str]:
+    """The modules that a source text imports, also inside functions, and those that any text of it names, as tables of
+    what is imported later do. `from a import b` counts as a.b if that is a module."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module and not node.level, "a relative import"
+            # What begins with two underscores, such as __version__, needs nothing of what its module imports.
+            whole = [f"{node.module}.{alias.name}" for alias in node.names if not alias.name.startswith("__")]
+            names |= {name if name in modules() else node.module for name in whole}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
+            names |= {node.value.partition(":")[0]} & modules().keys()
+    return names
 
 
 @cache
 def imports_of(module: str) -> frozenset[str]:
-    """The modules of the project that a module imports.
-
-    Whoever imports a.b.c also runs the __init__ of a and of a.b; what is inside a package has that behind it.
-    """
-    is_package = modules()[module].name == "__init__.py"
-    package = module if is_package else module.rpartition(".")[0]
-    named = imported_modules(source_of(module), f"{module}.__init__" if is_package else module) & modules().keys()
-    if finds_modules(source_of(module)):
-        named |= {name for name in modules() if name.rpartition(".")[0] == package and has_marker(source_of(name))}
+    """The modules of the project that a module imports. Whoever imports a.b.c also runs the __init__ of a and of a.b;
+    what is inside a package has that behind it."""
+    named = named_in(modules()[module].read_text(encoding="utf-8")) & modules().keys()
     parents = {name.rsplit(".", depth)[0] for name in named for depth in range(1, name.count(".") + 1)}
     behind = {name for name in parents & modules().keys() if not f"{module}.".startswith(f"{name}.")}
     return frozenset((named | behind) - {module})
 
 
-def circle(imports: dict[str, frozenset[str]]) -> list[str]:
-    """A chain of modules that import each other round in a circle; [] if there is none."""
-    try:
-        TopologicalSorter(imports).prepare()
-    except CycleError as error:
-        return list(error.args[1])
-    return []
+def row_name(module: str) -> str:
+    """The name in ROWS of a module such as capbias_core.load.ids; '' for modules that are not the core's."""
+    first, _, rest = module.partition(".")
+    return (rest.partition(".")[0] or "__init__") if first == "capbias_core" else ""
 
 
-def row_name(module: str) -> str | None:
-    """The name in ROWS of a module such as capbias_core.load.ids; None for modules that are not the core's."""
-    parts = module.split(".")
-    return (parts[1] if len(parts) > 1 else "__init__") if parts[0] == "capbias_core" else None
-
-
-def core_modules() -> list[str]:
-    return [name for name in modules() if row_name(name)]
-
-
-def back_imports(named: Iterable[str], row: str) -> list[str]:
-    """Those of the modules named that stand in later rows (prepare may not import load, though load may use it)."""
-    rows = {name: row_name(name) for name in named if row_name(name)}
+def back_imports(names: frozenset[str] | set[str], row: str) -> list[str]:
+    """Those that stand in later rows than this one (prepare may not import load, though load may use it)."""
+    rows = {name: row_name(name) for name in names if row_name(name)}
     return sorted(
         name for name, other in rows.items() if ORDER[other] > ORDER[row] or (row, other) == ("prepare", "load")
     )
 
 
 @pytest.mark.long
-def test_imports_point_one_way_and_can_be_followed():
-    assert {row_name(name) for name in core_modules()} <= set(ORDER), "give the new package a row in ROWS"
-    back = {name: back_imports(imports_of(name), row_name(name)) for name in core_modules()}
+def test_imports_point_one_way_and_not_round():
+    core = [name for name in modules() if row_name(name)]
+    assert {row_name(name) for name in core} <= set(ORDER), "give the new package a row in ROWS"
+    back = {name: back_imports(imports_of(name), row_name(name)) for name in core}
     assert {name: wrong for name, wrong in back.items() if wrong} == {}
-    hidden = [name for name in core_modules() if not finds_modules(source_of(name)) and hidden_imports(source_of(name))]
-    assert hidden == [], "give import_module the whole name, as a literal"
-    assert circle({name: imports_of(name) for name in modules()}) == []
-
-
-BACKWARD = {
-    "from capbias_core.workspace.store import Workspace": "metrics",
-    "def late():\n    import capbias_core.cli": "runs",
-    "from .. import views": "runs",
-    "from capbias_core.load.ids import described": "prepare",
-    "from importlib import import_module\nimport_module('capbias_core.runs.plan')": "measures",
-    "LATER = {'plan': 'capbias_core.runs.plan:plan'}": "measures",
-}
-
-
-def test_the_checks_see_imports_that_are_backward_in_circles_or_hidden():
-    for source, row in BACKWARD.items():
-        assert back_imports(imported_modules(source, f"capbias_core.{row}.here") & modules().keys(), row), source
-    round_ = {"a": frozenset("b"), "b": frozenset("c"), "c": frozenset("a"), "d": frozenset("a")}
-    assert set(circle(round_)) == set("abc") and circle(round_ | {"c": frozenset()}) == []
-    assert hidden_imports("from importlib import import_module\n\nimport_module(name)") == [3]
-    assert hidden_imports("import importlib\nimportlib.import_module('torch')") == []
-
-
-# what is imported at all
+    TopologicalSorter({name: imports_of(name) for name in modules()}).prepare()
+    late = "def late():\n    import capbias_core.cli\nLATER = {'plan': 'capbias_core.runs.plan:plan'}"
+    assert back_imports(named_in(late), "metrics") == ["capbias_core.cli", "capbias_core.runs.plan"]
 
 
 @pytest.mark.long
 def test_what_the_web_server_imports_is_light_and_the_core_never_imports_streamlit():
-    for name in core_modules():
-        assert "streamlit" not in {each.partition(".")[0] for each in imported_modules(source_of(name), name)}, name
-    pages = [name for name in modules() if not row_name(name)]
-    of_pages = sorted({name for page in pages for name in imports_of(page) if row_name(name)})
+    for name, path in modules().items():
+        first = {each.partition(".")[0] for each in named_in(path.read_text(encoding="utf-8"))}
+        assert not (row_name(name) and "streamlit" in first), name
+    of_pages = sorted({name for page in modules() if not row_name(page) for name in imports_of(page) if row_name(name)})
     names = ["capbias_core.runs.engine", "capbias_core.views.results", "capbias_core.cli", *of_pages]
     code = f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\n"
     code += f"print(*sorted({HEAVY!r} & set(sys.modules)))\n"
@@ -219,37 +116,3 @@ def test_only_the_controls_touch_the_address():
     address = re.compile(r"bind=|query_params|switch_page|page_link")
     users = {path.name for path in (ROOT / "pages").rglob("*.py") if address.search(path.read_text())}
     assert users == {"controls.py"}
-
-
-# What Streamlit draws its first argument of as Markdown, beside the controls of the view, which escape their labels.
-MARKDOWN = {"markdown", "caption", "header", "subheader", "title", "info", "warning", "error", "success", "toast"}
-MARKDOWN |= {"button", "download_button", "expander", "popover", "spinner", "checkbox", "radio", "selectbox", "pills"}
-MARKDOWN |= {"multiselect", "text_input", "number_input", "slider", "segmented_control"}
-
-
-def raw_markdown(source: str) -> list[int]:
-    """The lines where a text that is not all written there is drawn as Markdown, and not by `plain`."""
-
-    def is_raw(node: ast.AST) -> bool:
-        if isinstance(node, ast.JoinedStr):
-            return any(isinstance(part, ast.FormattedValue) and is_unsafe(part) for part in node.values)
-        return isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and called(node) != "plain")
-
-    def is_unsafe(part: ast.FormattedValue) -> bool:
-        is_constant = isinstance(part.value, ast.Name) and part.value.id.isupper()
-        return not (part.format_spec or is_constant or called(part.value) in ("plain", "counted"))
-
-    def drawn(call: ast.Call) -> list[ast.expr]:
-        by_view = ast.unparse(call.func).startswith("view.")
-        first = call.args[:1] if called(call) in MARKDOWN and not by_view else []
-        return [*first, *(word.value for word in call.keywords if word.arg == "help")]
-
-    return [node.lineno for call in nodes(source) if isinstance(call, ast.Call) for node in drawn(call) if is_raw(node)]
-
-
-def test_pages_draw_texts_of_files_as_text():
-    pages = {path.name: raw_markdown(path.read_text()) for path in (ROOT / "pages").rglob("*.py")}
-    assert {name: lines for name, lines in pages.items() if lines} == {}
-    raw = "st.markdown(shown.sentence)\nst.header(f'{name}')\nbox.button(title(x))\nview.text(st, 'a', help=f'{name}')"
-    assert raw_markdown(raw) == [1, 2, 3, 4]
-    assert not raw_markdown("st.header(plain(a.b))\nst.header(f'{plain(name)} {n:,} {LEAST}')\nview.text(st, a.b)")
