@@ -82,27 +82,23 @@ def results(path: Path, metric: str, ends: dict[str, tuple[float, float]], **mor
     return str(path)
 
 
-UP, DOWN = dict.fromkeys(NAMES, (1.0, 3.0)), dict.fromkeys(NAMES, (-3.0, -1.0))
 ORDER = dict.fromkeys(NAMES, (3.0, 4.0)) | {"nic": (1.0, 2.0), "nic_equalizer": (5.0, 6.0)}
-# Claim, intervals of LIC by lstm_bi -> verdict.
+CLAIMS = ("gender bias.$", "NIC\\+Equalizer", "the order")
+# Intervals of LIC by lstm_bi -> the verdicts on CLAIMS.
 MEASURED = {
-    "all above": ("gender bias.$", UP, "agree"),
-    "one open": ("gender bias.$", UP | {"nic": (-1.0, 3.0)}, "not decided"),
-    "one below": ("gender bias.$", UP | {"nic": (-3.0, -1.0)}, "disagree"),
-    "one missing": ("gender bias.$", {name: UP[name] for name in NAMES[1:]}, "not decided"),
-    "higher": ("NIC\\+Equalizer", UP | {"nic_equalizer": (4.0, 5.0)}, "agree"),
-    "overlapping": ("NIC\\+Equalizer", UP | {"nic_equalizer": (2.0, 4.0)}, "not decided"),
-    "the order": ("the order", ORDER, "agree"),
-    "another order": ("the order", ORDER | {"fc": (0.0, 0.5)}, "disagree"),
-    "an open order": ("the order", ORDER | {"fc": (1.5, 2.5)}, "not decided"),
+    "clear": (ORDER, ("agree", "agree", "agree")),
+    "open": (ORDER | {"fc": (-1.0, 3.0), "nic_equalizer": (2.0, 4.0)}, ("not decided",) * 3),
+    "against": (ORDER | {"fc": (-3.0, -1.0)}, ("disagree", "agree", "disagree")),
+    "one missing": ({name: ORDER[name] for name in NAMES[1:]}, ("not decided",) * 3),
 }
 
 
-@pytest.mark.parametrize(("claim", "ends", "verdict"), MEASURED.values(), ids=MEASURED)
-def test_measured_numbers_decide_only_by_whole_intervals(tmp_path, claim, ends, verdict):
+@pytest.mark.parametrize(("ends", "verdicts"), MEASURED.values(), ids=MEASURED)
+def test_measured_numbers_decide_only_by_whole_intervals(tmp_path, ends, verdicts):
     found = script("lic_claims").main(["--results", results(tmp_path / "scores.csv", "LIC", ends)])
-    rows = found[found["claim"].str.contains(claim) & (found["encoder"] == "lstm_bi")]
-    assert set(rows["measured numbers"]) == {verdict} and len(rows)
+    for claim, verdict in zip(CLAIMS, verdicts, strict=True):
+        rows = found[found["claim"].str.contains(claim) & (found["encoder"] == "lstm_bi")]
+        assert set(rows["measured numbers"]) == {verdict}, claim
     assert set(found.loc[found["encoder"] != "lstm_bi", "measured numbers"]) == {"not decided"}
 
 

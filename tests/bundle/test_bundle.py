@@ -26,14 +26,11 @@ from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
 from tests.cli.test_cli import write_files
 
+# test_hostile_bundles.py reads bundles as commands do.
+pytestmark = pytest.mark.usefixtures("read_here")
+
 SMALL = ("strong", "weak")
 METRICS = ("lic", "ratio", "error")
-
-
-@pytest.fixture(autouse=True)
-def read_here(monkeypatch):
-    """Bundles are read in this process, which takes less time; test_hostile_bundles.py reads them as commands do."""
-    monkeypatch.setattr("capbias_core.bundle.reproduce.within_limits", lambda name, read, *given: read(*given))
 
 
 @pytest.fixture(scope="module")
