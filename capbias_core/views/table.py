@@ -153,7 +153,8 @@ def pair_table(ranked: Ranking, digits: int = 1) -> pd.DataFrame:
     """
     names = sorted(ranked.values, key=lambda name: -ranked.values[name])
     cells = pd.DataFrame("not compared", names, names)
-    np.fill_diagonal(cells.values, "")
+    for name in names:
+        cells.at[name, name] = ""
     for pair in ranked.pairs:
         p = "p < 0.001" if pair.p < 0.001 else f"p {pair.p:.{3 if pair.p < 0.1 else 2}f}"
         for row, column, difference in (
