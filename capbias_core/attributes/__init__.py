@@ -104,7 +104,8 @@ def _checked(data: dict, source: str) -> Attribute:
         raise wrong("mask_token", "cannot be used", "Write one word in <>, such as <gender>.")
     derived = None
     if "derived" in given:
-        derived = Derivation(**{"both": PRECEDENCE} | read(given["derived"], RULE, f"{source}: derived"))
+        rule: dict[str, Any] = {"both": PRECEDENCE} | read(given["derived"], RULE, f"{source}: derived")
+        derived = Derivation(**rule)
         order = values if derived.both == PRECEDENCE else ()
         if derived.both not in BOTH or derived.at_least < 1 or sorted(derived.precedence) != sorted(order):
             raise wrong(

@@ -255,7 +255,7 @@ class InputFlags(FileFlags):
             raise CapbiasError(
                 "Files cannot be combined with --collection.", "Import the files first, or leave one out."
             )
-        own = self.workspace and known_attributes(own_folder(self.workspace)).keys() - known_attributes()
+        own = known_attributes(own_folder(self.workspace)).keys() - known_attributes() if self.workspace else ()
         if not self.collection and self.workspace and self.attribute not in own:
             raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")
         asked = vars(self) | more

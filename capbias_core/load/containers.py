@@ -96,17 +96,22 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+def _next_value(text: str, at: int) -> int:
+    between = BETWEEN_VALUES.match(text, at)
+    return between.end() if between else at
+
+
 def _json(title: str, text: str) -> Sheet:
     """A JSON document, or values one after another, as in JSON Lines, which become one list."""
     if '"segmentation"' in text:  # polygons as numbers would take ten times the time and memory
         text = OUTLINE.sub(r'\1"\2"', text)
     decoder, values = json.JSONDecoder(object_pairs_hook=_unique, strict=False), []
-    at = BETWEEN_VALUES.match(text).end()
+    at = _next_value(text, 0)
     try:
         while at < len(text):
             value, at = decoder.raw_decode(text, at)
             values.append(value)
-            at = BETWEEN_VALUES.match(text, at).end()
+            at = _next_value(text, at)
     except (ValueError, RecursionError) as error:
         reason = "lists too deep in one another" if isinstance(error, RecursionError) else str(error)
         if isinstance(error, json.JSONDecodeError):

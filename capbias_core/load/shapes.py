@@ -29,7 +29,7 @@ def _annotated(key: str) -> Callable[[dict], bool]:
     """Whether an object has images, and annotations with a key."""
 
     def fits(value: dict) -> bool:
-        rows = value.get("annotations")
+        rows = value.get("annotations") or []
         return "images" in value and _dicts(rows) and any(key in row for row in rows[:50] if isinstance(row, dict))
 
     return fits

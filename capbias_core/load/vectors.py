@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         with readable(path), path.open("rb") as raw:
             packed = raw.read(2) == GZIP
             raw.seek(0)
-            yield gzip.GzipFile(fileobj=raw) if packed else raw
+            yield cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else raw
     except (EOFError, zlib.error):
         raise CapbiasError(f"{path.name} is a gzip archive that is cut off or damaged.", "Download it again.") from None
 

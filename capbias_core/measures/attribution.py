@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -50,7 +50,8 @@ NOTHING = "have a map that is 0 everywhere"
 
 _MAPS = "Selvaraju et al., ICCV 2017"
 _TABLE = "Nair et al., arXiv:2503.07878 (DBAC), Table 4"
-Facts = tuple[float, Callable[[int], float], str, tuple[float, float]]  # scale, neutral value, better end, range
+Better = Literal["lower", "higher", "neutral"]
+Facts = tuple[float, Callable[[int], float], Better, tuple[float, float]]  # scale, neutral value, better end, range
 
 
 def _metric(name: str, title: str, facts: Facts, source: str, explanation: str) -> Metric:

@@ -175,7 +175,7 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     images, sides_of = sides[0].images, {A_TO_T: sides, T_TO_A: sides}
     if data.objects is not None and not annotated(images, data.objects).all():
         known = list(data.objects.index.intersection(images))
-        sides_of[T_TO_A] = [side.on(known) for side in sides]
+        sides_of[T_TO_A] = sides[0].on(known), sides[1].on(known)
     counts, notes, reasons = run_available(
         {way: partial(_count, data, options, progress, attacker, sides_of[way], way) for way in sides_of}, "DBAC "
     )

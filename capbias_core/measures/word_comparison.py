@@ -138,7 +138,8 @@ def compare_words(
         toward = (captioner.mean(axis=-1) + human.mean(axis=-1) > 0).astype(int)
         sign = 2 * toward[:, :, None] - 1
     of_seeds = {"captioner": sign * captioner, "human": sign * human, "difference": sign * captioner - sign * human}
-    table = pd.DataFrame({"word": np.repeat([words[code] for code in kept], columns), "toward": toward.ravel()})
+    names = [words[code] for code in kept.tolist()]
+    table = pd.DataFrame({"word": np.repeat(names, columns), "toward": toward.ravel()})
     for name, values in of_seeds.items():
         table[name] = values.mean(axis=-1).ravel()
     table["count"], table["human_count"] = (np.repeat(each[kept], columns) for each in total)

@@ -96,8 +96,8 @@ def together(**arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def captions(name: str, given: Iterable[str]) -> list[str]:
     """A list of texts."""
-    texts = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [None]
-    if any(not isinstance(text, str) for text in texts):
+    texts = [] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    if isinstance(given, str) or not isinstance(given, Iterable) or any(not isinstance(text, str) for text in texts):
         raise _refused(name, "a list of texts", f"is {given!r}")
     return texts
 

@@ -213,7 +213,7 @@ def to_read(
     strength = scores.shares[rows, table["label"].to_numpy()[rows]]
     if word:
         texts = zip(rows, table["masked"].iloc[rows].str.split(), strict=True)
-        added = [scores.words_of(row)[[token == word for token in tokens]].sum(axis=0) for row, tokens in texts]
+        added = [scores.words_of(int(row))[[token == word for token in tokens]].sum(axis=0) for row, tokens in texts]
         strength = np.array([abs(each).max() for each in added])  # of all places of the word
     ordered = table.iloc[rows[np.argsort(-strength, kind="stable")]].drop_duplicates("image_id")
     return ordered.index[np.argsort(~ordered["image_id"].isin(first).to_numpy(), kind="stable")].tolist()

@@ -275,7 +275,7 @@ def choose(
     def pick(key: str, names: Sequence[str], titles: Mapping[str, str] | None = None) -> str:
         options[key] = list(dict.fromkeys(names))
         wanted = given.get(key, "")
-        by_title = {title: name for name, title in reversed((titles or {}).items())}  # of equal ones the first
+        by_title = {title: name for name, title in reversed([*(titles or {}).items()])}  # of equal ones the first
         wanted = by_title.get(wanted, wanted)
         if strict and wanted and wanted not in names:
             raise unknown_name(key, wanted, list(by_title) or names)

@@ -167,7 +167,9 @@ def change_from_original(
     by_name = {run.spec.model: run for run in runs}
     unmasked = by_name.pop(original, None)
     changes: dict[str, tuple] = {}
-    for name, run in by_name.items() if unmasked else ():
+    if unmasked is None:
+        return changes
+    for name, run in by_name.items():
         for pair in ranking(workspace, _on_shared(workspace, unmasked, run, masked), metric, direction).pairs:
             low, high = (math.nan if end is None else end for end in (pair.ci_low, pair.ci_high))
             change = (-pair.difference, -high, -low) if pair.first == original else (pair.difference, low, high)

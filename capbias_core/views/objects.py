@@ -90,6 +90,7 @@ def shares_of(choice: Choice, spec: RunSpec) -> tuple[pd.DataFrame, bool]:
     (outcome, rows), (human_outcome, human_rows) = (
         _cooccurrence(data.on(both), each) for data, each in ((own, spec), (people, of_people))
     )
+    assert isinstance(outcome.counts, Counts) and isinstance(human_outcome.counts, Counts)
     rows = rows.join(human_rows.add_prefix("human_"))
     errors = paired_errors(outcome.counts, human_outcome.counts, len(values))
     errors = errors.set_index("object").set_axis(values, axis=1).rename_axis(columns="direction")

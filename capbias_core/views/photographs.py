@@ -305,7 +305,8 @@ def heat_over(
     """
     from PIL import Image, ImageFilter
 
-    over = upsampled(heat, *pixels.shape[:2], window)
+    height, width = pixels.shape[:2]
+    over = upsampled(heat, height, width, window)
     photograph = reduced(pixels, 800).astype(np.float32)
     size = photograph.shape[1::-1]
     strength = np.asarray(Image.fromarray(over).resize(size, Image.Resampling.BILINEAR)).clip(0, 1)

@@ -250,9 +250,12 @@ def slice_numbers(
     if reasons:
         return {of: number | {"reason": reasons[0]} for of, number in numbers.items()}
     parts = [_restricted(metric, counts, side, values) for side in sides.values()]
-    found = [(part.value, *part.interval()) for part in parts]
-    difference, p = _by_seed(metric, *parts) if counts.seeds else _by_share(*found, counts, metric, [*sides.values()])
-    for of, ends in zip(numbers, (*found, difference), strict=True):
+    inside, outside = ((part.value, *part.interval()) for part in parts)
+    if counts.seeds:
+        difference, p = _by_seed(metric, *parts)
+    else:
+        difference, p = _by_share(inside, outside, counts, metric, [*sides.values()])
+    for of, ends in zip(numbers, (inside, outside, difference), strict=True):
         numbers[of] |= dict(zip(("value", "low", "high"), (math.nan if x is None else x for x in ends), strict=True))
     numbers[DIFFERENCE]["p"] = p if min(sizes.values()) >= LEAST_IMAGES else math.nan
     return numbers
@@ -284,7 +287,7 @@ def _by_seed(metric: Metric, inside: Estimate, outside: Estimate) -> tuple[Ends,
 
 
 def _by_share(
-    inside: Sequence[float], outside: Sequence[float], counts: Counts, metric: Metric, sides: Sequence[np.ndarray]
+    inside: Sequence[Any], outside: Sequence[Any], counts: Counts, metric: Metric, sides: Sequence[np.ndarray]
 ) -> tuple[Ends, float]:
     """The difference of two shares, with Newcombe's interval from their Wilson intervals (Statistics in Medicine 17,
     1998, method 10), and Fisher's exact p of the images with such a caption."""

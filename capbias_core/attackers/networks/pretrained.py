@@ -95,7 +95,7 @@ class FittedPretrained(FittedNetwork):
     network: PretrainedNetwork
 
     @property
-    def blank(self) -> int:
+    def blank(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.network.text.blank
 
     def coded(self, captions: Tokens) -> Tokens:
@@ -171,10 +171,12 @@ class FittedFrozen(FittedPretrained):
     integration_steps: int
 
     @property
-    def network(self) -> PretrainedNetwork:
+    def network(self) -> PretrainedNetwork:  # pyright: ignore[reportIncompatibleVariableOverride]
         return PretrainedNetwork(self.encoder(), self.head)
 
-    def logits(self, corpus: EmbeddedCorpus, rows: np.ndarray) -> np.ndarray:
+    def logits(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, corpus: EmbeddedCorpus, rows: np.ndarray
+    ) -> np.ndarray:
         with torch.no_grad():
             vectors = corpus.vectors()[torch.from_numpy(corpus.copy_of[rows])]
             return self.head(vectors).double().cpu().numpy()

@@ -37,6 +37,7 @@ from capbias_core.attackers.networks.training import (
 from capbias_core.errors import CapbiasError
 from capbias_core.language.device import halving
 from capbias_core.prepare.split import FIT, child_seed
+from capbias_core.prepare.tokens import Tokens
 from capbias_core.types import Progress
 
 STRIDE = 20  # bits of the places along an axis
@@ -192,7 +193,7 @@ def in_stacks(
             return size
 
         try:
-            size = halving(len(part), train)
+            size: int = halving(len(part), train)
         except MemoryError:
             raise CapbiasError(
                 f"The memory of {device} does not hold one network and a batch of {settings.batch} captions.",
@@ -259,7 +260,9 @@ def learn_together(
         logits = stack.logits(*kept.batch(rows), Noise(seeds, next(numbers)))
         losses = (caption_losses(logits, at(answers, rows)) * share).sum(dim=1)
         losses.sum().backward()
-        stack.state["words.weight"].grad[:, PAD] = 0  # as nn.Embedding's padding
+        gradient = stack.state["words.weight"].grad
+        assert gradient is not None
+        gradient[:, PAD] = 0  # as nn.Embedding's padding
         optimizer.step()
         optimizer.zero_grad()
         return losses.detach()
@@ -303,6 +306,7 @@ def _given(learners: Sequence[Learner], rows: list[np.ndarray], device: torch.de
 def epoch_batches(learner: Learner, epoch: int, rng: np.random.Generator, size: int) -> list[np.ndarray]:
     """Positions in `kept`. All networks visit the batches of their sorted captions in one order, so that those of a
     step are of similar length; ties are at random."""
+    assert isinstance(learner.captions, Tokens)
     lengths = learner.captions.lengths[learner.copies[learner.kept]]
     whole = cut(np.lexsort((rng.random(len(lengths)), lengths)), size)
     return [whole[visit] for visit in np.random.default_rng(child_seed(epoch, FIT, ORDER)).permutation(len(whole))]
