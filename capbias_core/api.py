@@ -383,18 +383,18 @@ def compare(
     references: Source | None = None,
     metric: str = "",
     direction: str = "",
-    **further: Any,
+    **options: Any,
 ) -> Comparison:
     """Compare captioners in pairs on the images that they share.
 
     metric, direction: by which; LIC with references, else LIC_M. A name that gives several metrics, such as `quality`,
-    stands for the first, or its gap between groups where it has one. further: as `score` takes it.
+    stands for the first, or its gap between groups where it has one. options: as `score` takes them.
     """
-    given = {name: value for name, value in locals().items() if name != "further"} | further
+    given = {name: value for name, value in locals().items() if name != "options"} | options
     metric = metric or ("LIC" if references is not None else "LIC_M")
-    further = {"metrics": [metric], "rank_by": (metric if is_metric(metric) else "", direction)} | further
+    options = {"metrics": [metric], "rank_by": (metric if is_metric(metric) else "", direction)} | options
     try:
-        report = score(captions, labels, attribute, references, **further)
+        report = score(captions, labels, attribute, references, **options)
     except Ask as ask:
         ask.call = python_call(compare, given, ask.answer)
         raise

@@ -50,7 +50,7 @@ class Estimate:
     scale: float
     of: Callable[[np.ndarray], np.ndarray]  # summed columns (..., M) to unscaled values (...)
     refits: Counts | None = None  # the counts by seed, None if nothing was trained
-    level: bool = True  # of one side; False for a difference of two sides that were trained on the same images
+    training_twice: bool = True  # False for a difference of sides trained on the same images: their part cancels
     span: Span = UNBOUNDED  # the least and the largest that the shown value can be
     share: bool = False  # from none to all
     unsure: float = 0.0  # how far the shown value may be off besides, which widens its interval over images
@@ -136,7 +136,7 @@ class Estimate:
         if self.no_interval:
             return None, None
         if self.refits is not None and self.interval_over == REFITS:
-            times = OF_LEVEL if self.level else OF_DIFFERENCE
+            times = OF_LEVEL if self.training_twice else OF_DIFFERENCE
             return refit_interval(self.seed_values, self.refits.test_over_train, times, self.span)
         whole = self.sums.sum(axis=0)
         if not self.needs_draws:  # a quotient: its standard error over images, by its linear part
@@ -221,7 +221,7 @@ def _by_direction(metric: Metric, counts: Counts, values: Sequence[str], directi
         "scale": metric.scale,
         "span": UNBOUNDED if metric.interval == "free" else metric.range,
         "share": metric.interval == "share" or plain_share,
-        "level": metric.level,
+        "training_twice": metric.training_twice,
         "no_interval": metric.no_interval(counts) if callable(metric.no_interval) else metric.no_interval,
         "unsure": counts.constants.get(f"{metric.name} unsure", 0.0),
     }

@@ -80,7 +80,7 @@ class Metric:
     gap_of: str = ""  # for a difference between groups: the metric whose values are compared
     # Pairs of metrics that decide its verdict: above 0 by the first, or below 0 by the second, in each pair counted.
     judged_by: tuple[tuple[str, str], ...] = ()
-    level: bool = True  # for attackers: no difference between two sides that were trained on the same images
+    training_twice: bool = True  # for attackers: False for a difference of sides trained on the same images
     # Over images: '' is Wilson's for a share, else a bootstrap within the range; 'share' Wilson's; 'free' a bootstrap
     # without limits.
     interval: Literal["", "share", "free"] = ""

@@ -107,7 +107,7 @@ def score(
         ),
     ] = None,
     per_object: Annotated[bool, option_flag("per_object", Question, WHAT)] = False,
-    further: Annotated[FurtherInputs, Flags] = FurtherInputs(),
+    inputs: Annotated[FurtherInputs, Flags] = FurtherInputs(),
     attacker: Annotated[
         list[str] | None,
         flag(
@@ -136,7 +136,7 @@ def score(
         protocol=protocol or "",
         options=chosen | read_options(option or ()),
         per_object=per_object,
-        **vars(further),
+        **vars(inputs),
     )
     path, ending = to.place(dict(zip(FORMATS, FORMATS, strict=True)), format)
     lines, stops = list[str](), list[KeyboardInterrupt]()
@@ -156,7 +156,7 @@ def score(
         write(_content(report, ending or "csv"), path)
     if stops:
         raise stops[0]
-    if answered and (command_line := _next_command(flags, files, further.references, report, asked.question.captions)):
+    if answered and (command_line := _next_command(flags, files, inputs.references, report, asked.question.captions)):
         show(f"Next: {command_line}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
 

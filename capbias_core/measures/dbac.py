@@ -66,7 +66,7 @@ def _metric(name: str, title: str, source: str, explanation: str, formula: Calla
         sides = (dict[str, np.ndarray](zip(names, part, strict=True)) for part in (sums[:half], sums[half:]))
         return formula(*(partial(side_weight, columns, inverse) for columns in sides))
 
-    usual = {"scale": 100, "neutral": zero, "range": (-100, 100), "level": False}
+    usual = {"scale": 100, "neutral": zero, "range": (-100, 100), "training_twice": False}
     usual |= {"reads": COLUMNS, "of": of, "fix": lambda counts, k, direction: {"inverse": direction == T_TO_A}}
     return Metric(name, title, better="lower", source=source, explanation=explanation, **(usual | facts))
 
@@ -75,7 +75,7 @@ def _variant(name: str, title: str, explanation: str) -> Iterator[Metric]:
     """A way in which w of many captions becomes one number, which the paper leaves open; and w of both sides."""
     source = CODE if name == "DBAC" else SOURCE
     yield _metric(name, title, source, explanation, lambda model, human: normalised(model(name), human(name)))
-    weight = {"scale": 1, "neutral": no_neutral, "range": WITHOUT_LIMIT, "level": True}
+    weight = {"scale": 1, "neutral": no_neutral, "range": WITHOUT_LIMIT, "training_twice": True}
     of_model, of_human = {**weight, "side": "model"}, {**weight, "side": "human"}
     yield _metric(
         f"{name}_M", f"w_M of {title}", source, "w of the model's captions.", lambda m, h: m(name), **of_model

@@ -43,7 +43,7 @@ METRICS = (
         "each err a little also come out above 0.",
         reads=COLUMNS,
         of=lambda model, images, human: amplification(share(images, model), share(images, human)),
-        level=False,
+        training_twice=False,
     ),
     Metric(
         "DPA_M",

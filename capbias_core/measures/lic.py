@@ -78,7 +78,7 @@ METRICS = by_name(
         "sure",
         MODEL,
         HUMAN_BY_MODEL,
-        level=True,  # with the share of the test images added once, `reduces` is wrong too often: docs/statistics.md
+        training_twice=True,  # added once, `reduces` is wrong too often: docs/statistics.md
     ),
     *(
         amplification(
@@ -90,7 +90,7 @@ METRICS = by_name(
             "sure",
             f"{model}{CUT}",
             f"{human}{CUT}",
-            level=name == "LIC_by_M",
+            training_twice=name == "LIC_by_M",
         )
         for name, model, human in (
             ("LIC", MODEL, HUMAN),

@@ -85,12 +85,12 @@ def amplification(
     column: str,
     model: str = MODEL,
     human: str = HUMAN,
-    level: bool = False,
+    training_twice: bool = False,
 ) -> Metric:
     """The mean of one side minus that of the other."""
     reads = (f"{model} {column}", f"{model} captions", f"{human} {column}", f"{human} captions")
     facts = (name, title, *DIFFERENCE, source, explanation)
-    return Metric(*facts, needs=WITH_HUMAN, reads=reads, of=difference, level=level)
+    return Metric(*facts, needs=WITH_HUMAN, reads=reads, of=difference, training_twice=training_twice)
 
 
 @dataclass(frozen=True)

@@ -37,11 +37,11 @@ OWN, PEOPLE = "its captions", "people"  # what rows are of, beside DIFFERENCE
 ENOUGH = 30  # captions, for an object to be tested beside human captions
 
 
-def spec_of(choice: Choice, captioner: str, objects_from: str = CAPTION, further: Sequence[str] = ()) -> RunSpec:
+def spec_of(choice: Choice, captioner: str, objects_from: str = CAPTION, object_words: Sequence[str] = ()) -> RunSpec:
     """The run that counts the values which captions name beside objects. objects_from: what names these, the caption
-    or an image's annotations. further: words that count as objects, too."""
+    or an image's annotations. object_words: words that count as objects, too."""
     options: dict[str, Any] = {"objects_from": objects_from}
-    options |= {"object_words": list(further)} if further else {}
+    options |= {"object_words": list(object_words)} if object_words else {}
     labels = choice.measured_with.labels
     table = choice.workspace.item(LABELS, labels, choice.collection)
     objects, _ = usual_objects(choice.workspace, choice.collection, table)  # of several files, as slices read them

@@ -280,7 +280,7 @@ def _by_seed(metric: Metric, inside: Estimate, outside: Estimate) -> tuple[Ends,
     differences, refits = inside.seed_values - outside.seed_values, inside.refits
     low, high, p = None, None, 1.0
     if refits is not None and inside.interval_over == REFITS:
-        times, width = OF_LEVEL if metric.level else OF_DIFFERENCE, metric.range[1] - metric.range[0]
+        times, width = OF_LEVEL if metric.training_twice else OF_DIFFERENCE, metric.range[1] - metric.range[0]
         low, high = refit_interval(differences, refits.test_over_train, times, (-width, width))
         p = refit_p(differences, refits.test_over_train, times)
     return (float(differences.mean()), low, high), p

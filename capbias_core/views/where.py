@@ -69,7 +69,9 @@ class WhereOptions(ViewOptions):
     objects_from: str = Described(
         default="caption", description="caption or image: where objects beside values are named"
     )
-    further: tuple[str, ...] = Described(default=(), description="further words that count as objects beside values")
+    object_words: tuple[str, ...] = Described(
+        default=(), description="further words that count as objects beside values"
+    )
 
 
 USUAL = WhereOptions()
@@ -101,7 +103,7 @@ def where_rows(choice: Choice, options: WhereOptions = USUAL) -> pd.DataFrame:
 
 def _of_captioner(choice: Choice, captioner: str, name: str, options: WhereOptions) -> Iterator[dict[str, Any]]:
     if name == METRIC:
-        return named_rows(choice, spec_of(choice, captioner, options.objects_from, options.further))
+        return named_rows(choice, spec_of(choice, captioner, options.objects_from, options.object_words))
     return _scored_rows(choice, captioner, name) if name in BY_OBJECT else _slice_rows(choice, captioner, name, options)
 
 
@@ -174,7 +176,7 @@ def images_of(choice: Choice, rows: pd.DataFrame, line: str, options: WhereOptio
     if of_line["rule"]:
         sources = slice_sources(choice.workspace, choice.collection, choice.run(captioner))
         return sources.members(Slice.parse(of_line["rule"])).inside & _labelled(choice, captioner)
-    spec = spec_of(choice, captioner, options.objects_from, options.further)
+    spec = spec_of(choice, captioner, options.objects_from, options.object_words)
     return frozenset(captions_with(choice.workspace, spec, str(of_line["object"]))["image_id"])
 
 

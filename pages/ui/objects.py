@@ -42,12 +42,16 @@ def objects_tab(page: Page) -> None:
     row = st.container(key="controls_objects", horizontal=True)
     metrics = [name for name in metrics_of(choice) if name in TITLES]
     metric = controls.selectbox(row, "What", metrics, key="metric", format_func=TITLES.__getitem__, width=240)
-    source, further = "caption", ""
+    source, object_words = "caption", ""
     if metric == METRIC:
         look = {"format_func": SOURCES.__getitem__, "width": 240}
         source = controls.selectbox(row, "Objects", list(SOURCES), key="objects_from", **look)
-        further = controls.text(row, "Further words", key="further", placeholder="kitchen, baseball", width=240)
-    show_where(page, OBJECTS, choice, WhereOptions(metric=metric, objects_from=source, further=several(further)))
+        object_words = controls.text(
+            row, "Further words", key="object_words", placeholder="kitchen, baseball", width=240
+        )
+    show_where(
+        page, OBJECTS, choice, WhereOptions(metric=metric, objects_from=source, object_words=several(object_words))
+    )
     folded = st.expander("Measure the Gender Score", key="score_open", on_change="rerun")
     if folded.open:
         with folded:

@@ -38,7 +38,9 @@ def lic_of(held: Guesses, **facts) -> Estimate:
 
 def difference_of(model: Guesses, human: Guesses) -> Estimate:
     counts = Counts.merge([model.counts("m"), human.counts("h")])
-    return Estimate.read(counts.reading(("m sure", "m captions", "h sure", "h captions")), difference, 100, level=False)
+    return Estimate.read(
+        counts.reading(("m sure", "m captions", "h sure", "h captions")), difference, 100, training_twice=False
+    )
 
 
 def confidences(n: int, share_right: float, seed: int) -> np.ndarray:
