@@ -121,7 +121,7 @@ def _unpacking(path: Path) -> Iterator[None]:
     """Errors of archives as a CapbiasError."""
     try:
         yield
-    except (zipfile.BadZipFile, OSError, EOFError, zlib.error, RuntimeError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, OSError, EOFError, zlib.error, RuntimeError, NotImplementedError, ValueError) as error:
         raise CapbiasError(f"{path.name} cannot be unpacked ({first_line(error)}).", "Unpack it yourself.") from None
 
 
