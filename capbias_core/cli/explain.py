@@ -165,20 +165,18 @@ def _answer(
     compared: RunRow | None = None,
 ) -> tuple[dict, str]:
     """The answer with all digits, and as text. compared: the run that compared its words with human captions."""
-    view = scored_views.encoder_view(run) if question.attention else None
-    scores = view.scores if view else scored_views.caption_scores(run)
+    scores = scored_views.caption_scores(run)
     head = {"captioner": run.spec.model, "attribute": scores.attribute.name, "attacker": run.spec.attacker}
     if question.text is not None:
         scored = explained.scored_text(scores, scored_views.stored_attackers(run), question.text)
         return head | scored, explained.caption_text(scored)
-    written = scored_views.written_captions(scores.table, data.captions[data.captioner].frame)
+    written = data.captions[data.captioner].frame
     if image is not None:
         captions = explained.scored_image(scores, written, image)
         texts = [explained.caption_text(caption) for caption in captions]
-        if view:
-            for place, part in enumerate(view.attention):
-                texts[place] += f"\n{explained.attention_text(part)}"
-                captions[place] |= {"read_as": list(part.words), "attention": part.weights.tolist()}
+        for place, part in enumerate(scores.attention):
+            texts[place] += f"\n{explained.attention_text(part)}"
+            captions[place] |= {"read_as": list(part.words), "attention": part.weights.tolist()}
         return head | {"captions": captions}, "\n".join(texts)
     if edits:
         attackers = scored_views.stored_attackers(run)

@@ -35,18 +35,16 @@ def plan_conditions(
     seeds: int | None = 10,
     metrics: Sequence[str] = AGAINST_CONDITION,
     references: str = "",
-    chosen: Sequence[str] = (),
     table: Item | None = None,
     objects: str = "",
 ) -> list[RunSpec]:
     """The runs of a captioner's set of each condition: LIC_M, and with human captions LIC, DBAC, DPA and DBA, those of
     the metrics that can be measured.
 
-    seeds: None for those of each measure. references: their name, '' for those of most images. chosen: as in
-    `condition_sets`. table: the labels (default: `table_with`). objects: the name of their source. Raises CapbiasError
-    if nothing is masked or labelled.
+    seeds: None for those of each measure. references: their name, '' for those of most images. table: the labels
+    (default: `table_with`). objects: the name of their source. Raises CapbiasError if nothing is masked or labelled.
     """
-    sets = condition_sets(workspace, collection, chosen).get(captioner, {})
+    sets = condition_sets(workspace, collection).get(captioner, {})
     if len(sets) < 2:
         raise CapbiasError(
             f"The captioner {captioner!r} has captions under one condition only ({', '.join(sets)}).",

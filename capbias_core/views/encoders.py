@@ -16,7 +16,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.published import published_results, read_human_scores, read_results
 from capbias_core.measures.registry import METRICS
 from capbias_core.types import T_TO_A, counted
-from capbias_core.views.agreement import CLEAR, agreement, consistency, variation
+from capbias_core.views.agreement import CLEAR, KEYS, agreement, consistency, variation
 from capbias_core.views.choose import Choice
 from capbias_core.views.results import ranking
 from capbias_core.views.sentence import listed, measure, say
@@ -105,7 +105,7 @@ def _variations(rows: pd.DataFrame) -> pd.DataFrame:
     able = rows[rows["learned"]]
     if able["encoder"].nunique() < comparison.LEAST_ENCODERS:
         return rows.iloc[:0]
-    cvs = variation(as_results(able)).rename(columns={"model": "captioner"}).drop(columns=["ci_low", "ci_high"])
+    cvs = variation(as_results(able)).rename(columns={"model": "captioner"})
     cvs = cvs[cvs["value"].notna() & ~(cvs["spread"].astype(float) >= AWAY)]
     about = dict.fromkeys(("verdict", "letters", "setting", "setting_name", "other", "encoder"), "")
     about |= {"heading": CV, "panel": f"{rows['panel'].iloc[0]}: CV", "metric": CV, "learned": True}
@@ -198,7 +198,7 @@ def results_rows(choice: Choice | None, options: EncodersOptions = USUAL) -> pd.
             "This results table has neither several encoders nor human scores.",
             "Score with two attackers, or add --human.",
         )
-    what = ["paper", "table", "attribute", "model", "measure", "direction", "condition", "encoder"]
+    what = [*KEYS, "encoder"]
     return rows.assign(what=rows[what].astype(str).agg(lambda row: " · ".join(filter(None, row)), axis=1))
 
 
@@ -206,17 +206,8 @@ RESULTS = View(
     name="encoders",
     question="Agreement between encoders, masks and people",
     rows=results_rows,
-    columns=(
-        Field("what"),
-        Field("value", digits=3, across=True),
-        Field("n", digits=0),
-        Field("reason", label="blank because"),
-    ),
-    sentence=lambda choice, rows: say(
-        "encoders.results",
-        values=counted(int(rows["value"].notna().sum()), "value"),
-        blank=int(rows["value"].isna().sum()),
-    ),
+    columns=(Field("what"), Field("value", digits=3, across=True), Field("n", digits=0)),
+    sentence=lambda choice, rows: say("encoders.results", values=counted(len(rows), "value")),
     by="what",
     across="metric",
     options=EncodersOptions,

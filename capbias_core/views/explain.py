@@ -11,47 +11,33 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from capbias_core.attackers.what_if import StoredAttackers, apply_edit
+from capbias_core.attackers.what_if import Rescored, StoredAttackers, apply_edit
 from capbias_core.prepare import tasks
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attention, Attribute, counted
-from capbias_core.views.coloured import first_shown, weights_of
+from capbias_core.views.coloured import first_shown
 from capbias_core.views.files import json_text, text_table, view_table
-from capbias_core.views.scored import CaptionScores
+from capbias_core.views.scored import CaptionScores, lines_of, written_captions
 from capbias_core.views.sentence import say, signed
 from capbias_core.views.words import WORDS, WordsOptions, rows_of_words, sentence_of
 
 
-def scored_image(scores: CaptionScores, written: pd.Series, image: str) -> list[dict[str, Any]]:
-    """The captions of an image, each scored by an attacker that did not train on it.
-
-    written: caption as written, by row of scores.table.
-    """
-    rows = scores.table[scores.table["image_id"] == image].sort_values("caption_index")
-    return [
-        {
-            "image_id": image,
-            "caption_index": int(row["caption_index"]),
-            "caption": written[index],
-            "label": scores.attribute.values[int(row["label"])],
-            "fold": int(row["fold"]),
-            **_parts(
-                scores.attribute,
-                row["masked"].split(),
-                scores.words_of(index),
-                *(_numbers(row, part) for part in ("baseline", "logit", "p")),
-            ),
-            "convergence_delta": float(row["delta"]),
-        }
-        for index, row in rows.iterrows()
-    ]
+def scored_image(scores: CaptionScores, written: pd.DataFrame, image: str) -> list[dict[str, Any]]:
+    """The captions of an image, each scored by an attacker that did not train on it. written: the set."""
+    captions = []
+    for line in lines_of("", scores, written, image):
+        row = scores.table.loc[line.row]
+        about = {"image_id": image, "caption_index": int(row["caption_index"]), "caption": line.written}
+        about |= {"label": scores.attribute.values[int(row["label"])], "fold": int(row["fold"])}
+        parts = _parts(scores.attribute, scores.read(line.row))
+        captions.append(about | parts | {"convergence_delta": float(row["delta"])})
+    return captions
 
 
 def scored_text(scores: CaptionScores, attackers: StoredAttackers, text: str) -> dict[str, Any]:
     """A caption of no image, scored by all attackers of a set: their mean."""
-    scored = attackers.score(text, scores.attribute, None, scores.run.spec.merge_masks)
-    parts = _parts(scores.attribute, scored.tokens, scored.words, scored.baseline, scored.logit, scored.probabilities)
-    return {"caption": text, "attackers": len(attackers.weights), **parts}
+    read = attackers.score(text, scores.attribute, None, scores.run.spec.merge_masks)
+    return {"caption": text, "attackers": len(attackers.weights), **_parts(scores.attribute, read)}
 
 
 def caption_text(scored: dict[str, Any]) -> str:
@@ -71,22 +57,23 @@ def caption_text(scored: dict[str, Any]) -> str:
 
 
 def edit_effect(
-    scores: CaptionScores, written: pd.Series, attackers: StoredAttackers, word: str, replacement: str
+    scores: CaptionScores, written: pd.DataFrame, attackers: StoredAttackers, word: str, replacement: str
 ) -> dict[str, Any]:
     """What replacing a word does over the whole set, each caption rescored by the attacker that held its image out.
 
-    Counts, means and examples are over the captions with the word (the first caption of each image). note: what a
-    reader may miss.
+    Counts, means and examples are over the captions with the word (the first caption of each image). written: the set.
+    note: what a reader may miss.
     """
     attribute, merge = scores.attribute, scores.run.spec.merge_masks
     first = scores.table[scores.table["caption_index"] == 0].sort_values("image_id")
-    texts = written[first.index].map(lambda caption: apply_edit(caption, word, replacement)).dropna()
+    captions = written_captions(first, written)
+    texts = captions.map(lambda caption: apply_edit(caption, word, replacement)).dropna()
     before = first.loc[texts.index]
     folds = zip(texts, before["fold"], strict=True)
     after = [attackers.score(text, attribute, int(fold), merge) for text, fold in folds]
     differ = sum(" ".join(new.tokens) != masked for new, masked in zip(after, before["masked"], strict=True))
-    earlier, later = _numbers(before, "p"), [new.probabilities for new in after]
-    changes = [new.logit - logit for new, logit in zip(after, _numbers(before, "logit"), strict=True)]
+    earlier, later = scores.shares[texts.index], [new.probabilities for new in after]
+    changes = [new.logit - logit for new, logit in zip(after, scores.numbers("logit")[texts.index], strict=True)]
     note = "" if after else f"No caption has the word {word}."
     if after and not differ:
         masked = attribute.mask_token if word in attribute.masked_words else "the same"
@@ -110,7 +97,7 @@ def edit_effect(
             {
                 "image_id": before.at[index, "image_id"],
                 "label": attribute.values[int(before.at[index, "label"])],
-                "before": written[index],
+                "before": captions[index],
                 "after": texts[index],
                 "probability_before": _named(first, attribute.values),
                 "probability_after": _named(second, attribute.values),
@@ -135,24 +122,20 @@ def edit_text(edit: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _parts(attribute: Attribute, tokens: Sequence[str], words: np.ndarray, baseline, logit, shares) -> dict[str, Any]:
+def _parts(attribute: Attribute, read: Rescored) -> dict[str, Any]:
     """What each token adds, and what that makes: intercept + tokens = logit."""
     names = _towards(attribute)
+    tokens = zip(read.tokens, read.words, strict=True)
     return {
-        "tokens": [{"token": token, "adds": _named(row, names)} for token, row in zip(tokens, words, strict=True)],
-        "intercept": _named(baseline, names),
-        "logit": _named(logit, names),
-        "probability": _named(shares, attribute.values),
+        "tokens": [{"token": token, "adds": _named(row, names)} for token, row in tokens],
+        "intercept": _named(read.baseline, names),
+        "logit": _named(read.logit, names),
+        "probability": _named(read.probabilities, attribute.values),
     }
 
 
 def _towards(attribute: Attribute) -> tuple[str, ...]:
     return attribute.values[1:] if len(attribute.values) == 2 else attribute.values
-
-
-def _numbers(rows: pd.DataFrame | pd.Series, part: str) -> np.ndarray:
-    """The columns part0, part1, ... of a table of scores, or of one of its rows."""
-    return rows.filter(regex=rf"^{part}\d+$").to_numpy(dtype=float)
 
 
 def _named(values, names: Sequence[str]) -> dict[str, float]:
@@ -162,7 +145,7 @@ def _named(values, names: Sequence[str]) -> dict[str, float]:
 def attention_text(attention: Attention) -> str:
     """A row for each word that reads, with the words that it reads most of, by the layer and head of `first_shown`."""
     layer, head = first_shown(attention)
-    weights = weights_of(attention, layer, head)
+    weights = attention.weights[layer - 1, head - 1]
     read = [
         ", ".join(f"{attention.words[place]} {row[place]:.2f}" for place in np.argsort(-row)[:4]) for row in weights
     ]

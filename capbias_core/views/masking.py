@@ -47,9 +47,6 @@ class MaskingOptions(ViewOptions):
     metric: tuple[str, ...] = Described(
         default=(), description=f"metrics, or of {', '.join(AGAINST_CONDITION)} (default: {' and '.join(FIRST)})"
     )
-    sets: tuple[str, ...] = Described(
-        default=(), description="caption sets to use if a captioner has several of one condition (default: the newest)"
-    )
     objects: str = Described(
         default="", description="objects of the photographs, for DPA and DBA (default: the only ones)"
     )
@@ -68,12 +65,12 @@ def asked_metrics(names: Sequence[str]) -> list[tuple[str, str]]:
     return [key for key in SHOWN if key in asked]
 
 
-def masked_captioners(choice: Choice, chosen: Sequence[str] = ()) -> dict[str, dict[str, Item]]:
-    """The captioners of the choice with captions under several conditions, and their set of each; the one that is read
-    first. chosen: as in `condition_sets`."""
+def masked_captioners(choice: Choice) -> dict[str, dict[str, Item]]:
+    """The captioners of the choice with captions under several conditions, and their newest set of each; the one that
+    is read first."""
     items = {item.name: item for item in choice.workspace.items(CAPTIONS, choice.collection)}
     read = [condition_of(items[name])[0] for name in choice.captioners if name in items]
-    known = condition_sets(choice.workspace, choice.collection, chosen)
+    known = condition_sets(choice.workspace, choice.collection)
     return {name: known[name] for name in dict.fromkeys(read) if len(known[name]) > 1}
 
 
@@ -84,14 +81,13 @@ def masking_runs(choice: Choice, options: MaskingOptions = USUAL) -> list[RunSpe
     groups = [name for name in AGAINST_CONDITION if set(expand_metrics([name])) & wanted]
     table = choice.workspace.item(LABELS, setting.labels, choice.collection)
     specs: dict[str, RunSpec] = {}
-    for captioner in masked_captioners(choice, options.sets):
+    for captioner in masked_captioners(choice):
         for group in groups:
             planned = plan_conditions(
                 *(choice.workspace, choice.collection, captioner, choice.attribute, setting.attacker),
                 seeds=setting.seeds if group == "lic" else None,
                 metrics=(group,),
                 references=setting.references,
-                chosen=options.sets,
                 table=table,
                 objects=options.objects,
             )
@@ -110,7 +106,7 @@ def masking_rows(choice: Choice, options: MaskingOptions = USUAL) -> pd.DataFram
 
     Raises CapbiasError if no captioner has captions of masked photographs.
     """
-    captioners = masked_captioners(choice, options.sets)
+    captioners = masked_captioners(choice)
     if not captioners:
         names = listed(choice.captioners)
         raise CapbiasError(
@@ -219,12 +215,10 @@ def masking_sentence(choice: Choice, rows: pd.DataFrame) -> str:
 
 
 def masking_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
-    items = choice.workspace.items(CAPTIONS, choice.collection)
-    taken = [item.name for item in items if item.name in set(rows.get("set", ()))]
     lines = [
         say("masking.several", captioner=captioner, line=line)
         for captioner in dict.fromkeys(rows["captioner"])
-        for line in taken_of_several(choice.workspace, choice.collection, captioner, taken)
+        for line in taken_of_several(choice.workspace, choice.collection, captioner)
     ]
     if missing := rows.attrs.get("missing"):
         lines.append(say("masking.missing", metrics=listed(missing), attribute=choice.attribute))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,30 +37,27 @@ OWN, PEOPLE = "its captions", "people"  # what rows are of, beside DIFFERENCE
 ENOUGH = 30  # captions, for an object to be tested beside human captions
 
 
-def spec_of(choice: Choice, captioner: str, objects_from: str = CAPTION, object_words: Sequence[str] = ()) -> RunSpec:
-    """The run that counts the values which captions name beside objects. objects_from: what names these, the caption
-    or an image's annotations. object_words: words that count as objects, too."""
-    options: dict[str, Any] = {"objects_from": objects_from}
-    options |= {"object_words": list(object_words)} if object_words else {}
+def spec_of(choice: Choice, captioner: str) -> RunSpec:
+    """The run that counts the values which captions name beside the objects that they name."""
     labels = choice.measured_with.labels
     table = choice.workspace.item(LABELS, labels, choice.collection)
     objects, _ = usual_objects(choice.workspace, choice.collection, table)  # of several files, as slices read them
     question = Question(
-        *(choice.collection, (captioner,), labels, choice.attribute, (METRIC,)), objects=objects, options=options
+        *(choice.collection, (captioner,), labels, choice.attribute, (METRIC,)),
+        objects=objects,
+        options={"objects_from": CAPTION},
     )
     return plan(choice.workspace, question)[0]
 
 
-def captions_with(workspace: Workspace, spec: RunSpec, name: str) -> pd.DataFrame:
-    """The captions that count for an object: image_id, names (the value), caption."""
-    data, measure = data_of(workspace, spec), measure_of(METRIC)
-    captions = captions_of(data, measure.options.read(spec.options), CAPTION)
+def images_with(workspace: Workspace, spec: RunSpec, name: str) -> frozenset[str]:
+    """The images whose captions count for an object."""
+    data = data_of(workspace, spec)
+    captions = captions_of(data, measure_of(METRIC).options.read(spec.options), CAPTION)
     if name not in captions.objects:
-        return pd.DataFrame(columns=["image_id", "names", "caption"])
-    with_object = captions.having(captions.confidence[:, [captions.objects.index(name)]].toarray().ravel() > 0)
-    values = [data.attribute.values[value] for value in with_object.value]
-    images = [with_object.images[image] for image in with_object.image]
-    return pd.DataFrame({"image_id": images, "names": values, "caption": with_object.captions})
+        return frozenset()
+    counting = captions.having(captions.confidence[:, [captions.objects.index(name)]].toarray().ravel() > 0)
+    return frozenset(counting.images[image] for image in counting.image)
 
 
 # what is counted

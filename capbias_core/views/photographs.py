@@ -27,7 +27,7 @@ from capbias_core.whole_files import private_folder
 from capbias_core.workspace.conditions import ORIGINAL
 from capbias_core.workspace.limited import within_limits
 from capbias_core.workspace.photographs import MADE_BY, ORIGINALS, keep_images, people_sources
-from capbias_core.workspace.store import RUN, UPLOADED, Item, RunRow, Workspace, bytes_frame, content_hash
+from capbias_core.workspace.store import UPLOADED, Item, RunRow, Workspace, bytes_frame, content_hash
 
 
 def photographs_of(workspace: Workspace, collection: str, name: str = ORIGINALS) -> dict[str, Path]:
@@ -77,56 +77,25 @@ def hidden_of(
     reasons: dict[str, str] = {}
     outlined = "outline" in rows and len(rows) > 0
     for condition in CONDITIONS[1:]:
-        if condition in masking.OF_OUTLINES and not outlined:
-            reasons[condition] = "nothing is marked on it" if rows.empty else "only boxes are marked on it, no outlines"
-            continue
         shape = ("segment" if outlined else "box") if condition == "person" else condition
         marks = boxes if condition == "box" and boxes is not None and len(boxes) else rows
-        rule = masking.MaskRule(shape, fraction, departures={chosen: 1.0})
         try:
-            pixels = masking.hidden_pixels(marks, size, rule)
+            if shape in masking.OF_OUTLINES and not outlined:
+                reasons[condition] = "no outlines are marked on it"
+            else:
+                rule = masking.MaskRule(shape, fraction, departures={chosen: 1.0})
+                hidden[condition] = masking.hidden_pixels(marks, size, rule)
         except masking.NothingToMask:
             reasons[condition] = "nobody is marked on it"
-            continue
-        if condition == "object" and not pixels.any():  # as it is, the photograph would be no variant of itself
-            reasons[condition] = "no such object is marked on it"
-            continue
-        hidden[condition] = pixels
+    if "object" in hidden and not hidden["object"].any():  # as it is, the photograph would be no variant of itself
+        del hidden["object"]
+        reasons["object"] = "no such object is marked on it"
     return hidden, reasons
-
-
-def masked_text(condition: str, share: float, thing: str = "") -> str:
-    """What was masked of a photograph. share: of its pixels. thing: the object that is on it, '' for none.
-
-    >>> masked_text("both", 0.3, "book"), masked_text("both", 0.2)
-    ('Masked: person and book, 30% of the image.', 'No such object is on it. Masked: person, 20% of the image.')
-    >>> masked_text("part", 0.002), masked_text("object", 0.0)
-    ('Masked: part of the person, under 1% of the image.', 'No such object is on it, nothing masked.')
-    """
-    size = f"{share:.0%} of the image" if share >= 0.005 else "under 1% of the image"
-    if condition == "object" and not share:
-        return "No such object is on it, nothing masked."
-    what = {"part": "part of the person", "segment": "person, by outline", "box": "person, by box"}
-    what |= {"object": thing or "object", "both": f"person and {thing}" if thing else "person"}
-    lacking = "No such object is on it. " if condition == "both" and not thing else ""
-    return f"{lacking}Masked: {what.get(condition, 'person')}, {size}."
-
-
-def stored_mask_text(workspace: Workspace, item: Item, image: str) -> str:
-    """`masked_text` of a photograph in a stored folder of masked ones; '' if the run that masked it was deleted."""
-    frame = workspace.frame(item.hash)
-    row = frame[frame["image_id"] == image]
-    condition, run = str(item.details.get("condition", ORIGINAL)), workspace.run(str(item.details.get(RUN, "")))
-    if row.empty or "hidden" not in row or run is None:
-        return ""
-    marks = workspace.frame(run.spec.options["people"]["item"])
-    rule = masking.MaskRule(condition, departures=run.spec.options.get("departures") or {})
-    return masked_text(condition, float(row.iloc[0]["hidden"]), rule.object_on(marks[marks["image_id"] == image]))
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A photograph under a condition. pixels: None if it cannot be shown. text: what was masked, or why nothing is
+    """A photograph under a condition. pixels: None if it cannot be shown. text: how much was masked, or why nothing is
     shown. made_here: it is drawn here, and no folder of the collection holds it."""
 
     pixels: np.ndarray | None
@@ -157,14 +126,18 @@ def variants(
     shown = {condition: Variant(None, f"No image: {reason}.") for condition, reason in reasons.items()}
     shown[ORIGINAL] = Variant(pixels, made_here=False)
     for condition, mask in hidden.items():
-        text = masked_text(condition, float(mask.mean()), thing)
-        text += f" Box by {detector}." if condition == "box" and detector else ""
-        shown[condition] = Variant(masking.filled(pixels, mask), text)
+        what = thing if condition in masking.OF_OBJECTS else detector if condition == "box" else ""
+        shown[condition] = Variant(masking.filled(pixels, mask), masked_text(float(mask.mean()), what))
     for condition, item in masked_folders(workspace, collection, sets).items():
         file = photographs_of(workspace, collection, item.name).get(image)
         if file and file.is_file():
-            shown[condition] = Variant(read(file), stored_mask_text(workspace, item, image), made_here=False)
+            shown[condition] = Variant(read(file), made_here=False)
     return {condition: shown[condition] for condition in CONDITIONS if condition in shown}
+
+
+def masked_text(share: float, what: str = "") -> str:
+    """How much of a photograph was masked. what: the object that is on it, or the detector."""
+    return f"Masked: {share:.1%} of the image{f' ({what})' if what else ''}."
 
 
 def rescored(scores: CaptionScores, attackers: StoredAttackers, image: str, captions: Sequence[str]) -> list[Rescored]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
-from capbias_core.attackers.what_if import StoredAttackers
+from capbias_core.attackers.what_if import Rescored, StoredAttackers
 from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.measures.base import from_npy
 from capbias_core.measures.caption_scores import ENCODER_VIEW, attention_from
@@ -38,6 +38,7 @@ class CaptionScores:
     table: pd.DataFrame
     words: np.ndarray  # (n, T_i, C) flattened
     offsets: np.ndarray  # (n + 1,) where each caption's words begin
+    attention: Sequence[Attention] = ()  # of each caption, from an `encoder_view` by an attacker that has some
 
     def words_of(self, row: int) -> np.ndarray:
         """(T, C) contributions of the masked tokens of the caption at this row."""
@@ -46,7 +47,17 @@ class CaptionScores:
     @property
     def shares(self) -> np.ndarray:
         """(n, K) what the attackers give each value."""
-        return self.table[[f"p{value}" for value in range(len(self.attribute.values))]].to_numpy(dtype=float)
+        return self.numbers("p")
+
+    def numbers(self, part: str) -> np.ndarray:
+        """The columns part0, part1, ... of the table."""
+        names = (f"{part}{number}" for number in range(len(self.attribute.values)))
+        return self.table[[name for name in names if name in self.table]].to_numpy(dtype=float)
+
+    def read(self, row: int) -> Rescored:
+        """The caption at this row as the attacker read it."""
+        baseline, logit, shares = (self.numbers(part)[row] for part in ("baseline", "logit", "p"))
+        return Rescored(self.table.at[row, "masked"].split(), self.words_of(row), baseline, logit, shares)
 
     def with_word(self, word: str) -> np.ndarray:
         """(n,) which captions have a whole word after masking, or several in a row."""
@@ -67,7 +78,9 @@ def caption_scores(run: RunRow) -> CaptionScores:
         return table, np.concatenate([[0], table["tokens"].cumsum().to_numpy()])
 
     (table, offsets), words = run.read("scores", read), run.read("words", from_npy)
-    return CaptionScores(run, attribute, table, words, offsets)
+    attends = run.spec.measure == ENCODER_VIEW.name and attacker_entry(run.spec.attacker).attends
+    attention = run.read("attention", attention_from) if attends else ()
+    return CaptionScores(run, attribute, table, words, offsets, attention)
 
 
 def stored_attackers(run: RunRow, index: int = 0) -> StoredAttackers:
@@ -145,50 +158,34 @@ def runs_to_score(choice: Choice, names: Collection[str], compared: bool = False
 
 @dataclass(frozen=True)
 class Line:
-    """A caption to read. tokens: as the attacker reads it. words: (T, C) what each token adds; scores: None if it is
-    not scored. row: in the table of scores."""
+    """A caption to show, and how an attacker read it, if one did. row: in the table of scores, -1 for none."""
 
     name: str
     written: str
-    tokens: Sequence[str]
-    words: np.ndarray
-    scores: CaptionScores | None = None
+    attribute: Attribute | None = None
+    read: Rescored | None = None
     row: int = -1
 
     @property
-    def of_row(self) -> pd.Series:
-        assert self.scores
-        return self.scores.table.loc[self.row]
-
-    @property
-    def shares(self) -> np.ndarray:
-        """(K,) probabilities."""
-        assert self.scores
-        return self.scores.shares[self.row]
-
-    @property
-    def shown(self) -> Sequence[str]:
-        """The words as written, if they are as many as the tokens."""
+    def words(self) -> Sequence[str]:
+        """The words as written, if they are as many as the attacker reads."""
         words = tokenize(self.written)
-        return words if len(words) == len(self.tokens) else self.tokens
+        return words if self.read is None or len(words) == len(self.read.tokens) else self.read.tokens
 
     @property
     def largest(self) -> float:
         """What the word adds that pushes most."""
-        return float(abs(self.words).max(initial=0.0))
+        return float(abs(self.read.words).max(initial=0.0)) if self.read else 0.0
 
 
 def lines_of(name: str, scores: CaptionScores | None, written: pd.DataFrame, image: str) -> list[Line]:
     """The captions of an image in a set, in their order. written: the set as stored."""
+    frame = written if scores is None else scores.table
+    rows = frame[frame["image_id"] == image].sort_values("caption_index", kind="stable")
     if scores is None:
-        texts = written.loc[written["image_id"] == image].sort_values("caption_index", kind="stable")["caption"]
-        return [Line(name, text, tokenize(text), np.zeros((0, 1))) for text in texts]
-    table = scores.table[scores.table["image_id"] == image].sort_values("caption_index", kind="stable")
-    texts = written_captions(table, written)
-    return [
-        Line(name, texts[row], masked.split(), scores.words_of(row), scores, row)
-        for row, masked in table["masked"].items()
-    ]
+        return [Line(name, text) for text in rows["caption"]]
+    texts = written_captions(rows, written)
+    return [Line(name, texts[row], scores.attribute, scores.read(row), row) for row in rows.index]
 
 
 def toward(attribute: Attribute, words: np.ndarray, predicted: int) -> tuple[Attribute, np.ndarray]:
@@ -203,14 +200,6 @@ def toward(attribute: Attribute, words: np.ndarray, predicted: int) -> tuple[Att
 
 
 # how another encoder reads the captions of some images
-
-
-@dataclass(frozen=True)
-class EncoderView:
-    """How an attacker reads the captions of some images after training on the others."""
-
-    scores: CaptionScores
-    attention: tuple[Attention, ...]  # of each caption in the order of `scores.table`; () if the attacker has none
 
 
 def plan_encoder_view(
@@ -235,10 +224,3 @@ def encoder_views(workspace: Workspace, collection: str, spec: RunSpec, image: s
             runs.setdefault(run.spec.attacker, run)
     known = [*ATTACKERS, *sorted(runs.keys() - ATTACKERS.keys())]
     return {name: runs[name] for name in known if name in runs}
-
-
-def encoder_view(run: RunRow) -> EncoderView:
-    """What a finished run of the measure `encoder_view` left."""
-    attends = attacker_entry(run.spec.attacker).attends
-    attention = run.read("attention", attention_from) if attends else []
-    return EncoderView(caption_scores(run), tuple(attention))

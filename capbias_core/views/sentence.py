@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -89,15 +89,6 @@ def interval(row: pd.Series) -> str:
     several = row.get("seeds", 0) > 1 and pd.notna(row["spread"])
     agreeing = pd.isna(row["ci_low"]) and several and row["spread"] <= NO_WIDTH
     return f"{text} (no interval: all seeds agree)" if agreeing else text
-
-
-def probabilities_text(values: Sequence[str], shares: Iterable[float]) -> str:
-    """`Female 16%, Male 84%`, in which no line breaks before a percentage.
-
-    >>> probabilities_text(("Female", "Male"), (0.125, 0.875)).replace("\N{NO-BREAK SPACE}", " ")
-    'Female 12%, Male 88%'
-    """
-    return ", ".join(f"{value}\N{NO-BREAK SPACE}{share:.0%}" for value, share in zip(values, shares, strict=True))
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:

@@ -1,4 +1,4 @@
-"""Slices of images: rules that pick images by an object, words, a column or a search, and a metric inside and outside.
+"""Slices of images: rules that pick images by an object, words or a column, and a metric inside and outside.
 
 Nothing is trained: attackers of a finished run of LIC left their guesses image by image.
 """
@@ -27,12 +27,11 @@ from capbias_core.workspace.objects import COLUMN as ITS_COLUMN
 from capbias_core.workspace.objects import usual_objects
 from capbias_core.workspace.store import Item, RunRow, Workspace
 
-OBJECT, WORDS, COLUMN, SEARCH = "object", "words", "column", "search"
+OBJECT, WORDS, COLUMN = "object", "words", "column"
 INSIDE, OUTSIDE, DIFFERENCE = "these images", "other images", "difference"  # what numbers are of
 OR, IS = "|", "="
 PERSON = "person"  # on every image with a label, so it picks nothing
-FEWEST_IMAGES = 10  # in a slice and outside it, for any number
-LEAST_IMAGES = 100  # in a slice and outside it, for a test; and for a number unless fewer are asked for
+LEAST_IMAGES = 100  # in a slice and outside it, for a number
 MOST = 10  # slices without a choice, and values of a column
 
 
@@ -41,10 +40,9 @@ MOST = 10  # slices without a choice, and values of a column
 
 @dataclass(frozen=True)
 class Slice:
-    """A rule that picks images. value: an object; words of human captions with | between alternatives; COLUMN=VALUE; or
-    a text in a captioner's captions."""
+    """A rule that picks images. value: an object; words of human captions with | between alternatives; COLUMN=VALUE."""
 
-    kind: str  # OBJECT, WORDS, COLUMN or SEARCH
+    kind: str  # OBJECT, WORDS or COLUMN
     value: str
 
     @classmethod
@@ -69,22 +67,23 @@ class Slice:
     def title(self) -> str:
         """For a row of a table.
 
-        >>> [Slice.parse(rule).title for rule in ("object:dog", "words:car|bus", "column:skin=Dark", "search:red")]
-        ['dog', 'people say “car” or “bus”', 'skin: Dark', 'it says “red”']
+        >>> [Slice.parse(rule).title for rule in ("object:dog", "words:car|bus", "column:skin=Dark")]
+        ['dog', 'people say “car” or “bus”', 'skin: Dark']
         """
-        return self._text("{}", "people say {}", "{}: {}", "it says “{}”")
+        return self._text("{}", "people say {}", "{}: {}")
 
     @property
     def images(self) -> str:
         """For a sentence: `images with “dog”`."""
-        having = ("with “{}”", "whose human captions have {}", "with {} {}", "whose caption has “{}”")
-        return f"images {self._text(*having)}"
+        return self._text("images with “{}”", "images whose human captions have {}", "images with {} {}")
 
-    def _text(self, *templates: str) -> str:
-        """The one of four templates, in the order of kinds, that is this slice's."""
-        words = " or ".join(f"“{word}”" for word in self.value.split(OR))
-        parts = {WORDS: [words], COLUMN: self.value.split(IS, 1)}.get(self.kind, [self.value])
-        return templates[(OBJECT, WORDS, COLUMN, SEARCH).index(self.kind)].format(*parts)
+    def _text(self, of_object: str, of_words: str, of_column: str) -> str:
+        """The template of this slice's kind, filled."""
+        if self.kind == OBJECT:
+            return of_object.format(self.value)
+        if self.kind == COLUMN:
+            return of_column.format(*self.value.split(IS, 1))
+        return of_words.format(" or ".join(f"“{word}”" for word in self.value.split(OR)))
 
 
 class Members(NamedTuple):
@@ -101,14 +100,13 @@ class SliceSources:
     workspace: Workspace
     collection: str
     table: Item  # of labels
-    captions: str  # content hash of the captioner's captions, for searches
     references: str = ""  # content hash of the human captions, '' for none
 
     def members(self, chosen: Slice) -> Members:
         """The images of a slice. An image without a row or a caption in the source, or with an empty cell, is neither
         inside nor outside. Raises CapbiasError if the collection has no such source, object, column or value."""
         if not chosen.value:
-            raise CapbiasError("A slice by words or a search needs a text.", "Write such as kitchen|cooking.")
+            raise CapbiasError("A slice by words needs a text.", "Write such as kitchen|cooking.")
         if chosen.kind == OBJECT:
             if chosen.value not in self.by_object:
                 raise unknown_name("object", chosen.value, self.by_object)
@@ -116,15 +114,10 @@ class SliceSources:
         if chosen.kind == COLUMN:
             by_value = self.column(chosen.value.partition(IS)[0])
             return Members(by_value[chosen.value.partition(IS)[2]], frozenset().union(*by_value.values()))
-        if chosen.kind == WORDS:
-            images, texts = self._human
-            inside = np.zeros(len(texts), dtype=bool)
-            for word in chosen.value.split(OR):
-                inside |= texts.str.contains(f" {word} ", regex=False).to_numpy(dtype=bool)
-        else:
-            frame = self.workspace.frame(self.captions)
-            images = frame["image_id"].to_numpy(dtype=object)
-            inside = frame["caption"].str.contains(chosen.value, case=False, regex=False).to_numpy(dtype=bool)
+        images, texts = self._human
+        inside = np.zeros(len(texts), dtype=bool)
+        for word in chosen.value.split(OR):
+            inside |= texts.str.contains(f" {word} ", regex=False).to_numpy(dtype=bool)
         return Members(frozenset(images[inside]), frozenset(images))
 
     @cached_property
@@ -190,7 +183,7 @@ class SliceSources:
 def slice_sources(workspace: Workspace, collection: str, run: RunRow) -> SliceSources:
     """What slices of the images of a run are picked by."""
     table = next(item for item in workspace.items(LABELS, collection) if item.hash == run.spec.labels["table"])
-    return SliceSources(workspace, collection, table, run.spec.captions, run.spec.references)
+    return SliceSources(workspace, collection, table, run.spec.references)
 
 
 def default_slices(sources: SliceSources, attribute: Attribute, labelled: frozenset[str]) -> list[Slice]:
@@ -203,8 +196,7 @@ def default_slices(sources: SliceSources, attribute: Attribute, labelled: frozen
         tokens = sources.workspace.tokens(sources.references).rows(np.flatnonzero(written.to_numpy()))
         return [Slice(WORDS, word) for word in content_words(tokens, attribute.masked_words)[:MOST]]
     raise CapbiasError(
-        f"{sources.collection} has no objects and no human captions to slice by.",
-        "Add one of them, or name a column or a search.",
+        f"{sources.collection} has no objects and no human captions to slice by.", "Add one of them, or name a column."
     )
 
 
@@ -222,14 +214,11 @@ def _most_common(kind: str, by_value: Mapping[str, frozenset[str]], labelled: fr
 # numbers
 
 
-def slice_numbers(
-    metric: Metric, counts: Counts, members: Members, values: Sequence[str], least: int = LEAST_IMAGES
-) -> dict[str, dict[str, Any]]:
+def slice_numbers(metric: Metric, counts: Counts, members: Members, values: Sequence[str]) -> dict[str, dict[str, Any]]:
     """What rows say of INSIDE, OUTSIDE and DIFFERENCE: n, and value, low and high, or else a reason; of the difference
-    also p, uncorrected, if both sides have LEAST_IMAGES.
+    also p, uncorrected.
 
-    metric: of sums over images, without a direction. values: of the attribute. least: images that each side needs for a
-    number.
+    metric: of sums over images, without a direction. values: of the attribute.
     """
     inside, known = (np.array([image in images for image in counts.images], dtype=bool) for images in members)
     sides = {INSIDE: inside, OUTSIDE: known & ~inside}
@@ -242,9 +231,9 @@ def slice_numbers(
     numbers[DIFFERENCE] = {"n": sum(sizes.values())}
     held_out = "held out" if counts.seeds else "with captions and a label"
     reasons = [
-        f"{counted(size, 'image')} {held_out} {where}, fewer than {least}"
+        f"{counted(size, 'image')} {held_out} {where}, fewer than {LEAST_IMAGES}"
         for size, where in zip(sizes.values(), ("in the slice", "outside it"), strict=True)
-        if size < least
+        if size < LEAST_IMAGES
     ]
     reasons += ["some seed holds out none of its images" for of_seed in seeds if (of_seed == 0).any()]
     if reasons:
@@ -257,7 +246,7 @@ def slice_numbers(
         difference, p = _by_share(inside, outside, counts, metric, [*sides.values()])
     for of, ends in zip(numbers, (inside, outside, difference), strict=True):
         numbers[of] |= dict(zip(("value", "low", "high"), (math.nan if x is None else x for x in ends), strict=True))
-    numbers[DIFFERENCE]["p"] = p if min(sizes.values()) >= LEAST_IMAGES else math.nan
+    numbers[DIFFERENCE]["p"] = p
     return numbers
 
 

@@ -1,5 +1,4 @@
-"""Where: a metric in images with an object, words, a value or a text, beside the other images; and the values that
-captions name beside objects, beside people's."""
+"""Where: a metric in images with an object, words or a value, beside the others; and values named beside objects."""
 
 from __future__ import annotations
 
@@ -20,25 +19,12 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.measures.registry import METRICS, is_metric, measure_of
 from capbias_core.measures.registry import metric as metric_named
 from capbias_core.types import counted, silent
+from capbias_core.views import slices
 from capbias_core.views.choose import Choice
-from capbias_core.views.objects import ENOUGH, METRIC, OWN, PEOPLE, captions_with, named_rows, named_sentence, spec_of
+from capbias_core.views.objects import ENOUGH, METRIC, OWN, PEOPLE, images_with, named_rows, named_sentence, spec_of
 from capbias_core.views.results import object_rows
 from capbias_core.views.sentence import limit, listed, say
-from capbias_core.views.slices import (
-    DIFFERENCE,
-    FEWEST_IMAGES,
-    INSIDE,
-    LEAST_IMAGES,
-    OBJECT,
-    OUTSIDE,
-    SEARCH,
-    Slice,
-    SliceSources,
-    default_slices,
-    slice_numbers,
-    slice_sources,
-    values_of,
-)
+from capbias_core.views.slices import DIFFERENCE, INSIDE, LEAST_IMAGES, OBJECT, OUTSIDE, Slice
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.sources import data_of
 
@@ -59,18 +45,6 @@ class WhereOptions(ViewOptions):
     )
     column: tuple[str, ...] = Described(
         default=(), description="slices by each value of these columns of stored tables"
-    )
-    search: tuple[str, ...] = Described(default=(), description="slices by texts in the captioner's captions")
-    minimum: int = Described(
-        default=LEAST_IMAGES,
-        ge=FEWEST_IMAGES,
-        description=f"images that a slice needs for a number; with fewer than {LEAST_IMAGES} it is not tested",
-    )
-    objects_from: str = Described(
-        default="caption", description="caption or image: where objects beside values are named"
-    )
-    object_words: tuple[str, ...] = Described(
-        default=(), description="further words that count as objects beside values"
     )
 
 
@@ -103,7 +77,7 @@ def where_rows(choice: Choice, options: WhereOptions = USUAL) -> pd.DataFrame:
 
 def _of_captioner(choice: Choice, captioner: str, name: str, options: WhereOptions) -> Iterator[dict[str, Any]]:
     if name == METRIC:
-        return named_rows(choice, spec_of(choice, captioner, options.objects_from, options.object_words))
+        return named_rows(choice, spec_of(choice, captioner))
     return _scored_rows(choice, captioner, name) if name in BY_OBJECT else _slice_rows(choice, captioner, name, options)
 
 
@@ -124,32 +98,25 @@ def metrics_of(choice: Choice) -> list[str]:
 
 
 def _slice_rows(choice: Choice, captioner: str, name: str, options: WhereOptions) -> Iterator[dict[str, Any]]:
-    run, metric = choice.run(captioner), METRICS[name]
-    sources, labelled = slice_sources(choice.workspace, choice.collection, run), _labelled(choice, captioner)
-    counts = _counts(choice, captioner, metric)
-    found = []
-    for slice_ in _chosen(choice, sources, options, labelled):
-        members = sources.members(slice_)
+    metric, labelled = METRICS[name], _labelled(choice, captioner)
+    sources = slices.slice_sources(choice.workspace, choice.collection, choice.run(captioner))
+    counts, found = _counts(choice, captioner, metric), []
+    chosen = [Slice(OBJECT, name) for name in options.objects] + [Slice.of_words(some) for some in options.words]
+    chosen += [of_value for name in options.column for of_value in slices.values_of(sources, name, labelled)]
+    for rule in dict.fromkeys(chosen or slices.default_slices(sources, choice.defined, labelled)):
+        members = sources.members(rule)
         inside = len(members.inside & labelled)
-        about = {"captioner": captioner, "thing": slice_.title, "rule": slice_.rule, "metric": name, "images": inside}
+        about = {"captioner": captioner, "thing": rule.title, "rule": rule.rule, "metric": name, "images": inside}
         about["share"] = 100 * inside / max(1, len(members.known & labelled))
-        numbers = slice_numbers(metric, counts, members, choice.defined.values, options.minimum)
+        numbers = slices.slice_numbers(metric, counts, members, choice.defined.values)
         found.append({of: about | number | {"of": of} for of, number in numbers.items()})
-    tested = [rows for rows in found if not math.isnan(rows[DIFFERENCE].get("p", math.nan))]
+    tested = [rows for rows in found if "p" in rows[DIFFERENCE]]
     for rows, p in zip(tested, holm(np.array([rows[DIFFERENCE]["p"] for rows in tested])), strict=True):
         rows[DIFFERENCE]["p_holm"] = p
         if p < ALPHA:
             rows[INSIDE]["verdict"] = HIGHER if rows[DIFFERENCE]["value"] > 0 else LOWER
     for rows in found:
         yield from rows.values()
-
-
-def _chosen(choice: Choice, sources: SliceSources, options: WhereOptions, labelled: frozenset[str]) -> Sequence[Slice]:
-    """The slices that are asked for, else the usual ones."""
-    chosen = [Slice(OBJECT, name) for name in options.objects] + [Slice.of_words(some) for some in options.words]
-    chosen += [slice_ for name in options.column for slice_ in values_of(sources, name, labelled)]
-    chosen += [Slice(SEARCH, text.strip()) for text in options.search]
-    return list(dict.fromkeys(chosen or default_slices(sources, choice.defined, labelled)))
 
 
 def _labelled(choice: Choice, captioner: str) -> frozenset[str]:
@@ -169,15 +136,14 @@ def _counts(choice: Choice, captioner: str, metric: Metric) -> Counts:
     return outcome.counts
 
 
-def images_of(choice: Choice, rows: pd.DataFrame, line: str, options: WhereOptions = USUAL) -> frozenset[str]:
+def images_of(choice: Choice, rows: pd.DataFrame, line: str) -> frozenset[str]:
     """The captioner's images of a line: those of its slice, or those whose captions count for its object."""
     of_line = rows[rows["line"] == line].iloc[0]
     captioner = str(of_line["captioner"])
     if of_line["rule"]:
-        sources = slice_sources(choice.workspace, choice.collection, choice.run(captioner))
+        sources = slices.slice_sources(choice.workspace, choice.collection, choice.run(captioner))
         return sources.members(Slice.parse(of_line["rule"])).inside & _labelled(choice, captioner)
-    spec = spec_of(choice, captioner, options.objects_from, options.object_words)
-    return frozenset(captions_with(choice.workspace, spec, str(of_line["object"]))["image_id"])
+    return images_with(choice.workspace, spec_of(choice, captioner), str(of_line["object"]))
 
 
 def _scored_rows(choice: Choice, captioner: str, name: str) -> Iterator[dict[str, Any]]:
@@ -219,8 +185,6 @@ def _slices_sentence(choice: Choice, captioner: str, rows: pd.DataFrame) -> tupl
     inside, rest, difference = (rows[rows["of"] == of].set_index("line") for of in (INSIDE, OUTSIDE, DIFFERENCE))
     if not (tested := int(difference["p"].notna().sum())):
         largest = inside.loc[np.minimum(inside["n"], rest["n"]).idxmax()]
-        if not largest["reason"]:
-            return say("where.too_few", metric=name, least=LEAST_IMAGES), False
         reason = f"{Slice.parse(largest['rule']).title}: {largest['reason']}"
         return say("where.no_test", metric=name, reason=reason), False
     neutral = METRICS[name].neutral(len(choice.defined.values))
@@ -255,11 +219,10 @@ def where_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
     lines = [say("where.tests")] if tested else []
     lines += [say("where.held_out")] if rows["n_per_seed"].notna().any() else []
     lines += [say("where.few_seeds", least=LEAST_SEEDS)] if choice.measured_with.seeds < LEAST_SEEDS else []
-    small = (rows["of"] != DIFFERENCE) & (rows["n"] < LEAST_IMAGES)
-    lines += [say("where.small", least=LEAST_IMAGES)] if small.any() else []
+    lines += [say("where.small", least=LEAST_IMAGES)] if (rows["reason"] != "").any() else []
     lines.append(say("where.balance"))
     for kind in dict.fromkeys(rule.partition(":")[0] for rule in rows["rule"]):
-        sources = slice_sources(choice.workspace, choice.collection, choice.run())
+        sources = slices.slice_sources(choice.workspace, choice.collection, choice.run())
         lines.append(say(f"where.{kind}", source=sources.objects_from))
     return [*lines, choice.defined.note]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.errors import unknown_name
 from capbias_core.kinds import checked_name
 from capbias_core.types import CONDITIONS
 from capbias_core.workspace.store import Item, Workspace
@@ -82,38 +82,16 @@ def all_sets(workspace: Workspace, collection: str) -> dict[str, dict[str, list[
     return dict(sorted(ordered.items(), key=lambda pair: -len(pair[1])))
 
 
-def condition_sets(workspace: Workspace, collection: str, chosen: Sequence[str] = ()) -> dict[str, dict[str, Item]]:
-    """One set of each captioner and condition, in the order of `all_sets`.
-
-    chosen: names of sets to use if a captioner has several of one condition, by default the newest. Raises CapbiasError
-    for an unknown name, and for two of one captioner and condition.
-    """
+def condition_sets(workspace: Workspace, collection: str) -> dict[str, dict[str, Item]]:
+    """The newest set of each captioner and condition, in the order of `all_sets`."""
     by_captioner = all_sets(workspace, collection)
-    groups = [[item.name for item in items] for sets in by_captioner.values() for items in sets.values()]
-    known = [name for group in groups for name in group]
-    for name in chosen:
-        if name not in known:
-            raise unknown_name("caption set", name, known)
-    for group in groups:
-        if len(both := [name for name in group if name in chosen]) > 1:
-            raise CapbiasError(
-                f"The sets {' and '.join(both)} are of the same captioner and condition.", "Leave all but one out."
-            )
-    return {
-        captioner: {key: next((item for item in items if item.name in chosen), items[0]) for key, items in sets.items()}
-        for captioner, sets in by_captioner.items()
-    }
+    return {name: {key: items[0] for key, items in sets.items()} for name, sets in by_captioner.items()}
 
 
-def taken_of_several(workspace: Workspace, collection: str, captioner: str, taken: Sequence[str]) -> tuple[str, ...]:
-    """A line on each condition of which a captioner has several sets: `segment: sat_blurred is taken, not sat_grey`.
-    taken: the names of those that are read."""
-    lines = []
-    for condition, items in all_sets(workspace, collection)[captioner].items():
-        names = [item.name for item in items]
-        read = [name for name in names if name in taken]
-        if read and len(names) > 1:
-            lines.append(
-                f"{condition}: {read[0]} is taken, not {' or '.join(name for name in names if name != read[0])}"
-            )
-    return tuple(lines)
+def taken_of_several(workspace: Workspace, collection: str, captioner: str) -> list[str]:
+    """A line on each condition of which a captioner has several sets: `segment: sat_blurred is taken, not sat_grey`."""
+    several = [(key, items) for key, items in all_sets(workspace, collection)[captioner].items() if len(items) > 1]
+    return [
+        f"{condition}: {items[0].name} is taken, not {' or '.join(item.name for item in items[1:])}"
+        for condition, items in several
+    ]

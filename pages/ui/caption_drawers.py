@@ -4,50 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-import pandas as pd
 import streamlit as st
 
 from capbias_core.attackers import ATTACKERS, attacker_entry
-from capbias_core.attackers.what_if import Rescored, StoredAttackers, apply_edit, is_edit, parse_edit
+from capbias_core.attackers.what_if import StoredAttackers, apply_edit, is_edit, parse_edit
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare.tasks import function_words
-from capbias_core.prepare.text import tokenize
-from capbias_core.types import Attention, Attribute, counted
-from capbias_core.views.coloured import (
-    attention_map,
-    class_token_weights,
-    coloured_words,
-    columns,
-    first_shown,
-    section,
-    sum_text,
-)
+from capbias_core.types import Attention, counted
+from capbias_core.views import scored as views
+from capbias_core.views.coloured import attention_map, columns, first_shown, section, sum_text
 from capbias_core.views.explain import edit_effect
-from capbias_core.views.scored import (
-    CaptionScores,
-    Line,
-    Scored,
-    caption_scores,
-    encoder_view,
-    encoder_views,
-    plan_encoder_view,
-    stored_attackers,
-    toward,
-    written_captions,
-)
-from capbias_core.views.sentence import probabilities_text, say, signed
+from capbias_core.views.scored import CaptionScores, Line, Scored
+from capbias_core.views.sentence import say, signed
 from pages.ui import controls
 from pages.ui.base import errors, note, once, show_error
 from pages.ui.page import Page
 from pages.ui.runs import start_button
 
 FIRST_ENCODER = "transformer_5h"
-CLASS, WORDS = "from the class token", "between words"
 
 
 @errors()
-def what_if(page: Page, sets: Scored, line: Line) -> None:
+def what_if(page: Page, sets: Scored, read: CaptionScores, line: Line) -> None:
     """Edit the caption, or give an edit such as `man -> woman | person`; the original stays beside it."""
     box = st.expander("What if", key="what_if", on_change="rerun", expanded=bool(controls.named("edit")))
     if not box.open:
@@ -56,12 +33,12 @@ def what_if(page: Page, sets: Scored, line: Line) -> None:
         if not (run := sets.rescoring):
             note("Edits are scored by ngram, which has not scored these captions yet.")
             return
-        scores = once(repr((page.folder, run.run_id, "scores")), lambda: caption_scores(run))
-        image, index = line.of_row[["image_id", "caption_index"]]
+        scores = once(repr((page.folder, run.run_id, "scores")), lambda: views.caption_scores(run))
+        image, index = read.table.loc[line.row, ["image_id", "caption_index"]]
         table = scores.table
         row = table.index[(table["image_id"] == image) & (table["caption_index"] == index)][0]
         key = repr((page.folder, run.run_id, int(index), "attackers"))
-        attackers = once(key, lambda: stored_attackers(run, int(index)))
+        attackers = once(key, lambda: views.stored_attackers(run, int(index)))
         if st.session_state.get("edit_of", image) != image and not is_edit(controls.named("edit")):
             controls.leave("edit")  # a rewritten caption belongs to its image; an edit goes along
         st.session_state["edit_of"] = image
@@ -82,38 +59,28 @@ def _variants(page: Page, scores: CaptionScores, attackers: StoredAttackers, fol
         texts = [text for text in applied if text is not None]
         if not texts:
             note(f"This caption does not have the word {word}.")
-    before, *after = [attackers.score(text, attribute, fold, merge) for text in (original, *texts)]
-    for number, (text, rescored) in enumerate(zip(texts, after, strict=True)):
-        if text == original:
-            continue
-        largest = max(float(abs(each.words).max(initial=0.0)) for each in (before, rescored))
-        left, right = st.container(key=f"stacks_edit_{number}").columns(2, gap="large")
-        with left:
-            _rescored("original", before, before, attribute, original, largest)
-        with right:
-            _rescored("edited", rescored, before, attribute, text, largest)
-        if rescored.tokens == before.tokens:
+    before, *after = [
+        Line(name, text, attribute, attackers.score(text, attribute, fold, merge))
+        for name, text in [("original", original), *(("edited", text) for text in texts if text != original)]
+    ]
+    for line in after:
+        assert before.read and line.read
+        first = int(before.read.probabilities.argmax())
+        change = line.read.probabilities[first] - before.read.probabilities[first]
+        moved = f"{attribute.values[first]} {signed(100 * change, 0)} points"
+        largest = max(before.largest, line.largest)
+        st.html(columns([section("original", before, largest), section("edited", line, largest, rest=[moved])]))
+        if line.read.tokens == before.read.tokens:
             note("No change: the attacker reads the same text, because attribute words are masked.")
-        elif not is_edit(edited) and (unseen := attackers.unseen(rescored.tokens, attribute)):
+        elif not is_edit(edited) and (unseen := attackers.unseen(line.read.tokens, attribute)):
             note(f"⚠ The classifier does not know {', '.join(unseen)}; only the removed words count.")
     for replacement in replacements:
         _everywhere(page, scores, attackers, word, replacement)
 
 
-def _rescored(name: str, scored: Rescored, before: Rescored, attribute: Attribute, text: str, largest: float) -> None:
-    ends, values = toward(attribute, scored.words, int(scored.probabilities.argmax()))
-    first = int(before.probabilities.argmax())  # so that a sign means the same for each edit
-    change = scored.probabilities[first] - before.probabilities[first]
-    moved = f" ({attribute.values[first]} {signed(100 * change, 0)} points)" if scored is not before else ""
-    st.text(f"{name}: {probabilities_text(attribute.values, scored.probabilities)}{moved}")
-    words = tokenize(text)
-    originals = words if len(words) == len(scored.tokens) else None
-    st.html(coloured_words(scored.tokens, values, ends, originals, largest, plain=function_words(scored.tokens)))
-
-
 def _everywhere(page: Page, scores: CaptionScores, attackers: StoredAttackers, word: str, replacement: str) -> None:
     """What the edit does in all captions with the word; of several captions per image, in the first."""
-    written = written_captions(scores.table, page.workspace.frame(scores.run.spec.captions))
+    written = page.workspace.frame(scores.run.spec.captions)
     work = lambda: edit_effect(scores, written, attackers, word, replacement)  # noqa: E731
     effect = once(repr((page.folder, scores.run.run_id, word, replacement)), work)
     count = effect["captions_with_the_word"]
@@ -124,26 +91,24 @@ def _everywhere(page: Page, scores: CaptionScores, attackers: StoredAttackers, w
     note(f"{word} → {replacement} in {counted(count, 'caption')} of {captioner}{mean}. {effect['note']}")
 
 
-def other_encoders(page: Page, sets: Scored, line: Line, images: Sequence[str]) -> None:
+def other_encoders(page: Page, scores: CaptionScores, line: Line, images: Sequence[str]) -> None:
     """The caption as other encoders read it: coloured words and attention; a run that trains one more.
 
     images: those of the table, whose captions the encoder of a new run reads at the same time.
     """
     box = st.expander("How another encoder reads it", key="another_encoder", on_change="rerun")
-    if not box.open or line.scores is None:
+    if not box.open:
         return
-    spec = line.scores.run.spec
-    image, index = line.of_row[["image_id", "caption_index"]]
+    spec = scores.run.spec
+    image, index = scores.table.loc[line.row, ["image_id", "caption_index"]]
     with box:
         attention: dict[str, Attention] = {}
         sections = []
-        for name, run in encoder_views(page.workspace, page.collection, spec, image).items():
-            view = once(repr((page.folder, run.run_id, "view")), lambda run=run: encoder_view(run))
-            table: pd.DataFrame = view.scores.table
-            for row in table.index[(table["image_id"] == image) & (table["caption_index"] == index)]:
-                tokens = table.at[row, "masked"].split()
-                read = Line(name, line.written, tokens, view.scores.words_of(row), view.scores, row)
-                sections.append(section(name, read, rest=[sum_text(read)]))
+        for name, run in views.encoder_views(page.workspace, page.collection, spec, image).items():
+            view = once(repr((page.folder, run.run_id, "view")), lambda run=run: views.caption_scores(run))
+            for row in view.table.index[(view.table["image_id"] == image) & (view.table["caption_index"] == index)]:
+                read = Line(name, line.written, view.attribute, view.read(row), row)
+                sections.append(section(name, read, rest=[sum_text(read, view)]))
                 if view.attention:
                     attention[name] = view.attention[row]
         if sections:
@@ -164,21 +129,17 @@ def other_encoders(page: Page, sets: Scored, line: Line, images: Sequence[str]) 
                 f"{attacker_entry(attacker).title}: one attacker trains on the other images, and reads the captions of "
                 f"{number} of this page. Each encoder has its own scale of colours."
             )
-            start_button(page, [plan_encoder_view(page.workspace, spec, attacker, [*images, image])], "Read", "read")
+            planned = views.plan_encoder_view(page.workspace, spec, attacker, [*images, image])
+            start_button(page, [planned], "Read", "read")
 
 
 def _attention(attention: dict[str, Attention]) -> None:
-    """What an attacker reads for the caption as a whole, or one head between all words."""
+    """What each word reads of the others in a head."""
     bar = st.container(horizontal=True, vertical_alignment="bottom")
     name = bar.selectbox("Attention of", list(attention), key="attention_of", width=220)
-    kind = bar.segmented_control("Attention", [CLASS, WORDS], default=CLASS, required=True, key="attention_kind")
-    read, (layers, heads) = attention[name], attention[name].weights.shape[:2]
-    first = first_shown(read)
-    layer = bar.number_input(f"Layer of {layers:,}", 1, layers, first[0], key=f"layer_{name}", width=120)
-    head = 0
-    if kind == WORDS:
-        head = bar.number_input(f"Head of {heads:,}", 1, heads, first[1], key=f"head_{name}", width=120)
-    largest = 1.0 if head else float(np.max(class_token_weights(read, int(layer))[1]))
-    drawn = attention_map(read, int(layer), int(head), largest)
+    (layer, head), (layers, heads) = first_shown(attention[name]), attention[name].weights.shape[:2]
+    layer = bar.number_input(f"Layer of {layers:,}", 1, layers, layer, key=f"layer_{name}", width=120)
+    head = bar.number_input(f"Head of {heads:,}", 1, heads, head, key=f"head_{name}", width=120)
+    drawn = attention_map(attention[name], int(layer), int(head))
     st.plotly_chart(drawn, key="attention", config={"displayModeBar": False}, height=drawn.layout.height)
-    note(say("captions.attention", largest=largest))
+    note(say("captions.attention"))

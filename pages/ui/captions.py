@@ -47,15 +47,16 @@ def captions_tab(page: Page) -> None:
     label = str(images.loc[images["image_id"] == image, "labelled"].iloc[0])
     _image(page, sets, image, label, lines)
     read = lines[choice.captioner][0]
-    what_if(page, sets, read)
-    other_encoders(page, sets, read, ids[:LISTED])
+    if scores := scores_of(page, sets, choice.captioner):
+        what_if(page, sets, scores, read)
+        other_encoders(page, scores, read, ids[:LISTED])
     st.subheader("Images", anchor=False)
     shown = list(dict.fromkeys(rows["image_id"]))
     table(CAPTIONS.table(rows), "captions_table", lambda row: controls.choose(image=shown[row]))
     files = st.container(horizontal=True)
     with files:
         downloads(CAPTIONS, choice, rows)
-    if scores := scores_of(page, sets, choice.captioner):
+    if scores:
         written = page.workspace.frame(sets.sets[choice.captioner].hash)
         all_rows = lambda: csv_text(caption_table(scores, written))  # noqa: E731
         name = f"{choice.captioner}_captions.csv"
@@ -124,4 +125,5 @@ def _image(page: Page, sets: Scored, image: str, label: str, lines: dict[str, li
     with container:
         st.html(columns(sections))
         st.html(legend(choice.defined, beside=len(first) > 1))
-        note(sum_text(first[choice.captioner]))
+        if scores := scores_of(page, sets, choice.captioner):
+            note(sum_text(first[choice.captioner], scores))

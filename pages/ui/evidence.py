@@ -57,7 +57,7 @@ def panel(page: Page, word: str = "", images: Collection[str] | None = None, cap
     with st.container(border=True):
         photograph(page, image)
         st.html(line_words(line, alone=[word]))
-        label = scores.attribute.values[int(line.of_row["label"])]
+        label = scores.attribute.values[int(scores.table.at[line.row, "label"])]
         note(f"{say('captions.labelled', value=label)}; {guess_text(line)}.")
         if people := [each.written for each in _lines(page, sets, sets.human, image)] if sets.human else []:
             note(say("captions.people"))

@@ -51,13 +51,7 @@ def _experiment(page: Page, choice: Choice, captioners: dict[str, dict[str, Item
     choice = replace(choice, captioners=(original,))
     bar = st.container(horizontal=True, vertical_alignment="bottom", key="controls_masking")
     metric = controls.selectbox(bar, "Metric", [name for name, _ in SHOWN], key="metric", width=200)
-    several = [item.name for item in page.items(CAPTIONS) if condition_of(item)[0] == captioner]
-    chosen = (
-        controls.multiselect(bar, "Sets", several, key="sets", placeholder="the newest of each condition", width=300)
-        if len(several) > len(sets)
-        else []
-    )
-    options = MaskingOptions(metric=(metric,), sets=tuple(chosen))
+    options = MaskingOptions(metric=(metric,))
     start_button(page, page.once(repr(("needs", options)), lambda: MASKING.needs(choice, options)), "Run", "masking")
     rows = page.once(repr(("masking", options)), lambda: MASKING.rows(choice, options))
     left, right = st.container(key="stacks_masking").columns([3, 2], gap="large")

@@ -22,10 +22,9 @@ from pages.ui.empty import nothing_measured
 from pages.ui.page import Page
 from pages.ui.plain import plain
 from pages.ui.runs import start_button
-from pages.ui.where import several, show_where
+from pages.ui.where import show_where
 
 OBJECTS = replace(WHERE, question="Which value goes with which object?")
-SOURCES = {"caption": "named in captions", "image": "annotated in images"}
 TITLES = {
     METRIC: "Named beside objects",
     "gender_object_distance": "Gender Object Distance",
@@ -42,16 +41,7 @@ def objects_tab(page: Page) -> None:
     row = st.container(key="controls_objects", horizontal=True)
     metrics = [name for name in metrics_of(choice) if name in TITLES]
     metric = controls.selectbox(row, "What", metrics, key="metric", format_func=TITLES.__getitem__, width=240)
-    source, object_words = "caption", ""
-    if metric == METRIC:
-        look = {"format_func": SOURCES.__getitem__, "width": 240}
-        source = controls.selectbox(row, "Objects", list(SOURCES), key="objects_from", **look)
-        object_words = controls.text(
-            row, "Further words", key="object_words", placeholder="kitchen, baseball", width=240
-        )
-    show_where(
-        page, OBJECTS, choice, WhereOptions(metric=metric, objects_from=source, object_words=several(object_words))
-    )
+    show_where(page, OBJECTS, choice, WhereOptions(metric=metric))
     folded = st.expander("Measure the Gender Score", key="score_open", on_change="rerun")
     if folded.open:
         with folded:

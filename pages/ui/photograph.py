@@ -17,12 +17,10 @@ from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.photographs import read_photograph
 from capbias_core.measures.photographs import departures_in
-from capbias_core.prepare.tasks import function_words
-from capbias_core.prepare.text import tokenize
 from capbias_core.views import photographs as views
-from capbias_core.views.coloured import coloured_words, legend
+from capbias_core.views.coloured import guess_text, legend, line_words
 from capbias_core.views.masking import WHAT
-from capbias_core.views.scored import caption_scores, runs_to_score, stored_attackers, toward
+from capbias_core.views.scored import Line, caption_scores, runs_to_score, stored_attackers
 from capbias_core.views.sentence import say
 from capbias_core.vision.masking import PERSON, marked_pixels
 from capbias_core.workspace.conditions import ORIGINAL, condition_of, condition_sets
@@ -189,18 +187,10 @@ def _words(page: Page, image: str, said: Mapping[str, str]) -> tuple[dict[str, s
     key = (page.folder, run.run_id)
     scores = once(repr((*key, "scores")), lambda: caption_scores(run))
     attackers = once(repr((*key, "attackers")), lambda: stored_attackers(run))
-    read = dict(zip(said, views.rescored(scores, attackers, image, list(said.values())), strict=True))
-    largest = max(float(abs(scored.words).max(initial=0.0)) for scored in read.values())
-    lines = {}
-    for condition, scored in read.items():
-        guess = int(scored.probabilities.argmax())
-        ends, values = toward(scores.attribute, scored.words, guess)
-        written = tokenize(said[condition])
-        originals = written if len(written) == len(scored.tokens) else None
-        plain = function_words(scored.tokens)
-        head = say("captions.guess", value=scores.attribute.values[guess], share=float(scored.probabilities[guess]))
-        coloured = coloured_words(scored.tokens, values, ends, originals, largest, plain=plain)
-        lines[condition] = f'<div class="cb-note">{head}</div>{coloured}'
+    texts = views.rescored(scores, attackers, image, list(said.values()))
+    shown = [Line(name, said[name], scores.attribute, read) for name, read in zip(said, texts, strict=True)]
+    largest = max(line.largest for line in shown)
+    lines = {line.name: f'<div class="cb-note">{guess_text(line)}</div>{line_words(line, largest)}' for line in shown}
     label = scores.table.loc[scores.table["image_id"] == image, "label"]
     by = {"attacker": run.spec.attacker, "captioner": run.spec.model}
     if label.empty:

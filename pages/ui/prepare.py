@@ -143,7 +143,7 @@ def _preview(page: Page, people: str, conditions: list[str], departures: Mapping
                     note(f"{condition}: {reasons.get(condition, 'no mask')}.")
                     continue
                 picture = views.reduced(filled(pixels, hidden[condition]), 2 * CELL)
-                text = views.masked_text(condition, float(hidden[condition].mean()), thing)
+                text = views.masked_text(float(hidden[condition].mean()), thing if condition in OF_OBJECTS else "")
                 st.image(picture, width="stretch", alt=f"{image}, {condition}. {text}")
                 note(f"{condition}. {text}")
 

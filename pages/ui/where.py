@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pandas as pd
 import streamlit as st
 
 from capbias_core.views.choose import Choice
 from capbias_core.views.objects import METRIC
-from capbias_core.views.slices import FEWEST_IMAGES, LEAST_IMAGES, MOST, slice_sources
+from capbias_core.views.slices import MOST, slice_sources
 from capbias_core.views.view import View
 from capbias_core.views.where import BY_OBJECT, WHERE, WhereOptions, images_of, metrics_of
 from pages.ui import controls
@@ -20,7 +19,6 @@ from pages.ui.show import show
 
 USUAL = f"Without a choice: the {MOST} objects that most images have, else the {MOST} words of most human captions."
 WORDS = "Words of human captions, such as kitchen|cooking. Commas between slices."
-MINIMUM = f"Images that a slice needs for a number. With fewer than {LEAST_IMAGES} it is not tested."
 
 
 def where_tab(page: Page) -> None:
@@ -48,29 +46,17 @@ def show_where(page: Page, view: View, choice: Choice, options: WhereOptions) ->
     with left:
         show(view, choice, rows)
     with right:
-        _captions(page, choice, rows, line, options)
-
-
-def _captions(page: Page, choice: Choice, rows: pd.DataFrame, line: str, options: WhereOptions) -> None:
-    images = page.once(repr(("where", choice.captioner, options, line)), lambda: images_of(choice, rows, line, options))
-    panel(page, images=images, captioner=choice.captioner)
+        work = lambda: images_of(choice, rows, line)  # noqa: E731
+        images = page.once(repr(("where", choice.captioner, options, line)), work)
+        panel(page, images=images, captioner=choice.captioner)
 
 
 def _options(choice: Choice, metric: str) -> WhereOptions:
     """What the slices are, from controls that are folded."""
     sources = slice_sources(choice.workspace, choice.collection, choice.run())
-    folded = st.expander("Choose slices").container(key="stacks_slices").columns(5, vertical_alignment="bottom")
+    folded = st.expander("Choose slices").container(key="stacks_slices").columns(3, vertical_alignment="bottom")
     objects = controls.multiselect(folded[0], "Objects", sorted(sources.by_object), key="objects", help=USUAL)
     words = controls.text(folded[1], "Words people use", key="words", help=WORDS) if sources.references else ""
     columns = controls.multiselect(folded[2], "Columns", [*sources.columns], key="column", help="A slice per value.")
-    search = controls.text(folded[3], "Search its captions", key="search", help="Commas between slices.")
-    least = controls.number(
-        folded[4], "Minimum images", FEWEST_IMAGES, LEAST_IMAGES, LEAST_IMAGES, key="minimum", step=10, help=MINIMUM
-    )
-    chosen = {"objects": tuple(objects), "column": tuple(columns), "minimum": int(least)}
-    return WhereOptions(metric=metric, words=several(words), search=several(search), **chosen)
-
-
-def several(text: str) -> tuple[str, ...]:
-    """The parts of a text between commas."""
-    return tuple(filter(None, (part.strip() for part in text.split(","))))
+    texts = tuple(filter(None, (part.strip() for part in words.split(","))))
+    return WhereOptions(metric=metric, objects=tuple(objects), words=texts, column=tuple(columns))

@@ -16,7 +16,7 @@ def test_images_without_and_with_scores(workspace):
     pages = {view: opened(view, collection=DEMO) for view in TABS["Images"]}
     assert {view: errors(page) for view, page in pages.items() if errors(page)} == {}
     assert "Not measured yet." in html(pages["Experiment"])
-    for name in ("by yolov8n", "Masked: person, by outline", "No caption."):
+    for name in ("(yolov8n)", "% of the image ", "No caption."):
         assert name in html(pages["One photograph"])
     assert html(pages["One photograph"]).count("<img") == 7, "a picture under each condition"
     assert "yolov8n (8 photographs)" in html(pages["Prepare"])

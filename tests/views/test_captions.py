@@ -7,13 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capbias_core.attackers.what_if import Rescored
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.prepare.text import tokenize
 from capbias_core.types import Attribute
 from capbias_core.views import captions as view
 from capbias_core.views.choose import choose, measured_rows
-from capbias_core.views.coloured import coloured_words, columns, guess_text, section
+from capbias_core.views.coloured import columns, guess_text, line_words, section
 from capbias_core.views.scored import CaptionScores, Line, caption_scores, scored
 from capbias_core.workspace.store import Workspace
 from tests import sentences
@@ -65,30 +66,32 @@ def test_captions_with_a_word_come_by_what_it_adds_there():
     assert view.to_read(scores) == [0, 1, 2, 3], "the surest of their label first: 0.6, and 0.4 of the last"
 
 
+def line(written: str, tokens: list[str], added: list[float]) -> Line:
+    """A caption that is guessed Male, 60%."""
+    words, zero = np.array(added)[:, None], np.zeros(1)
+    return Line("sat", written, GENDER, Rescored(tokens, words, zero, zero, np.array([0.4, 0.6])))
+
+
 def test_a_caption_is_only_text_and_each_word_has_its_number():
-    html = coloured_words(["<b>x</b>"], np.ones(1), GENDER, alone=["<b>x</b>"])
+    html = line_words(line("", ["<b>x</b>"], [1.0]), alone=["<b>x</b>"])
     assert "<b>" not in html and "&lt;b&gt;" in html and "cb-alone" in html
-    for token, plain in ((GENDER.mask_token, ()), ("x", ("x",))):
-        html = coloured_words([token], np.ones(1), GENDER, ["<b>x</b>"], plain=plain)
-        assert "<b>" not in html and "&lt;b&gt;" in html
-    tokens = ["a", GENDER.mask_token, "in", "tie"]
-    html = coloured_words(tokens, np.array([0.001, 0.4, -0.25, 1.5]), GENDER, ["a", "man", "in", "tie"], plain={"a"})
-    assert re.findall(r"<small>(.*?)</small>", html) == ["+0.40", "−0.25", "+1.50"], "a function word has none"
-    assert (
-        html.count("background:") == 2 and ">man<" in html and GENDER.mask_token not in re.sub("title=.*?>", "", html)
-    )
+    read = line("a man hat tie", ["a", GENDER.mask_token, "hat", "tie"], [0.001, 0.4, -0.25, 1.5])
+    html = line_words(read, alone=["hat"])
+    numbers = re.findall(r"<small>(.*?)</small>", html)
+    assert numbers == ["+0.40", "−0.25", "+1.50"] and html.count("cb-alone") == 1, "a function word has none"
+    assert html.count("background:") == 2 and ">man<" in html
+    assert GENDER.mask_token not in re.sub("title=.*?>", "", html)
     assert "+1.500 toward Male" in html and "−0.250 toward Female" in html
-    long = coloured_words(["w"] * 1005, np.zeros(1005), GENDER)
+    long = line_words(line(" ".join(["w"] * 1005), ["w"] * 1005, [0.0] * 1005))
     assert "5 more words" in long and long.count(">w<") == 1000
 
 
 def test_a_column_says_the_guess():
-    scores = of_texts(["a tie", "a hat"], [0.25, 0.125, 0.0, 0.0])
-    line = Line("sat", "a <s>tie</s>", ["a", "tie"], scores.words_of(0), scores, 0)
-    assert guess_text(line) == "guess: Male, 60%"
-    drawn = columns([section("<i>name</i>", line, rest=["<u>other</u>"])])
+    read = line("a <s>tie</s>", ["a", "tie"], [0.25, 0.125])
+    assert guess_text(read) == "guess: Male, 60%"
+    drawn = columns([section("<i>name</i>", read, rest=["<u>other</u>"])])
     assert not re.search("<[isu]>", drawn) and drawn.count("&lt;/") == 2
-    unread = section("people", Line("people", "<u>x</u>", ["x"], np.zeros((0, 1))))
+    unread = section("people", Line("people", "<u>x</u>"))
     assert "&lt;u&gt;" in unread and "guess" not in unread
 
 

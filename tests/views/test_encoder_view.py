@@ -11,7 +11,6 @@ from capbias_core import cli
 from capbias_core.attackers import ATTACKERS, load_attacker
 from capbias_core.attackers.base import Training
 from capbias_core.attackers.networks.scratch import TransformerAttacker
-from capbias_core.errors import CapbiasError
 from capbias_core.measures.caption_scores import attention_bytes, attention_from
 from capbias_core.prepare.split import FIT, child_seed, split_around
 from capbias_core.prepare.tokens import Tokens
@@ -19,12 +18,11 @@ from capbias_core.question import Question
 from capbias_core.runs import engine
 from capbias_core.runs.plan import plan
 from capbias_core.types import Attention, silent
-from capbias_core.views.coloured import attention_map, class_token_weights
-from capbias_core.views.scored import encoder_view, plan_encoder_view
+from capbias_core.views.coloured import attention_map
+from capbias_core.views.scored import caption_scores, plan_encoder_view
 from capbias_core.worker import execute
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
-from tests import sentences
 from tests.collections_ import keep
 
 pytestmark = pytest.mark.torch
@@ -74,17 +72,17 @@ def read_by_transformer(workspace, small):
 def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(workspace):
     """ngram, fitted here by hand on the captions of the others."""
     run = done(workspace, plan_encoder_view(workspace, scored_spec(workspace), "ngram", ASKED))
-    found = encoder_view(run)
+    found = caption_scores(run)
     captions = workspace.frame(run.spec.captions)
     order = captions.sort_values("image_id").reset_index(drop=True)  # images are in the order of their ids, as text
     labels = (order["image_id"].astype(int) % 2).to_numpy()
     split = split_around(labels, 2, 0, np.flatnonzero(order["image_id"].isin(ASKED)))
     attacker = load_attacker("ngram")
-    corpus = attacker.corpus(Tokens.of(captions["caption"]).masked(found.scores.attribute))
+    corpus = attacker.corpus(Tokens.of(captions["caption"]).masked(found.attribute))
     rows = order["image_id"].astype(int).to_numpy()  # the caption of each image stands at its number
     training = Training(rows[split.train], labels[split.train], child_seed(0, FIT, 0))
     (fitted,) = attacker.fit_many(corpus, [training], 2, silent)
-    table = found.scores.table
+    table = found.table
     assert sorted(table["image_id"]) == sorted(ASKED) and found.attention == ()
     expected = fitted.logits(corpus, table["image_id"].astype(int).to_numpy())
     assert table["logit0"].to_numpy() == pytest.approx(expected[:, 0], abs=1e-9)
@@ -93,11 +91,11 @@ def test_a_reading_is_what_the_attacker_says_that_trained_on_the_other_images(wo
 
 def test_words_add_up_and_attention_is_of_every_layer_and_head(workspace, read_by_transformer):
     assert read_by_transformer.status == "finished", read_by_transformer.message
-    found = encoder_view(read_by_transformer)
-    for row, own in zip(found.scores.table.itertuples(), found.attention, strict=True):
+    found = caption_scores(read_by_transformer)
+    for row, own in zip(found.table.itertuples(), found.attention, strict=True):
         assert own.words == tuple(row.masked.split()) and own.weights.shape == (2, 5, row.tokens, row.tokens)
         assert own.weights.sum(axis=-1) == pytest.approx(np.ones((2, 5, row.tokens)), abs=1e-5)
-        words = found.scores.words_of(row.Index)[:, 0]
+        words = found.words_of(row.Index)[:, 0]
         assert abs(row.baseline0 + words.sum() - row.logit0) <= row.delta + 1e-9
         cue = row.masked.split().index("umbrella" if row.label == 0 else "skateboard")
         assert abs(words).argmax() == cue and row.predicted == row.label
@@ -114,16 +112,10 @@ def test_attention_is_read_back_as_it_was():
         assert found.words == own.words and (found.weights == own.weights).all()
 
 
-def test_the_class_token_reads_for_the_caption_or_else_the_mean_of_its_words():
-    reader, weights = class_token_weights(HALVES, 1)
-    assert reader == "the class token [CLS]" and weights.tolist() == [[0.25, 0.75]]
-    reader, weights = class_token_weights(Attention(("the", "a"), HALVES.weights), 2)
-    assert reader == "the mean over words" and weights.tolist() == [[0.5625, 0.4375]]
-    chart = attention_map(HALVES, 1, largest=0.8)
-    assert np.array(chart.data[0].z).tolist() == [[0.25, 0.75]] and chart.data[0].zmax == 0.8
-    assert list(chart.layout.yaxis.ticktext) == ["head 1"]
-    with sentences.raises(CapbiasError):
-        class_token_weights(HALVES, 3)
+def test_a_chart_of_attention():
+    chart = attention_map(HALVES, 2, 1)
+    assert np.array(chart.data[0].z).tolist() == [[1.0, 0.0], [0.125, 0.875]]
+    assert list(chart.layout.yaxis.ticktext) == ["[CLS]", "a"]
 
 
 @pytest.fixture

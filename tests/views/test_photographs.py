@@ -46,34 +46,6 @@ def test_what_each_condition_hides_by_hand(marked):
 
 
 @pytest.mark.long
-def test_a_masked_photograph_says_what_was_masked_and_how_much(tmp_path):
-    from capbias_core.measures.photographs import MaskOptions
-    from capbias_core.runs.artifact_runs import plan_masking
-
-    workspace = Workspace(tmp_path)
-    load_demo(workspace)
-    outlines = workspace.items("segments", "demo")[0]
-    texts = {}
-    for condition in ("segment", "object", "both"):
-        options = MaskOptions(condition=condition, people=outlines.name, departures={"cake": 1.0})
-        spec = plan_masking(workspace, "demo", options)
-        workspace.enqueue(spec, "demo")
-        execute(str(tmp_path), spec.run_id)
-        folder = photographs.masked_folders(workspace, "demo")[condition]
-        texts[condition] = [photographs.stored_mask_text(workspace, folder, image) for image in ("1269", "1035")]
-        sizes = workspace.frame(folder.hash).set_index("image_id")["hidden"]
-        assert f"{sizes['1269']:.0%} of the image" in texts[condition][0]
-    assert texts["segment"][0].startswith("Masked: person, by outline, ")
-    assert texts["object"][0].startswith("Masked: cake, ") and texts["object"][1] == photographs.masked_text(
-        "object", 0.0
-    )
-    assert texts["both"][0].startswith("Masked: person and cake, ")
-    assert texts["both"][1].endswith(f"Masked: person, {sizes['1035']:.0%} of the image.")
-    workspace.delete(outlines)
-    assert photographs.stored_mask_text(workspace, folder, "1269") == "", "its run went with them"
-
-
-@pytest.mark.long
 def test_captions_of_every_condition_are_scored_by_the_attackers_that_did_not_see_the_image(tmp_path):
     from capbias_core.question import Question
     from capbias_core.runs.plan import plan

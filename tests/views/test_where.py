@@ -145,10 +145,6 @@ def test_the_leaking_slice_is_found_and_small_ones_have_no_number(of_m):
         (("zebra",), f"zebra: {zebra['n']} images held out in the slice, fewer than 100"),
     ):
         assert said in WHERE.sentence(of_m, where_rows(of_m, WhereOptions(objects=objects)))
-    few = where_rows(of_m, WhereOptions(objects=("zebra",), minimum=10))
-    assert np.isfinite(number(few, "object:zebra", INSIDE)["value"])
-    assert np.isnan(number(few, "object:zebra", DIFFERENCE)["p_holm"])
-    assert any("supports no claim" in note for note in WHERE.notes(of_m, few))
 
 
 def test_where_it_amplifies_is_never_answered_with_where_it_is_lower(of_m, monkeypatch):
@@ -167,14 +163,12 @@ def test_where_it_amplifies_is_never_answered_with_where_it_is_lower(of_m, monke
 
 
 @pytest.mark.long
-def test_words_and_searches_and_what_is_no_slice(workspace, of_m):
+def test_words_and_what_is_no_slice(workspace, of_m):
     human = workspace.frame(workspace.item("references", "human", "c").hash)
     has = human["caption"].str.contains("kitchen|street", regex=True)
-    rows = where_rows(of_m, WhereOptions(words=("Kitchen | street",), search=("PINK",)))
-    words, search = dict.fromkeys(rows["line"])
+    rows = where_rows(of_m, WhereOptions(words=("Kitchen | street",)))
+    (words,) = set(rows["line"])
     assert images_of(of_m, rows, words) == set(human.loc[has, "image_id"])
-    captions = workspace.frame(workspace.item("captions", "m", "c").hash)
-    assert images_of(of_m, rows, search) == set(captions.loc[captions["caption"].str.contains("pink"), "image_id"])
     unknown = [WhereOptions(objects=("cat",)), WhereOptions(column=("hal",)), WhereOptions(words=(" ",))]
     for wrong in (*unknown, WhereOptions(metric="SC"), WhereOptions(metric="LIC_by_H")):
         with sentences.raises(CapbiasError):
