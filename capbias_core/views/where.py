@@ -64,12 +64,8 @@ def where_rows(choice: Choice, options: WhereOptions = USUAL) -> pd.DataFrame:
     usual |= {"setting": choice.setting, "setting_name": choice.setting_name}
     found = []
     for captioner in choice.captioners:
-        of_captioner = (
-            named_rows(choice, spec_of(choice, captioner))
-            if name == METRIC
-            else _slice_rows(choice, captioner, name, options)
-        )
-        found += [usual | row for row in of_captioner]
+        named = named_rows(choice, spec_of(choice, captioner)) if name == METRIC else ()
+        found += [usual | row for row in named or _slice_rows(choice, captioner, name, options)]
     for row in found:
         thing = row.pop("thing")
         row["line"] = f"{row['captioner']}: {thing}" if several else thing

@@ -89,9 +89,8 @@ def rows_of_words(
 ) -> pd.DataFrame:
     """The rows of `word_rows`. table: of `word_table`, of the captioner `name`."""
     tested = _tested(table, functional)
-    top = top_words(
-        table[~table["word"].isin(functional)], options.least, math.ceil(options.top / len(attribute.values))
-    )
+    shown, number = table[~table["word"].isin(functional)], math.ceil(options.top / len(attribute.values))
+    top = top_words(shown, options.least, number)
     two, rows = len(attribute.values) == 2, []
     sides = {name: ("captioner", "count_compared")}
     sides |= {PEOPLE if name != PEOPLE else f"{PEOPLE} (human)": ("human", "human_count")}
