@@ -33,12 +33,12 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.run import run_all, watched
-from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, show_table, text_width, ticking, write
+from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, text_width, ticking, write
 from capbias_core.errors import flag_name
 from capbias_core.kinds import suggested_name
 from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
 from capbias_core.measures.protocols import NAMES
-from capbias_core.measures.registry import GROUPS, METRICS
+from capbias_core.measures.registry import GROUPS
 from capbias_core.question import DEFAULT_METRICS, Question
 from capbias_core.runs.engine import expected
 from capbias_core.runs.inputs import read
@@ -46,8 +46,7 @@ from capbias_core.spreadsheets import csv_text
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.views.files import content, json_text
 from capbias_core.views.results import exported, lettered
-from capbias_core.views.sentence import decimals
-from capbias_core.views.table import TABLE, TableOptions, pair_table
+from capbias_core.views.table import TABLE, TableOptions
 
 FORMATS = ("csv", "json", "tex", "txt")
 
@@ -183,12 +182,8 @@ def _inputs(
 
 
 def _show(report: Report) -> None:
-    """The answer for a person: a sentence, the captioners with their letters, and their pairs."""
+    """The answer for a person: a sentence, and the captioners with their letters."""
     show(report.text(text_width()))
-    if report.ranking and report.ranking.pairs:
-        digits = decimals(report.ranked_by[0], METRICS[report.ranked_by[0]].scale)
-        show(f"\n{' '.join(report.ranked_by).strip()}, row minus column, p after Holm:")
-        show_table(pair_table(report.ranking, digits))
 
 
 def _next_command(

@@ -135,12 +135,19 @@ def compute_in_hand(data: Data, specs: Sequence[RunSpec], watch: Watch, stopped:
 
 
 def estimates(run: RunRow) -> dict[tuple[str, str], Estimate]:
-    """The estimates of a finished run from its counts, by metric and direction."""
+    """The estimates of a finished run from its counts, by metric and direction. Raises CapbiasError for counts that are
+    not of its measure, which another program may have left."""
     if run.spec.measure not in MEASURES:
         raise unknown_name("measure", run.spec.measure, MEASURES)
     measure, values, by_metric = MEASURES[run.spec.measure], run.spec.attribute["values"], {}
-    for direction, counts in run.counts().items():
-        by_metric |= estimates_of(measure.metrics, counts, values, direction)
+    try:
+        for direction, counts in run.counts().items():
+            by_metric |= estimates_of(measure.metrics, counts, values, direction)
+        fit = all(estimate.seed_values.ndim == 1 and estimate.value is not None for estimate in by_metric.values())
+    except (ValueError, LookupError, TypeError):
+        fit = False
+    if not fit:
+        raise CapbiasError(f"The run {run.run_id} has left counts of another measure.", "Run it again.")
     return by_metric
 
 

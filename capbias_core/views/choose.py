@@ -30,22 +30,15 @@ PAPER_SEEDS = 10  # that the LIC paper uses
 
 
 @dataclass(frozen=True)
-class MeasuredWith:
-    """A setting (workspace/spec.py): its key, its name for people, such as `ngram, 30 seeds`, and the names of what its
-    runs read; '' and 0 where they read no such thing."""
+class MeasuredWith(Setting):
+    """A setting with the names of what its runs read; '' and 0 where they read no such thing."""
 
-    key: str
-    name: str
-    labels: str
-    references: str
-    attacker: str
-    seeds: int
-    alignment: str
-    objects: str
-
-    def fits(self, other: MeasuredWith) -> bool:
-        """Whether numbers of both may stand beside each other without a remark."""
-        return Setting(self.key).fits(other.key)
+    labels: str = ""
+    references: str = ""
+    attacker: str = ""
+    seeds: int = 0
+    alignment: str = ""
+    objects: str = ""
 
     def shares(self, other: MeasuredWith, *names: str) -> bool:
         """Whether both read the same by these names, as far as both read such a thing."""
@@ -57,8 +50,8 @@ def measured_with(run: RunRow, names: Mapping[str, str]) -> MeasuredWith:
     """The setting of a run. names: of stored items by content hash."""
     spec, setting = run.spec, Setting.of(run.spec)
     return MeasuredWith(
-        key=setting.key,
-        name=setting.name,
+        setting.key,
+        setting.name,
         labels=names.get(spec.labels.get("table", ""), ""),
         references=names.get(spec.references, ""),
         attacker=spec.attacker,
@@ -233,7 +226,7 @@ class Choice:
 
     def _of_one_setting(self, rows: pd.DataFrame) -> pd.DataFrame:
         chosen, groups = self.measured_with, rows.groupby("setting", sort=False)
-        fits = {key: key == self.setting or self.settings[key].fits(chosen) for key, _ in groups}
+        fits = {key: key == self.setting or self.settings[key].fits(chosen.key) for key, _ in groups}
 
         def precedence(part: tuple) -> tuple:
             key, own = part

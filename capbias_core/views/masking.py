@@ -116,14 +116,16 @@ def masking_rows(choice: Choice, options: MaskingOptions = USUAL) -> pd.DataFram
     wanted, parts, values = asked_metrics(options.metric), [], len(choice.defined.values)
     for captioner, sets in captioners.items():
         part = _measured(choice, {item.name: condition for condition, item in sets.items()}, wanted)
-        original, changes = sets[ORIGINAL].name if ORIGINAL in sets else "", pd.Series(dtype=object)
+        original, changes = (
+            sets[ORIGINAL].name if ORIGINAL in sets else "",
+            pd.DataFrame(columns=list(CHANGE), dtype=float),
+        )
         for (metric, direction), rows in part.groupby(["metric", "direction"], sort=False):
             runs, masked = choice.workspace.runs_of(list(rows["run_id"])).values(), masked_sets(sets)
             found = change_from_original(choice.workspace, list(runs), metric, direction, original, masked)
-            changes = pd.concat([changes, rows["captioner"].map(found)])
-        nothing = (math.nan,) * len(CHANGE)
-        part[list(CHANGE)] = [changes[place] if isinstance(changes[place], tuple) else nothing for place in part.index]
-        parts.append(part.assign(line=part["masked"], set=part["captioner"], captioner=captioner))
+            for place, name in rows["captioner"].items():
+                changes.loc[place] = found.get(name, (math.nan,) * len(CHANGE))
+        parts.append(part.join(changes).assign(line=part["masked"], set=part["captioner"], captioner=captioner))
     rows = pd.concat(parts, ignore_index=True)
     rows = rows.assign(
         what=rows["masked"].map(WHAT),
@@ -142,7 +144,7 @@ def _measured(choice: Choice, names: dict[str, str], wanted: list[tuple[str, str
     ones by the chosen one."""
     rows = choice.of_all[choice.of_all["captioner"].isin(list(names)) & (choice.of_all["group"] == "")]
     rows = rows[(rows["object"] == "") & rows["value"].notna() & (rows["attribute"] == choice.attribute)]
-    rows = rows[[key in wanted for key in zip(rows["metric"], rows["direction"], strict=True)]]
+    rows = rows[pd.MultiIndex.from_frame(rows[["metric", "direction"]]).isin(wanted)]
     conditions = rows.groupby(["metric", "direction", "setting"])["captioner"].transform("nunique")
     most = conditions.groupby([rows["metric"], rows["direction"]]).transform("max")
     rows = replace(choice, of_all=rows[conditions == most]).measured([key[0] for key in wanted], sets=list(names))

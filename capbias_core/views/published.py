@@ -95,13 +95,13 @@ def _measured(choice: Choice) -> pd.DataFrame:
     known = {item.name: condition_of(item) for item in items}
     whole = rows["value"].notna() & (rows["group"] == "") & (rows["object"] == "")
     rows = rows[whole & rows["condition"].isin(["", ORIGINAL]) & rows["captioner"].isin(list(known))]
-    rows = rows[[not runs[run_id].spec.merge_masks for run_id in rows["run_id"]]]
+    rows = rows[~rows["run_id"].isin([run_id for run_id, run in runs.items() if run.spec.merge_masks])]
     parts = []
     for attribute, part in rows.groupby("attribute", sort=False):
         own = choice if attribute == choice.attribute else choice.of_attribute(str(attribute))
         settings = [choice.of_all.attrs["settings"][key] for key in part["setting"]]
         if own.attribute == attribute:
-            part = part.assign(other=["" if each.fits(own.measured_with) else each.name for each in settings])
+            part = part.assign(other=["" if each.fits(own.setting) else each.name for each in settings])
             part = part[[each.shares(own.measured_with, "labels", "references") for each in settings]]
         parts.append(part.assign(other="") if "other" not in part else part)
     rows = pd.concat(parts) if parts else rows.assign(other="")

@@ -20,7 +20,7 @@ from capbias_core.prepare.labels import cells_of, parts_of
 from capbias_core.types import counted
 from capbias_core.views.choose import ANSWERING, Choice
 from capbias_core.views.results import in_order, ranking
-from capbias_core.views.sentence import listed, measure, say, signed, significance_note
+from capbias_core.views.sentence import listed, measure, say, significance_note
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.store import RunRow
 
@@ -144,26 +144,6 @@ def pairs(choice: Choice) -> Ranking | None:
         return None
     runs = [choice.workspace.get_run(run_id) for run_id in rows["run_id"]]
     return ranking(choice.workspace, runs, str(rows["metric"].iloc[0]))
-
-
-def pair_table(ranked: Ranking, digits: int = 1) -> pd.DataFrame:
-    """Captioners by captioners, highest value first: row minus column, its p after Holm, and what follows.
-
-    A cell such as `+1.9, p 0.003, higher`, or `+0.4, p 0.61` for a pair that does not differ significantly.
-    """
-    names = sorted(ranked.values, key=lambda name: -ranked.values[name])
-    cells = pd.DataFrame("not compared", names, names)
-    for name in names:
-        cells.at[name, name] = ""
-    for pair in ranked.pairs:
-        p = "p < 0.001" if pair.p < 0.001 else f"p {pair.p:.{3 if pair.p < 0.1 else 2}f}"
-        for row, column, difference in (
-            (pair.first, pair.second, pair.difference),
-            (pair.second, pair.first, -pair.difference),
-        ):
-            side = (", higher" if difference > 0 else ", lower") if pair.apart else ""
-            cells.at[row, column] = f"{signed(difference, digits)}, {p}{side}"
-    return cells.rename_axis("captioner").reset_index()
 
 
 # what it says

@@ -6,9 +6,8 @@ A word is named in a sentence only if the interval of its difference from human 
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,7 +76,7 @@ def word_rows(choice: Choice, options: WordsOptions = USUAL) -> pd.DataFrame:
     run = sets.runs[choice.captioner]
     compared = comparison_of(choice.workspace, choice.collection, run, choice.run().spec.references)
     table = words_of_set(run, compared)
-    functional = function_words(choice.workspace, table.loc[_captions_with(table) >= options.least, "word"])
+    functional = tasks.function_words(table.loc[_captions_with(table) >= options.least, "word"])
     rows = rows_of_words(table, choice.defined, choice.captioner, options, functional)
     rows = rows.assign(encoder=sets.attacker, setting_name=sets.attacker, other=sets.other)
     rows.attrs["notes"] = compared.notes if compared else []
@@ -212,13 +211,6 @@ def _captions_with(table: pd.DataFrame) -> pd.Series:
     return table.filter(["count", "human_count"]).max(axis=1)
 
 
-def function_words(workspace: Workspace, words: Iterable[str]) -> set[str]:
-    """The function words among some words; computed once, then kept in the workspace."""
-    words = tuple(dict.fromkeys(words))
-    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
-    return set(workspace.derived(f"function words {digest}", lambda: sorted(tasks.function_words(words)), list[str]))
-
-
 # words whose use changed
 
 
@@ -250,8 +242,8 @@ def change_rows(choice: Choice, options: WordsOptions) -> pd.DataFrame:
     code = pd.Index(attribute.values).get_indexer(labels.loc[images])
     captions = np.asarray((before + after).sum(axis=0)).ravel() / 2
     words = np.array(list(tokens.words), dtype=object)
-    functional = function_words(choice.workspace, sorted(words[captions >= FEWEST]))
-    tested = np.flatnonzero((captions >= FEWEST) & ~np.isin(words, list(functional)))
+    tested = np.flatnonzero(captions >= FEWEST)
+    tested = tested[~np.isin(words[tested], list(tasks.function_words(words[tested])))]
     changes = lean_changes(before[:, tested], after[:, tested], code, attribute)
     at = tested[changes["word"]]
     changes = changes.assign(word=words[at], n=captions[at], size=changes["change"].abs(), differs=changes["p"] < ALPHA)
@@ -263,7 +255,7 @@ def change_rows(choice: Choice, options: WordsOptions) -> pd.DataFrame:
     renamed = dict(zip(("change", "low", "high"), ("difference", *ENDS_OF_DIFFERENCE), strict=True))
     own = top.rename(columns=renamed).assign(**common, captioner=second, value=top["after"], tested=True)
     own["verdict"] = np.where(top["differs"], CHANGED, "")
-    shared = top.drop(columns=["change", "low", "high", "p"]).assign(**common, captioner=first, value=top["before"])
+    shared = top[["word", "toward", "n"]].assign(**common, captioner=first, value=top["before"])
     rows = _sorted(pd.concat([own, shared]).reindex(columns=list(COLUMNS)), second)
     ends = {"first": attribute.values[0], "second": attribute.values[-1]}
     how = say("words.lean_between" if two else "words.lean", images=len(images), attribute=attribute.name, **ends)
@@ -315,10 +307,6 @@ def _by_image(matrix: csr_array, image: np.ndarray, images: int) -> csr_array:
 
 
 # the view
-
-
-def word_sentence(choice: Choice, rows: pd.DataFrame) -> str:
-    return sentence_of(rows, choice.captioner, choice.attribute)
 
 
 def sentence_of(rows: pd.DataFrame, captioner: str, attribute: str) -> str:
@@ -377,7 +365,7 @@ WORDS = View(
         Field("verdict", label="significantly", help="more or less than in human captions, or changed"),
         Field("n", label="captions", digits=0, help="captions with the word"),
     ),
-    sentence=word_sentence,
+    sentence=lambda choice, rows: sentence_of(rows, choice.captioner, choice.attribute),
     by="line",
     across="captioner",
     chart=Forest(series="captioner", diverging=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,9 @@ from capbias_core import cli
 from capbias_core.aggregate import Counts, estimates_of
 from capbias_core.aggregate.change import IMPROVED, WORSE, change_of, corrected
 from capbias_core.attributes import get_attribute
+from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
+from capbias_core.runs.run import estimates
 from capbias_core.views.change import (
     BEFORE_AND_AFTER,
     BY_LABEL,
@@ -252,3 +255,16 @@ def test_from_files(workspace, tmp_path, capsys):
     assert "two captioners, got 1" in capsys.readouterr().err
     only_error = ["view", "change", *files, "--attribute", "gender", "--metric", "error", "--fail-if", "worse"]
     assert cli.main(only_error) == 0, "no human captions, and nothing with an attacker"
+
+
+def test_counts_of_another_shape_are_refused(workspace, monkeypatch):
+    """As in a workspace that another program wrote."""
+    choice = pair(workspace, "first", "second")
+    run = choice.run("first", ["LIC"])
+    for wide in (lambda column: np.column_stack([column, column]), lambda column: column[:, None][:, [0, 0, 0]]):
+        counts = run.counts_of()
+        other = replace(counts, columns={name: wide(column) for name, column in counts.columns.items()})
+        monkeypatch.setattr(type(run), "counts", lambda _, other=other: {"": other})
+        with pytest.raises(CapbiasError, match="counts of another measure"):
+            estimates(run)
+        monkeypatch.undo()

@@ -78,6 +78,15 @@ def test_without_the_usual_metrics_the_table_has_what_was_measured(choice):
         assert set(rows["metric"]) == set(metrics) and TABLE.notes(choice, rows)
 
 
+@pytest.mark.parametrize("name", [name for name in VIEWS if name != "change"])
+def test_without_any_value_nothing_breaks(choice, name):
+    rows = choice.of_all.assign(value=float("nan"), low=float("nan"), high=float("nan"))
+    rows.attrs = choice.of_all.attrs
+    empty = choose(choice.workspace, rows, {"collection": DEMO})
+    found = VIEWS[name].rows(empty)
+    assert VIEWS[name].sentence(empty, found) and content(VIEWS[name], empty, found, "csv")
+
+
 def test_the_report_has_no_script_and_escapes_texts(choice):
     bad = "<script>alert(1)</script>"
     html = report_html([choice], {bad: bad}, pd.DataFrame({bad: [bad]}), bad, methods=[bad], note=bad)
