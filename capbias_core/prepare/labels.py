@@ -1,4 +1,4 @@
-"""Labels derived from captions, crossed attributes, and a trial of an attribute's words on captions.
+"""Labels derived from captions, and crossed attributes.
 
 Labels by precedence follow the reproducibility paper, section 3.3; labels that no caption contradicts, and those of the
 majority, follow data sets of gender made from COCO's captions (Burns et al. 2018; Tang et al. 2021). The values of a
@@ -7,8 +7,8 @@ crossed attribute are pairs, such as gender x race: Female, Dark; Female, Light;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,8 +19,6 @@ from capbias_core.types import WITHIN, WITHOUT_ORDER, Attribute, Derivation
 
 BETWEEN = " x "
 LEAST = 100  # labelled images of a cell: with fewer, a split of 90/10 tests on less than ten
-SHOWN_WORDS = 20
-SHOWN_EXAMPLES = 5
 
 
 def derive_labels(references: pd.DataFrame, attribute: Attribute) -> pd.DataFrame:
@@ -116,45 +114,3 @@ def cells_of(values: Iterable[str]) -> list[tuple[str, str]]:
     """The values of a crossed attribute as pairs; [] if one is no pair."""
     pairs = [tuple(value.split(WITHIN)) for value in values]
     return [(pair[0], pair[1]) for pair in pairs] if all(len(pair) == 2 for pair in pairs) else []
-
-
-@dataclass(frozen=True)
-class Trial:
-    """How the words of an attribute match captions; numbers of captions."""
-
-    captions: int
-    named: dict[str, int]  # value -> with a word of it
-    several: int  # with words of two values or more
-    none: int  # with no word
-    words: dict[str, int]  # masked word -> with it, the 20 commonest first
-    examples: tuple[tuple[str, str], ...]  # as written and as an attacker reads it, one for each of the commonest words
-
-
-def try_attribute(captions: Sequence[str], attribute: Attribute, tokens: Tokens | None = None) -> Trial:
-    """Count matches of an attribute's words in captions as written. tokens: of the captions, if they are stored.
-
-    >>> gender = Attribute("gender", "gender", ("Female", "Male"), {"Female": ("woman",), "Male": ("man",)}, "<g>")
-    >>> trial = try_attribute(["A man.", "a woman and a man", "a dog"], gender)
-    >>> trial.named, trial.several, trial.none, trial.words
-    ({'Female': 1, 'Male': 2}, 1, 1, {'man': 2, 'woman': 1})
-    >>> trial.examples
-    (('A man.', 'a <g>'), ('a woman and a man', 'a <g> and a <g>'))
-    """
-    tokens = Tokens.of(captions) if tokens is None else tokens
-    by_value = tokens.naming(attribute.value_words)
-    values = np.asarray(by_value.sum(axis=1)).ravel()
-    words = sorted(attribute.masked_words & tokens.vocabulary.keys())
-    has_word = tokens.with_any([[word] for word in words]).tocsc()
-    counts = np.asarray(has_word.sum(axis=0)).ravel()
-    order = np.argsort(-counts, kind="stable")[:SHOWN_WORDS]
-    ends = has_word.indptr
-    shown = dict.fromkeys(int(has_word.indices[ends[at] : ends[at + 1]].min()) for at in order[:SHOWN_EXAMPLES])
-    written = [captions[row] for row in shown]
-    return Trial(
-        captions=len(captions),
-        named=dict(zip(attribute.values, map(int, np.asarray(by_value.sum(axis=0)).ravel()), strict=True)),
-        several=int((values > 1).sum()),
-        none=int((values == 0).sum()),
-        words={words[index]: int(counts[index]) for index in order},
-        examples=tuple(zip(written, Tokens.of(written).masked(attribute), strict=True)),
-    )

@@ -109,6 +109,7 @@ def _variations(rows: pd.DataFrame) -> pd.DataFrame:
     cvs = cvs[cvs["value"].notna() & ~(cvs["spread"].astype(float) >= AWAY)]
     about = dict.fromkeys(("verdict", "letters", "setting", "setting_name", "other", "encoder"), "")
     about |= {"heading": CV, "panel": f"{rows['panel'].iloc[0]}: CV", "metric": CV, "learned": True}
+    about |= {"seeds": 0, "training": 0, "scale": 1.0}
     return cvs.assign(low=np.nan, high=np.nan, rank=np.nan, **about)
 
 

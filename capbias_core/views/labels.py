@@ -1,4 +1,4 @@
-"""Attributes and tables of labels: what an attribute's words match, and how far two tables agree."""
+"""Attributes and tables of labels: what an attribute holds, and how far two tables agree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pandas as pd
 from capbias_core.aggregate.comparison import LabelAgreement, label_agreement
 from capbias_core.attributes.labels import spellings_of
 from capbias_core.errors import CapbiasError
-from capbias_core.prepare.labels import Trial, try_attribute
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import labels_in
 from capbias_core.workspace.store import Item, Workspace
@@ -68,27 +67,3 @@ def attribute_lines(attribute: Attribute) -> list[tuple[str, str]]:
         ("Labels from captions", rule),
         ("Note", attribute.note or "none: say what the labels cannot say"),
     ]
-
-
-def trial(workspace: Workspace, item: Item, attribute: Attribute) -> Trial:
-    """How the words of an attribute match a stored caption set."""
-    captions = workspace.frame(item.hash)["caption"].tolist()
-    return try_attribute(captions, attribute, workspace.tokens(item.hash))
-
-
-def trial_row(trial: Trial) -> dict[str, str]:
-    """How many captions of a set name each value: `1,234 (12.3%)`."""
-    counts = {f"names {value}": count for value, count in trial.named.items()}
-    counts |= {"names several": trial.several, "names none": trial.none}
-    shares = {title: f"{count:,} ({count / max(trial.captions, 1):.1%})" for title, count in counts.items()}
-    return {"captions": f"{trial.captions:,}"} | shares
-
-
-def examples_table(trial: Trial) -> pd.DataFrame:
-    """Captions as written, and as an attacker reads them."""
-    return pd.DataFrame(trial.examples, columns=["as written", "as an attacker reads it"])
-
-
-def words_text(trial: Trial) -> str:
-    """`man 9,876, woman 5,432`"""
-    return ", ".join(f"{word} {count:,}" for word, count in trial.words.items()) or "none"

@@ -22,13 +22,11 @@ from capbias_core.types import counted, silent
 from capbias_core.views import slices
 from capbias_core.views.choose import Choice
 from capbias_core.views.objects import ENOUGH, METRIC, OWN, PEOPLE, images_with, named_rows, named_sentence, spec_of
-from capbias_core.views.results import object_rows
 from capbias_core.views.sentence import limit, listed, say
 from capbias_core.views.slices import DIFFERENCE, INSIDE, LEAST_IMAGES, OBJECT, OUTSIDE, Slice
 from capbias_core.views.view import Field, Forest, View, ViewOptions
 from capbias_core.workspace.sources import data_of
 
-BY_OBJECT = ("gender_object_distance", "gender_score")  # runs of their own, which have a row for each object
 HIGHER, LOWER = "higher", "lower"
 MOST_NAMED, MOST_DRAWN = 3, 20  # slices in a sentence, lines of the chart
 
@@ -37,7 +35,7 @@ class WhereOptions(ViewOptions):
     metric: str = Described(
         default="",
         description=f"LIC, error or refused: in slices of images (default: LIC, or LIC_M). {METRIC}: the values that "
-        f"captions name beside objects, with people's. {' or '.join(BY_OBJECT)}, if measured: by object",
+        f"captions name beside objects, with people's",
     )
     objects: tuple[str, ...] = Described(default=(), description="slices by these objects")
     words: tuple[str, ...] = Described(
@@ -64,7 +62,14 @@ def where_rows(choice: Choice, options: WhereOptions = USUAL) -> pd.DataFrame:
     usual |= {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "p": math.nan, "p_holm": math.nan}
     usual |= dict.fromkeys(("verdict", "reason", "rule", "object", "other", "group", "encoder"), "")
     usual |= {"setting": choice.setting, "setting_name": choice.setting_name}
-    found = [usual | row for captioner in choice.captioners for row in _of_captioner(choice, captioner, name, options)]
+    found = []
+    for captioner in choice.captioners:
+        of_captioner = (
+            named_rows(choice, spec_of(choice, captioner))
+            if name == METRIC
+            else _slice_rows(choice, captioner, name, options)
+        )
+        found += [usual | row for row in of_captioner]
     for row in found:
         thing = row.pop("thing")
         row["line"] = f"{row['captioner']}: {thing}" if several else thing
@@ -73,12 +78,6 @@ def where_rows(choice: Choice, options: WhereOptions = USUAL) -> pd.DataFrame:
         values = choice.defined.values
         rows.attrs["title"] = say("where.axis", value=values[1] if len(values) == 2 else "it")
     return rows.assign(drawn=pd.factorize(rows["line"])[0] < MOST_DRAWN)
-
-
-def _of_captioner(choice: Choice, captioner: str, name: str, options: WhereOptions) -> Iterator[dict[str, Any]]:
-    if name == METRIC:
-        return named_rows(choice, spec_of(choice, captioner))
-    return _scored_rows(choice, captioner, name) if name in BY_OBJECT else _slice_rows(choice, captioner, name, options)
 
 
 def metric_of(choice: Choice, options: WhereOptions = USUAL) -> str:
@@ -94,7 +93,7 @@ def metrics_of(choice: Choice) -> list[str]:
     """The metrics that this view has of a choice."""
     first = "LIC" if choice.measured_with.references else "LIC_M"
     named = [METRIC] if choice.defined.names_values else []
-    return [first, "error", "refused", *named, *(name for name in BY_OBJECT if name in set(choice.rows["metric"]))]
+    return [first, "error", "refused", *named]
 
 
 def _slice_rows(choice: Choice, captioner: str, name: str, options: WhereOptions) -> Iterator[dict[str, Any]]:
@@ -146,18 +145,6 @@ def images_of(choice: Choice, rows: pd.DataFrame, line: str) -> frozenset[str]:
     return images_with(choice.workspace, spec_of(choice, captioner), str(of_line["object"]))
 
 
-def _scored_rows(choice: Choice, captioner: str, name: str) -> Iterator[dict[str, Any]]:
-    """Rows of a run that has some for each object, objects of most captions first."""
-    measured = choice.measured([name])
-    for about in measured[measured["captioner"] == captioner].head(1).to_dict("records"):
-        rows = object_rows(choice.workspace.get_run(about["run_id"]))
-        rows = rows[rows["metric"] == name].sort_values("n", ascending=False, kind="stable")
-        for row in rows.to_dict("records"):
-            number = {"value": row["value"], "low": row["ci_low"], "high": row["ci_high"], "n": row["n"]}
-            labels = {"captioner": captioner, "thing": row["object"], "object": row["object"], "metric": name}
-            yield labels | number | {"of": row["direction"], "direction": row["direction"], "other": about["other"]}
-
-
 # sentences
 
 
@@ -166,8 +153,6 @@ def where_sentence(choice: Choice, rows: pd.DataFrame) -> str:
     if rows.empty:
         return say("where.nothing")
     name = rows["metric"].iloc[0]
-    if name in BY_OBJECT:
-        return say("where.by_object", metric=METRICS[name].title, objects=counted(rows["object"].nunique(), "object"))
     sentences, others = [], dict[str, list[str]]()
     for captioner, part in rows.groupby("captioner", sort=False):
         text, found = (named_sentence if name == METRIC else _slices_sentence)(choice, str(captioner), part)
@@ -211,8 +196,6 @@ def where_notes(choice: Choice, rows: pd.DataFrame) -> Sequence[str]:
     if rows.empty:
         return ()
     name, tested = rows["metric"].iloc[0], rows["p"].notna().any()
-    if name in BY_OBJECT:
-        return [METRICS[name].explanation, choice.defined.note]
     if name == METRIC:
         how = say("where.named_tests", least=ENOUGH) if tested else say("where.captions")
         return [how, METRICS[name].explanation, choice.defined.note]

@@ -37,7 +37,6 @@ from capbias_core.workspace.labels import labels_of
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace, bytes_frame
 
-FUNCTION = "function word"
 YES, NO, UNTESTED = "yes", "no", "not tested"
 MORE, LESS, CHANGED = "more", "less", "changed"
 PEOPLE = "people"
@@ -48,15 +47,12 @@ NEGATED |= {low: high for low, high in ENDS.values()} | {high: low for low, high
 FEWEST = 20  # captions with a word, mean of two captioners, for its change to be tested
 ENDS_OF_DIFFERENCE = ("difference_low", "difference_high")
 COLUMNS = ("line", "word", "toward", "captioner", "metric", "encoder", "value", "low", "high", "n", "tested")
-COLUMNS += ("difference", *ENDS_OF_DIFFERENCE, "p", "verdict", "letters", "kind", "setting", "setting_name", "other")
+COLUMNS += ("difference", *ENDS_OF_DIFFERENCE, "p", "verdict", "letters", "setting", "setting_name", "other")
 
 
 class WordsOptions(ViewOptions):
     top: int = Described(default=12, ge=1, description="words, equally many toward each value")
     least: int = Described(default=10, ge=1, description="minimum captions with a word, of the captioner or of people")
-    function_words: bool = Described(
-        default=False, description="list articles, prepositions, pronouns and the like too"
-    )
     before: str = Described(
         default="", description="another captioner: words whose use changed from it to the one read"
     )
@@ -93,8 +89,9 @@ def rows_of_words(
 ) -> pd.DataFrame:
     """The rows of `word_rows`. table: of `word_table`, of the captioner `name`."""
     tested = _tested(table, functional)
-    shown = table if options.function_words else table[~table["word"].isin(functional)]
-    top = top_words(shown, options.least, math.ceil(options.top / len(attribute.values)))
+    top = top_words(
+        table[~table["word"].isin(functional)], options.least, math.ceil(options.top / len(attribute.values))
+    )
     two, rows = len(attribute.values) == 2, []
     sides = {name: ("captioner", "count_compared")}
     sides |= {PEOPLE if name != PEOPLE else f"{PEOPLE} (human)": ("human", "human_count")}
@@ -102,7 +99,6 @@ def rows_of_words(
         sign = -1 if two and word["toward"] == 0 else 1
         value = attribute.values[word["toward"]]
         shared = {"line": word["word"] if two else f"{word['word']} ({value})", "word": word["word"], "toward": value}
-        shared["kind"] = FUNCTION if word["word"] in functional else ""
         if not tested:
             rows.append(shared | {"captioner": name, "value": sign * word["mean"], "n": word["count"]})
             continue
@@ -130,7 +126,7 @@ def _sorted(rows: pd.DataFrame, captioner: str) -> pd.DataFrame:
     values = rows[rows["captioner"] == captioner].set_index("line")["value"].astype(float)
     rows = rows.sort_values("line", key=lambda lines: lines.map(values), kind="stable", ignore_index=True)
     numbers = ["value", "low", "high", "difference", *ENDS_OF_DIFFERENCE, "p", "n"]
-    return rows.fillna(dict.fromkeys(("verdict", "letters", "kind", "other"), "")).astype(dict.fromkeys(numbers, float))
+    return rows.fillna(dict.fromkeys(("verdict", "letters", "other"), "")).astype(dict.fromkeys(numbers, float))
 
 
 def _tested(table: pd.DataFrame, last: Collection[str]) -> dict[str, Any]:
@@ -240,11 +236,8 @@ def change_rows(choice: Choice, options: WordsOptions) -> pd.DataFrame:
         raise unknown_name("captioner", first, items)
     if first == second:
         raise CapbiasError(f"{first} is compared with itself.", "Name another captioner.")
-    if options.function_words or options.least != USUAL.least:
-        raise CapbiasError(
-            f"Words that changed are in at least {FEWEST} captions, and no function words.",
-            "Leave out the other options of words.",
-        )
+    if options.least != USUAL.least:
+        raise CapbiasError(f"Words that changed are in at least {FEWEST} captions.", "Leave out --least.", "least")
     labels = labels_of(choice.workspace, attribute, choice.run().spec.labels)
     hashes = [items[first], items[second]]
     frames = [choice.workspace.frame(digest)["image_id"] for digest in hashes]
@@ -384,7 +377,6 @@ WORDS = View(
         Field("difference", digits=2, low=ENDS_OF_DIFFERENCE[0], high=ENDS_OF_DIFFERENCE[1], signed=True),
         Field("verdict", label="significantly", help="more or less than in human captions, or changed"),
         Field("n", label="captions", digits=0, help="captions with the word"),
-        Field("kind"),
     ),
     sentence=word_sentence,
     by="line",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from capbias_core.attributes import attribute_files, attribute_folder
-from capbias_core.types import Attribute
-from capbias_core.views.labels import attribute_lines, examples_table, trial, trial_row, words_text
+from capbias_core.views.labels import attribute_lines
 from capbias_core.views.markup import html
 from pages.ui import controls
-from pages.ui.base import note, once, show_error
+from pages.ui.base import note, show_error
 from pages.ui.page import Page
-from pages.ui.show import frame_table
 
 
 def attributes_tab(page: Page) -> None:
@@ -33,34 +30,3 @@ def attributes_tab(page: Page) -> None:
         show_error(file.fault)
     with st.expander("TOML"):
         st.code(file.path.read_text(encoding="utf-8", errors="replace"), language="toml")
-    if file.attribute:
-        _trials(page, file.attribute)
-
-
-def _trials(page: Page, attribute: Attribute) -> None:
-    st.header("Words in your captions")
-    items = [item for item in page.workspace.items() if item.kind in ("captions", "references")][::-1]
-    if not attribute.masked_words:
-        note("The attribute has no words, so nothing is masked.")
-        return
-    if not items:
-        note("Load captions in the tab Files to try the words on them.")
-        return
-    trials = [
-        once(repr((page.folder, item.hash, attribute)), lambda item=item: trial(page.workspace, item, attribute))
-        for item in items
-    ]
-    rows = [
-        {"captions of": item.name, "collection": item.collection} | trial_row(counted)
-        for item, counted in zip(items, trials, strict=True)
-    ]
-    frame_table(pd.DataFrame(rows))
-    left, _ = st.container(key="controls_tried").columns([1, 2])
-    index = left.selectbox(
-        "Words and examples of",
-        range(len(items)),
-        key="tried",
-        format_func=lambda index: f"{items[index].name} ({items[index].collection})",
-    )
-    note(f"Words found, with the number of captions: {words_text(trials[index])}.")
-    frame_table(examples_table(trials[index]))

@@ -10,7 +10,7 @@ from capbias_core.views.choose import Choice
 from capbias_core.views.objects import METRIC
 from capbias_core.views.slices import MOST, slice_sources
 from capbias_core.views.view import View
-from capbias_core.views.where import BY_OBJECT, WHERE, WhereOptions, images_of, metrics_of
+from capbias_core.views.where import WHERE, WhereOptions, images_of, metrics_of
 from pages.ui import controls
 from pages.ui.empty import nothing_measured
 from pages.ui.evidence import panel
@@ -29,7 +29,7 @@ def where_tab(page: Page) -> None:
     names = page.choice.options["captioner"]
     captioner = controls.selectbox(row, "Captioner", names, key="captioner", default=page.choice.captioner, width=240)
     choice = page.choice.of_captioners(captioner)
-    metrics = [name for name in metrics_of(choice) if name != METRIC and name not in BY_OBJECT]
+    metrics = [name for name in metrics_of(choice) if name != METRIC]
     metric = controls.selectbox(row, "Metric", metrics, key="metric", width=240)
     view = WHERE if metric == metrics[0] else replace(WHERE, question=f"Where is {metric} higher?")
     show_where(page, view, choice, _options(choice, metric))

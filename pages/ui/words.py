@@ -57,5 +57,4 @@ def _options(page: Page) -> WordsOptions:
     if before != PEOPLE:
         return WordsOptions(top=top, before=before)
     least = controls.number(bar, "Minimum captions", 1, None, USUAL.least, key="least", width=160)
-    functional = controls.checkbox(bar, "Function words too", key="functional")
-    return WordsOptions(top=top, least=least, function_words=functional)
+    return WordsOptions(top=top, least=least)
