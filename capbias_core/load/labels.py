@@ -240,13 +240,31 @@ def _counting(
 def _details(
     one: Wanted, labels: pd.Series, chosen: Mapping[str, str | None], values: Sequence[str], texts: Sequence[Part]
 ) -> dict:
-    """What the labels of a column mean. texts: captions. Raises Ask for two labels whose meaning these tell, such as
-    0 and 1."""
-    column, counts = str(labels.name), labels.value_counts().to_dict()
-    attribute, mapping = attribute_and_mapping(one, column, counts, chosen, values)
-    unread = sorted(unread_labels(attribute, mapping), key=lambda label: -counts[label])
-    if texts and len(unread) == 2 == len(attribute.values) and not (chosen or any(mapping.values())):
-        _ask_meaning(attribute, labels, unread, texts)
+    """What the labels of a column mean. chosen: what the user said. values: the labels to compare, of an attribute that
+    is only a column. texts: captions. Raises CapbiasError for a label or value that is not there, and Ask for two
+    labels whose meaning captions tell, such as 0 and 1."""
+    column, counts, attribute = str(labels.name), labels.value_counts().to_dict(), one.attribute
+    if attribute is None:
+        values = tuple(dict.fromkeys(values)) or values_among(counts)
+        if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
+            found = f"{counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}"
+            raise CapbiasError(f"The column {column} has {found}.", "Choose labels, or name another column.", "values")
+        attribute = plain_attribute(one.name, tuple(values))
+    elif values:
+        raise CapbiasError(
+            f"Only labels of a column can be chosen; {one.name} has fixed values.", "Leave the choice out.", "values"
+        )
+    for raw, value in chosen.items():
+        if value is not None and value not in attribute.values:
+            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
+        if raw not in counts:
+            raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in counts))
+    mapping = suggest_mapping(attribute, counts) | dict(chosen)
+    if texts and not chosen and not any(mapping.values()):
+        other = (*NAMES["other"], MIXED.casefold())
+        unread = [raw for raw in counts if not is_unknown(raw) and raw.strip().casefold() not in other]
+        if len(unread) == 2 == len(attribute.values):
+            _ask_meaning(attribute, labels, unread, texts)
     return mapping_details(attribute, column, mapping, counts)
 
 
@@ -285,43 +303,6 @@ def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
             )
         overrides.setdefault(attribute, {})[raw] = value or None
     return overrides
-
-
-def attribute_and_mapping(
-    wanted: Wanted, column: str, counts: Mapping[str, int], chosen: Mapping[str, str | None], values: Sequence[str] = ()
-) -> tuple[Attribute, dict[str, str | None]]:
-    """The attribute of a column and what its labels mean. chosen: what the user said. values: the labels to compare, of
-    an attribute that is only a column. Raises CapbiasError for a label or value that is not there."""
-    attribute = wanted.attribute
-    if attribute is None:
-        values = tuple(dict.fromkeys(values)) or values_among(counts)
-        if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
-            found = f"{counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}"
-            raise CapbiasError(f"The column {column} has {found}.", "Choose labels, or name another column.", "values")
-        attribute = plain_attribute(wanted.name, tuple(values))
-    elif values:
-        raise CapbiasError(
-            f"Only labels of a column can be chosen; {wanted.name} has fixed values.", "Leave the choice out.", "values"
-        )
-    for raw, value in chosen.items():
-        if value == BLANK:
-            raise CapbiasError(
-                f"The mapping {attribute.name}:{raw}={BLANK} has a blank.",
-                f"Write {' or '.join(attribute.values)} in its place, or leave it out to drop the label.",
-            )
-        if value is not None and value not in attribute.values:
-            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
-        if raw not in counts:
-            raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in counts))
-    return attribute, suggest_mapping(attribute, counts) | dict(chosen)
-
-
-def unread_labels(attribute: Attribute, mapping: Mapping[str, str | None]) -> list[str]:
-    """The labels that mean nothing, if a value has no label; none if each value has one."""
-    if set(attribute.values) <= set(mapping.values()):
-        return []
-    unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
-    return [raw for raw in unread if raw.strip().casefold() not in NAMES["other"] and raw != MIXED]
 
 
 def mapping_details(

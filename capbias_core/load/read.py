@@ -360,11 +360,11 @@ def _objects(piece: Piece, given: Given, held: Held) -> list[Part]:
     """Objects, boxes or outlines of a file."""
     kinds, sheet = piece.file.kinds, piece.sheet
     image = (given.columns("image_id_column", sheet.path, sheet.columns) or [""])[0]
-    images = held.images_of(PHOTOGRAPHS, LABELS, CAPTIONS) or None
+    images = held.images_of(PHOTOGRAPHS, LABELS, CAPTIONS) if len(sheet.frame) > MANY_OUTLINES else None
     reads = {
-        OBJECTS: lambda: objects(sheet, image),
-        SEGMENTS: lambda: segments(sheet, images if len(sheet.frame) > MANY_OUTLINES else None),
-        BOXES: lambda: boxes(sheet),
+        OBJECTS: lambda: objects(piece, image),
+        SEGMENTS: lambda: segments(piece, images or None),
+        BOXES: lambda: boxes(piece),
     }
     wanted = [kind for kind in reads if kind in kinds] or [OBJECTS]
     if not kinds and sheet.format == "COCO instances" and "segmentation" in sheet.columns:
@@ -372,27 +372,10 @@ def _objects(piece: Piece, given: Given, held: Held) -> list[Part]:
     parts = []
     for kind in wanted:
         try:
-            table = reads[kind]()
+            parts.append(replace(reads[kind](), beside=kind != wanted[0]))
         except CapbiasError:
             if kind == wanted[0]:
                 raise
-            continue
-        parts.append(
-            Part(
-                kind,
-                piece.file,
-                sheet.title,
-                piece.file.name or sheet.name,
-                table.frame,
-                sheet.format,
-                table.rows,
-                kind != wanted[0],
-                (("Others", f"{table.others:,}"),),
-                table.notes,
-                problems=table.problems,
-                problem_count=table.problem_count,
-            )
-        )
     return parts
 
 
