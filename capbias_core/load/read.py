@@ -287,7 +287,7 @@ class _Reader:
         base = first
         if known := self.held.images_of(LABELS, REFERENCES, CAPTIONS):
             ids = pd.DataFrame({"image_id": pd.Series(sorted(known), dtype=object)})
-            base = _Piece(File(None), Sheet("the collection", "collection", "", ids), Roles())
+            base = _Piece(File(None), Sheet("the collection", ids, path="collection"), Roles())
             base.images = Images(ids["image_id"], "image_id")
         joins = {id(piece): _tried(piece, base, given) for piece in texts if piece is not base}
         further = [piece for piece in texts if _rank(piece) == 0]  # tables of labels may be of other images
@@ -615,11 +615,11 @@ def _one_table(having: Sequence[tuple[_Piece, Images]]) -> tuple[_Piece, Images]
     sheets = [piece.sheet for piece, _ in having]
     sheet = Sheet(
         listed(each.title for each in sheets),
-        first.sheet.path,
-        first.sheet.name,
         merged.astype(object).where(merged.notna(), None),
         first.sheet.format,
         first.sheet.roles,
+        first.sheet.path,
+        first.sheet.name,
         [note for each in sheets for note in each.notes],
     )
     images = Images(pd.concat([images.ids for _, images in having], ignore_index=True), of_first.column)
