@@ -34,7 +34,7 @@ DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 CONTEXTUAL = "contextual"
 # Arguments that say what columns and rows of files are; a stored item is as it was read.
 COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute_column", "rows")
-OF_FILES = (*COLUMNS, "sets", "several", "values", "mapping", "map", "weights")
+OF_FILES = (*COLUMNS, "sets", "several", "values", "mapping", "map")
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,6 @@ class Question(Checked):
     )
     delta: float | None = option(
         None, f"cosine distance below which a word is near (default: {DELTA})", metavar="DISTANCE"
-    )
-    weights: str | None = option(
-        None, "find objects on --photographs with this detector (file or name)", metavar="FILE"
     )
 
     def __post_init__(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
@@ -26,7 +28,6 @@ from capbias_core.cli.terminal import DONE, RUN_FAILED, say, show, show_table, w
 from capbias_core.errors import CapbiasError
 from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import METRICS, expand_metrics
-from capbias_core.processes import temporary_folder
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import counted
 from capbias_core.views.choose import choose, measured_rows, named_inputs
@@ -119,7 +120,8 @@ def run(
 ) -> int:
     """Recompute the numbers of a bundle, and list the differences."""
     began, places = time.monotonic(), [checked_path(place) for place in data or ()]
-    with temporary_folder() as folder:
+    with TemporaryDirectory(prefix="capbias-") as temporary:
+        folder = Path(temporary)
         read = read_bundle(checked_path(bundle), folder / "bundle")
         frames = find_data(read, places, say)
         say(f"{counted(len(read.items), 'input')} with the content that the bundle names")

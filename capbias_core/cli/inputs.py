@@ -12,7 +12,7 @@ from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
 from capbias_core.attributes import attribute_folder, known_attributes
-from capbias_core.cli.terminal import checked_output, say, ticking
+from capbias_core.cli.terminal import checked_output, say
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.captions import SETS
 from capbias_core.load.labels import RULES
@@ -291,8 +291,7 @@ def inputs(flags: InputFlags, question: Question, tell=say) -> tuple[Workspace, 
     nothing behind. tell: receives each line for the user."""
     workspace = scratch_workspace() if question.files else opened(flags.workspace)
     folder = own_folder(flags.workspace, of_files=bool(question.files))
-    with ticking() as tick:
-        return workspace, resolve(workspace, question, tell, tick, folder)
+    return workspace, resolve(workspace, question, tell, folder)
 
 
 def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:

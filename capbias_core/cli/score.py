@@ -33,7 +33,7 @@ from capbias_core.cli.inputs import (
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.run import run_all, watched
-from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, show_table, text_width, ticking, write
+from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, show_table, text_width, write
 from capbias_core.errors import flag_name
 from capbias_core.kinds import suggested_name
 from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
@@ -69,7 +69,7 @@ OF_HUMAN = choices_of(Question, "alignment", "vectors", "delta", group=HUMAN)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FurtherInputs(choices_of(Question, "objects", "weights", group=INPUTS), OF_HUMAN):
+class FurtherInputs(choices_of(Question, "objects", group=INPUTS), OF_HUMAN):
     """Inputs of `score` besides captions and labels."""
 
     references: ReferencesFlag = None
@@ -177,8 +177,7 @@ def _inputs(
     """What is scored. stopped: gets Ctrl-C; what had finished is written then."""
     if not question.files:
         return stored(*inputs(flags, question, tell), partial(run_all, stopped=stopped))
-    with ticking() as tick:
-        data, resolved = read(question, tell, tick, own_folder(flags.workspace, of_files=True))
+    data, resolved = read(question, tell, own_folder(flags.workspace, of_files=True))
     return in_hand(data, resolved, lambda specs: watched(specs, expected(data, specs)), stopped)
 
 

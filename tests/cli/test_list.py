@@ -1,4 +1,4 @@
-"""`list`: the runs of a workspace, cancelled and repeated."""
+"""Runs and inputs of a workspace that several processes use."""
 
 from __future__ import annotations
 
@@ -38,37 +38,6 @@ def here(tmp_path, monkeypatch) -> Path:
 
 def specs(store: Workspace) -> list[RunSpec]:
     return plan(store, Question("mine", ("strong", "weak"), "attributes", "gender", ("lic_m", "error"), seeds=2))
-
-
-def runs(here: Path) -> dict[str, str]:
-    """The status of each run."""
-    return {run.run_id: run.status for run in Workspace(here / "home").runs()}
-
-
-@pytest.mark.long
-def test_runs_are_cancelled_and_repeated_by_the_beginning_of_their_ids(here, capsys):
-    first, second, *others = runs(here)
-    assert cli.main(["list", "--cancel", first[:6]]) == 0
-    assert runs(here) == {first: "cancelled", second: "queued", **dict.fromkeys(others, "queued")}
-    assert cli.main(["list", "--repeat", second]) == 2  # still under way
-    assert cli.main(["list", "--cancel", "all"]) == 0
-    assert cli.main(["list", "--repeat", first]) == 0
-    assert runs(here) == {first: "finished", second: "cancelled", **dict.fromkeys(others, "cancelled")}
-    assert cli.main(["list", "--repeat", "all"]) == 0 and set(runs(here).values()) == {"finished"}
-    assert cli.main(["list", "--repeat", "all"]) == 0
-    assert cli.main(["list", "--cancel", first]) == 2 and cli.main(["list", "--repeat", first]) == 2
-    capsys.readouterr()
-    assert cli.main(["list", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)["runs"]
-    assert {row["status"] for row in listed} == {"finished"} and {row["progress"] for row in listed} == {1}
-    assert {row["captioner"] for row in listed} == {"strong", "weak"} and len(listed) == len(others) + 2
-
-
-@pytest.mark.long
-def test_only_runs_of_the_collection_are_cancelled(here):
-    assert cli.main(["import", str(here / "strong.json"), "--collection", "other"]) == 0
-    assert cli.main(["list", "--collection", "other", "--cancel", "all"]) == 0
-    assert set(runs(here).values()) == {"queued"}
 
 
 @pytest.mark.long

@@ -18,7 +18,6 @@ COMMANDS = f"""
     score --captions a.csv --labels PATH --attribute gender
     {SCORE} --references PATH
     {SCORE} --photographs . --people PATH
-    {SCORE} --photographs . --weights PATH
     {SCORE} --alignment contextual --vectors PATH
     {SCORE} --output PATH
     score a.csv labels.csv --attribute PATH.toml
