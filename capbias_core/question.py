@@ -16,7 +16,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES, checked_name
 from capbias_core.load.formats import check_one_table
 from capbias_core.load.places import checked_path
-from capbias_core.load.read import UNNAMED, File, Given
+from capbias_core.load.questions import UNNAMED, File, Given
 from capbias_core.load.sheet import cell_text
 from capbias_core.measures.options import Checked, Option, Seeded, option
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings

@@ -191,9 +191,7 @@ def given(choices: Any) -> dict[str, Any]:
 
 
 FILES = "files"  # the collection of files that are kept in memory
-SETS_FLAG = flag(
-    "what several captions of an image, or files of other images, are (default: asked)", "|".join(SETS), INPUTS
-)
+SETS_FLAG = flag("what several captions of an image are (default: asked)", "|".join(SETS), INPUTS)
 Columns = list[str] | None
 LabelsFlag = Annotated[Columns, flag("tables of labels; with --collection, the name of one", "FILE", INPUTS)]
 ReferencesFlag = Annotated[Columns, flag("human captions; with --collection, their name", "FILE", HUMAN)]
