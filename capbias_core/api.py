@@ -27,8 +27,7 @@ from capbias_core.runs.inputs import Tell, read, resolve
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, load_asked, plan, runs_for, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.runs.run import Stopped, compute_in_hand
-from capbias_core.typed import typed
-from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
+from capbias_core.types import counted, left_out_lines
 from capbias_core.views.answer import answer
 from capbias_core.views.captions import report_captions
 from capbias_core.views.choose import ANSWERING, Choice, RunsInHand, choose, rows_of_runs
@@ -272,7 +271,6 @@ def score(
     seeds: int | None = None,
     *,
     protocol: str = "",
-    words: bool = False,
     rank_by: str | tuple[str, str] = "",
     objects: Source | None = None,
     photographs: str | os.PathLike | None = None,
@@ -293,7 +291,6 @@ def score(
     per_object: bool = False,
     workspace: str | os.PathLike | None = None,
     collection: str = "",
-    workers: bool = False,
     **choices: Any,
 ) -> Report:
     """Score captions.
@@ -310,7 +307,6 @@ def score(
     seeds: Default: the usual number.
     protocol: the paper whose settings fill what is not given: `lic`, `dbac`, `imagecaptioner2`, `age`, `gender_score`,
       or `custom` for none.
-    words: compute `report.words` now, not when it is asked for.
     rank_by: the metric by which captioners are ranked, or a metric and its direction.
     objects: of the images.
     photographs: a folder, named by image ID.
@@ -331,19 +327,15 @@ def score(
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
-    whatever is given are names of what that collection holds. workers: runs of a workspace that need torch go to
-    worker processes.
+    whatever is given are names of what that collection holds.
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
     given = {name: value for name, value in locals().items() if name != "choices"}
-    typed("workers", workers, bool, "", "workers")
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
-    if workers and not workspace:
-        raise CapbiasError("Worker processes read a workspace.", "Name its folder with workspace=.", "workers")
-    asked = {name: value for name, value in given.items() if name not in ("workspace", "workers")}
+    asked = {name: value for name, value in given.items() if name != "workspace"}
     places = {name: asked.pop(name) for name in ("photographs", "people")}  # of options
     asked |= {
         "collection": collection or DEFAULT_COLLECTION,
@@ -356,7 +348,7 @@ def score(
         if workspace:
             store = Workspace(workspace)
             question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
-            inputs = stored(store, question, partial(run_all, workers=workers))
+            inputs = stored(store, question, run_all)
         else:
             inputs = in_hand(*read(question, lines.append))
     except Ask as ask:
@@ -370,10 +362,7 @@ def score(
             failed or "No metric that was asked for can be measured from these inputs.",
             " ".join(f"{line.rstrip('.')}." for line in left_out_lines(others)),
         )
-    report = replace(report, notes=(*lines, *report.notes))
-    if words:
-        _ = report.words
-    return report
+    return replace(report, notes=(*lines, *report.notes))
 
 
 def compare(
@@ -437,9 +426,9 @@ def in_hand(data: Data, question: Question, watching: Watching = unwatched, stop
     def compute(specs: Sequence[RunSpec]) -> tuple[list[RunRow], pd.DataFrame]:
         with watching(specs) as watch:
             runs = compute_in_hand(data, specs, watch, stopped)
-        results = [(run.run_id, row) for run in runs if run.status == FINISHED for row in run.evidence.results]
-        rows = [{**row.row(), "run_id": run_id} for run_id, row in results]
-        return runs, results_frame([tuple(row[column] for column in RESULT_COLUMNS) for row in rows])
+        finished = [run for run in runs if run.status == FINISHED]
+        rows = [replace(row, run_id=run.run_id).row() for run in finished for row in run.evidence.results]
+        return runs, results_frame([tuple(row.values()) for row in rows])
 
     return Inputs(data, question, partial(runs_for, data), compute)
 

@@ -197,34 +197,30 @@ LabelsFlag = Annotated[Columns, flag("tables of labels; with --collection, the n
 ReferencesFlag = Annotated[Columns, flag("human captions; with --collection, their name", "FILE", HUMAN)]
 
 
+OF_COLUMNS = {
+    "image_id_column": ("[FILE:]COLUMN", "the column of image IDs of a file (default: the one that joins)"),
+    "caption_column": ("COLUMN", "a column of a model's captions; several are a captioner each (default: by its name)"),
+    "reference_column": ("COLUMN", "a column of human captions (default: by its name)"),
+    "captioner_column": ("COLUMN", "the column that names the captioner of a row (default: by its name)"),
+    "rows": ("COLUMN=VALUE", "read only rows with this value; min or max: of an image the caption with that number"),
+    "map": ("ATTRIBUTE:LABEL=VALUE", "the value of a label; an empty value drops the label"),
+}
+_Columns = make_dataclass(
+    "_Columns",
+    [
+        (name, Annotated[Columns, flag(about, metavar, INPUTS)], field(default=None))
+        for name, (metavar, about) in OF_COLUMNS.items()
+    ],
+    frozen=True,
+    kw_only=True,
+    namespace={"__module__": __name__},
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ColumnFlags:
+class ColumnFlags(_Columns):
     """What columns, rows and labels of files are."""
 
-    image_id_column: Annotated[
-        Columns, flag("the column of image IDs of a file (default: the one that joins)", "[FILE:]COLUMN", INPUTS)
-    ] = None
-    caption_column: Annotated[
-        Columns,
-        flag("a column of a model's captions; several are a captioner each (default: by its name)", "COLUMN", INPUTS),
-    ] = None
-    reference_column: Annotated[
-        Columns, flag("a column of human captions (default: by its name)", "COLUMN", INPUTS)
-    ] = None
-    captioner_column: Annotated[
-        Columns, flag("the column that names the captioner of a row (default: by its name)", "COLUMN", INPUTS)
-    ] = None
-    rows: Annotated[
-        Columns,
-        flag(
-            "read only rows with this value; min or max: of an image the caption with that number",
-            "COLUMN=VALUE",
-            INPUTS,
-        ),
-    ] = None
-    map: Annotated[
-        Columns, flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
-    ] = None
     several: Annotated[str, flag("label of an image whose rows differ (default: asked)", "|".join(RULES), INPUTS)] = ""
 
 
