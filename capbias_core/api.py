@@ -13,7 +13,6 @@ import pandas as pd
 
 from capbias_core.aggregate import Ranking
 from capbias_core.attackers import attacker_entry
-from capbias_core.attributes import attribute_folder
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.questions import Ask, python_call
@@ -37,7 +36,6 @@ from capbias_core.views.scored import caption_scores
 from capbias_core.views.sentence import interval, measure, named_notes, significance_note
 from capbias_core.views.table import TABLE, TableOptions
 from capbias_core.views.words import words_of_set
-from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace, results_frame
@@ -322,8 +320,8 @@ def score(
     A file of which several columns may hold captions, or whose rows of an image differ in an unknown way, is asked
     about: the error names the arguments. caption_column: of a model's captions; several are a captioner each.
     reference_column: of human captions. captioner_column: names the captioner of a row. rows: read only those with a
-    value, such as {"language": "en"}. sets: what several captions of an image are: `samples` of one set, a set `each`,
-    a set per `prompt`, or one caption (`whole`) in a text that looks like several.
+    value, such as {"language": "en"}. sets: what several captions of an image are: `samples` of one set, or a set
+    `each`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
@@ -347,7 +345,7 @@ def score(
     try:
         if workspace:
             store = Workspace(workspace)
-            question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
+            question = resolve(store, question, lines.append)
             inputs = stored(store, question, run_all)
         else:
             inputs = in_hand(*read(question, lines.append))

@@ -46,7 +46,7 @@ class Question(Checked):
     captions: tuple[str, ...] = option((), "files of captions; with --collection, names (default: all)", metavar="FILE")
     labels: str = option("", "a table of labels, or its name in the collection", metavar="FILE")
     attribute: str = option(
-        "", f"{', '.join(known_attributes())}, an attribute of the workspace, a TOML file, or a column", metavar="NAME"
+        "", f"{', '.join(known_attributes())}, one of the collection, a TOML file, or a column", metavar="NAME"
     )
     metrics: tuple[str, ...] = option((), "metrics or groups of them", metavar="NAME")
     references: str = option("", "human captions; with --collection, their name", metavar="FILE")

@@ -1,7 +1,6 @@
 """Flags that commands share, options of measures, and where captions, labels and references come from."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from capbias_core.attributes import attribute_folder, known_attributes
+from capbias_core.attributes import attribute_folder
 from capbias_core.cli.terminal import checked_output, say
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.captions import SETS
@@ -249,9 +248,8 @@ class InputFlags(FileFlags):
             raise CapbiasError(
                 "Files cannot be combined with --collection.", "Import the files first, or leave one out."
             )
-        own = known_attributes(own_folder(self.workspace)).keys() - known_attributes() if self.workspace else ()
-        if not self.collection and self.workspace and self.attribute not in own:
-            raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")
+        if self.workspace and not self.collection:
+            raise CapbiasError("--workspace needs --collection.", "Leave it out; an attribute of yours is a TOML file.")
         asked = vars(self) | more
         asked = {name: value for name, value in asked.items() if name not in ("workspace", "collection")}
         for name in ("labels", "references") if self.collection else ():  # the name of one
@@ -284,14 +282,11 @@ def inputs(flags: InputFlags, question: Question, tell=say) -> tuple[Workspace, 
     """A workspace and the question with the names of its inputs: of a collection, or of files, which leave
     nothing behind. tell: receives each line for the user."""
     workspace = scratch_workspace() if question.files else opened(flags.workspace)
-    folder = own_folder(flags.workspace, of_files=bool(question.files))
-    return workspace, resolve(workspace, question, tell, folder)
+    return workspace, resolve(workspace, question, tell)
 
 
-def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:
-    """The folder of the user's own attributes; None for files without a workspace, named here or by CAPBIAS_HOME."""
-    if of_files and not (workspace or os.environ.get("CAPBIAS_HOME")):
-        return None
+def own_folder(workspace: str | None) -> Path:
+    """The folder of the user's own attributes."""
     return attribute_folder(typed_path(workspace) if workspace else default_folder())
 
 

@@ -28,7 +28,6 @@ from capbias_core.cli.inputs import (
     given,
     inputs,
     option_flag,
-    own_folder,
     read_options,
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
@@ -177,7 +176,7 @@ def _inputs(
     """What is scored. stopped: gets Ctrl-C; what had finished is written then."""
     if not question.files:
         return stored(*inputs(flags, question, tell), partial(run_all, stopped=stopped))
-    data, resolved = read(question, tell, own_folder(flags.workspace, of_files=True))
+    data, resolved = read(question, tell)
     return in_hand(data, resolved, lambda specs: watched(specs, expected(data, specs)), stopped)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from capbias_core.attributes import attribute_folder
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import (
@@ -192,11 +193,11 @@ def _compare_with_people(captions: Sequence[Part], references: Part | None, tell
             )
 
 
-def read(question: Question, tell: Tell, own_attributes: Path | None = None) -> tuple[Data, Question]:
+def read(question: Question, tell: Tell) -> tuple[Data, Question]:
     """The data in the files of a question, and the question by their names. Nothing is stored. Raises as
     `read_files`."""
     sources = InHand()
-    files = read_files(question, tell, own_attributes)
+    files = read_files(question, tell)
     frames = {item_name(part): part.frame for part in files.captions}
     human = files.references.frame if files.references else None
     with_objects = files.labels if files.labels and OBJECTS in files.labels.frame else None
@@ -230,13 +231,13 @@ def read(question: Question, tell: Tell, own_attributes: Path | None = None) -> 
     return data, resolved
 
 
-def resolve(workspace: Workspace, question: Question, tell: Tell, own_attributes: Path | None = None) -> Question:
+def resolve(workspace: Workspace, question: Question, tell: Tell) -> Question:
     """The question with names of stored items: files are stored, names are looked up. Raises as `read_files`."""
     if not question.files:
-        resolved = _by_name(workspace, question, tell, own_attributes)
+        resolved = _by_name(workspace, question, tell)
     else:
         collection = question.collection
-        files = read_files(question, tell, own_attributes)
+        files = read_files(question, tell, attribute_folder(workspace.folder))
         parts = (files.labels, files.references, files.objects, files.people, *files.captions)
         items = store(workspace, collection, [part for part in parts if part])
         if files.derived:
@@ -265,7 +266,7 @@ def _check_content(data: Data, question: Question, tell: Tell) -> None:
 # names of items
 
 
-def _by_name(workspace: Workspace, question: Question, tell: Tell, own_attributes: Path | None) -> Question:
+def _by_name(workspace: Workspace, question: Question, tell: Tell) -> Question:
     """All captions if none is named, the newest table with the attribute, the only references."""
     collection, attribute = question.collection, question.attribute
     if collection not in workspace.collections():
@@ -273,7 +274,7 @@ def _by_name(workspace: Workspace, question: Question, tell: Tell, own_attribute
     items = workspace.items(collection=collection)
     tables = [item for item in items if item.kind == LABELS]
     tables = [workspace.item(LABELS, question.labels, collection)] if question.labels else tables
-    if not tables_with(tables, attribute) and derivable(attribute, own_attributes):
+    if not tables_with(tables, attribute) and derivable(attribute, attribute_folder(workspace.folder)):
         raise CapbiasError(
             f"No table of the collection {collection!r} has labels of {attribute!r}.",
             f"Derive them from human captions: capbias labels derive {attribute} --references NAME "
