@@ -334,11 +334,10 @@ def score(
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
     asked = {name: value for name, value in given.items() if name != "workspace"}
-    places = {name: asked.pop(name) for name in ("photographs", "people")}  # of options
     asked |= {
         "collection": collection or DEFAULT_COLLECTION,
         "rank_by": (rank_by, "") if isinstance(rank_by, str) else rank_by,
-        "options": choices | {name: value for name, value in places.items() if value is not None},
+        "options": choices,
     }
     question = Question.of(stored=names, **asked)
     lines: list[str] = []

@@ -94,8 +94,8 @@ class Question(Checked):
     ) -> Question:
         """A checked question, in which the protocol sets what is not given (None or empty).
 
-        stored: sources are names of stored items. files: paths whose kind is detected. given: columns, rows, `sets`
-        and `several` as `capbias.score` takes them, and other fields.
+        stored: sources are names of stored items. files: paths whose kind is detected. given: columns, rows, `sets`,
+        `several`, photographs and people as `capbias.score` takes them, and other fields.
         """
         given = {
             name: value
@@ -116,7 +116,8 @@ class Question(Checked):
         given.setdefault("attacker", settings.get("attacker", DEFAULT_ATTACKER))
         given.setdefault("seeds", settings.get("seeds"))
         own = {name: value for name, value in settings.items() if name not in ("attacker", "seeds")}
-        given["options"] = own | dict(given.get("options", {}))
+        places = {name: given.pop(name) for name in ("photographs", "people") if name in given}
+        given["options"] = own | dict(given.get("options", {})) | places
         if stored:
             named = {"labels": labels, "references": references, "objects": objects}
             given |= {name: value for name, value in named.items() if value} | {"captions": captions or ()}
