@@ -7,7 +7,6 @@ import sqlite3
 import threading
 import time
 from dataclasses import asdict
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -24,26 +23,15 @@ from tests.collections_ import keep
 from tests.orphans import ended, give
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
-    """Two captioners in a workspace, whose runs are queued."""
-    write_files(tmp_path)
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
-    files = [str(tmp_path / name) for name in ("strong.json", "weak.json", "attributes.csv", "human.json")]
-    assert cli.main(["import", *files, "--collection", "mine", "--attribute", "gender"]) == 0
-    for spec in specs(store := Workspace(tmp_path / "home")):
-        store.enqueue(spec, "mine")
-    return tmp_path
-
-
-def specs(store: Workspace) -> list[RunSpec]:
-    return plan(store, Question("mine", ("strong", "weak"), "attributes", "gender", ("lic_m", "error"), seeds=2))
-
-
 @pytest.mark.long
-def test_runs_of_another_process_are_waited_for_and_taken_over_if_it_dies(here, monkeypatch):
-    store = Workspace(here / "home")
-    asked, looks = specs(store), []
+def test_runs_of_another_process_are_waited_for_and_taken_over_if_it_dies(tmp_path, monkeypatch):
+    write_files(tmp_path)
+    store, looks = Workspace(tmp_path / "home"), []
+    files = [str(tmp_path / name) for name in ("strong.json", "weak.json", "attributes.csv")]
+    assert cli.main(["import", *files, "--collection", "mine", "--workspace", str(store.folder)]) == 0
+    asked = plan(store, Question("mine", ("strong", "weak"), "attributes", "gender", ("lic_m", "error"), seeds=2))
+    for spec in asked:
+        store.enqueue(spec, "mine")
 
     def look(rows, _to_come) -> tuple[float, str]:
         looks.append({row.status for row in rows})
