@@ -26,7 +26,7 @@ COMMANDS = f"""
     import PATH --kind photographs
     import PATH --kind vectors
     list --workspace PATH
-    reproduce bundle.zip --data PATH
+    reproduce PATH
     labels check PATH.toml
     app --workspace PATH
 """.strip().splitlines()
