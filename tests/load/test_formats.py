@@ -21,6 +21,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.columns import Wanted
 from capbias_core.load.formats import FORMATS, sheets_of
+from capbias_core.load.parts import Piece
 from capbias_core.load.questions import Ask
 from capbias_core.load.read import File, Given, Held
 from capbias_core.load.read import read as read_files
@@ -274,14 +275,15 @@ def test_a_malformed_row_is_counted(tmp_path):
 def test_a_box_is_cut_at_the_edge_of_its_image(tmp_path):
     text = "image,class,confidence,x1,y1,x2,y2\n1.jpg,dog,0.9,-3.5,2,640.4,480\n1.jpg,tie,1,5,2,5,9\n1.jpg,16,1,0,0,1,1"
     (sheet,) = sheets_of(written(tmp_path, "a.csv", text), "a.csv")
-    assert rows(boxes(sheet).frame) == [("1", "dog", 0.9, 0, 2, 640.4, 480)], "its size is not known"
+    piece = Piece(File("a.csv"), sheet)
+    assert rows(boxes(piece).frame) == [("1", "dog", 0.9, 0, 2, 640.4, 480)], "its size is not known"
     sheet.sizes = {"1": (480, 640)}
-    table = boxes(sheet)
+    table = boxes(piece)
     assert rows(table.frame) == [("1", "dog", 0.9, 0, 2, 640, 480)]
     assert "encloses nothing" in table.problems[0].message and "no name" in table.problems[1].message
     (shares,) = sheets_of(written(tmp_path, "1.csv", "image,class,x1,y1,x2,y2\n1.jpg,tie,0.4,0.35,0.6,0.65\n"), "")
     with pytest.raises(CapbiasError, match="shares of their images"):
-        boxes(shares)
+        boxes(Piece(File("1.csv"), shares))
 
 
 def test_prompts_are_kept_apart(tmp_path):
