@@ -221,7 +221,9 @@ def _join(pieces: Sequence[Piece], given: Given, held: Held) -> None:
     base = first
     if known := held.images_of(LABELS, REFERENCES, CAPTIONS):
         ids = pd.DataFrame({"image_id": pd.Series(sorted(known), dtype=object)})
-        base = Piece(File(None), Sheet("the collection", ids, path="collection"), column="image_id", ids=ids["image_id"])
+        base = Piece(
+            File(None), Sheet("the collection", ids, path="collection"), column="image_id", ids=ids["image_id"]
+        )
         others = texts
     joins = [_tried(piece, base, given) for piece in others]
     if base is first:
