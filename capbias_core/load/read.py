@@ -221,7 +221,9 @@ def _join(pieces: Sequence[Piece], given: Given, held: Held) -> None:
     base = first
     if known := held.images_of(LABELS, REFERENCES, CAPTIONS):
         ids = pd.DataFrame({"image_id": pd.Series(sorted(known), dtype=object)})
-        base = Piece(File(None), Sheet("the collection", "collection", "", ids), column="image_id", ids=ids["image_id"])
+        base = Piece(
+            File(None), Sheet("the collection", ids, path="collection"), column="image_id", ids=ids["image_id"]
+        )
         others = texts
     joins = [_tried(piece, base, given) for piece in others]
     if base is first:
@@ -336,11 +338,11 @@ def _one_table(pieces: Sequence[Piece]) -> Piece:
     merged = pd.concat(frames, ignore_index=True)
     sheet = Sheet(
         listed(piece.sheet.title for piece in pieces),
-        first.sheet.path,
-        first.sheet.name,
         merged.astype(object).where(merged.notna(), None),
         first.sheet.format,
         first.sheet.roles,
+        first.sheet.path,
+        first.sheet.name,
         [note for piece in pieces for note in piece.sheet.notes],
     )
     ids = pd.concat([piece.ids for piece in pieces], ignore_index=True)

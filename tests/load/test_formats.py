@@ -72,13 +72,6 @@ def to_bytes(write):
     return target.getvalue()
 
 
-def arrow(table):
-    target = io.BytesIO()
-    with pa.ipc.new_stream(target, table.schema) as writer:
-        writer.write_table(table)
-    return target.getvalue()
-
-
 PICTURED = pa.table(
     {
         "image": [{"bytes": b"\xff\xd8" * 9, "path": name} for name in ("COCO_val2014_000000000007.jpg", "b.jpg")],
@@ -122,7 +115,7 @@ STUDIO = [
     for image, label in GENDERS
 ]
 OPEN_IMAGES = "ImageID,LabelName,Confidence,XMin,XMax,YMin,YMax"
-RESULTS, FLICKR, SPLIT = "results of COCO", "tokens of Flickr30k", "table of pandas (split) or Weights & Biases"
+RESULTS, FLICKR = "results of COCO", "tokens of Flickr30k"
 A_DOG = CAPTIONS, TWO[:1]
 
 # Name of the file -> content, format, kind, rows.
@@ -134,19 +127,16 @@ FILES = {
         "a.csv": FRAME.to_csv(index=False),
         "a.tsv": FRAME.to_csv(index=False, sep="\t"),
         "a.parquet": to_bytes(FRAME.to_parquet),
-        "a.arrow": arrow(pa.Table.from_pandas(FRAME)),
         "a.xlsx": to_bytes(lambda target: FRAME.to_excel(target, index=False)),
         "a.json.gz": gzip.compress(json.dumps(RECORDS).encode()),
         "objects.json": "\n".join(json.dumps(own, indent=1) for own in RECORDS),
-        **{f"{orient}.json": FRAME.to_json(orient=orient) for orient in ("split", "index", "columns", "table")},
+        **{f"{orient}.json": FRAME.to_json(orient=orient) for orient in ("index", "columns")},
     }.items()},
-    "wandb.table.json": (json.dumps({"columns": ["image", "caption"], "data": [[{"path": "media/1.jpg"}, "a dog"]]}),
-        SPLIT, CAPTIONS, [("media/1.jpg", "a dog")]),
+    "table.json": (FRAME.to_json(orient="table"), "records", CAPTIONS, PAIRS),
     # by image, and under a key
     "by_id.json": (json.dumps({"1": "a dog", "2.jpg": ["a cat"]}), "several texts by image", CAPTIONS, TWO),
     "records_by_id.json": (json.dumps({"1": {"text": "a dog", "n": 1}, "2": {"text": "a cat"}}),
         "an object by image", CAPTIONS, TWO),
-    "eval.json": (json.dumps({"imgToEval": {"1": {"image_id": 1, "caption": "a dog"}}}), RESULTS, *A_DOG),
     "within.json": (json.dumps({"model": "sat", "files": [{"a": 1}] * 3,
         "predictions": [{"image_id": 1, "text": "a dog"}, {"image_id": 2, "text": "a cat"}]}),
         "records", CAPTIONS, TWO),
@@ -166,8 +156,6 @@ FILES = {
     "people.pkl": (pickle.dumps([{"caption_list": ["a dog", "dogs"], **RELEASED}]),
         "LIC release", REFERENCES, [("1", "a dog"), ("1", "dogs")]),
     # harnesses and services
-    "pica.tsv": ('1\t[{"caption": "a dog", "conf": 0.5}]\n2\t[{"caption": "a cat"}]\n',
-        "predictions of Oscar and VinVL", CAPTIONS, TWO),
     "logged.jsonl": (in_lines([LOGGED]), "samples of lmms-eval", *A_DOG),
     "chair.jsonl": (in_lines([CHAIR]), "samples of lmms-eval", *A_DOG),
     "vlmevalkit.tsv": ("index\tanswer\tprediction\n0\t['a dog']\ta cat\n",
@@ -202,8 +190,7 @@ FILES = {
 # Shapes and formats that only files as people have them show, or whose columns are those of another format.
 OF_CASES = {
     "choices of Prodigy", "labels of doccano by user", "batch results of MTurk", "lists of equal length",
-    "rows by image", "candidates by image", "table of pandas (schema)", "evaluation of coco-caption",
-    "columns by row", "captions by image",
+    "rows by image", "columns by row", "captions by image",
 }  # fmt: skip
 
 
@@ -274,7 +261,6 @@ def test_failed_requests_of_a_batch_are_counted(tmp_path):
     part = first(written(tmp_path, "b.jsonl", in_lines([OPENAI, *failed])))
     assert rows(part.frame) == [("1", "a dog")]
     assert (part.rows, part.problem_count) == (3, 2)
-    assert [each.message for each in part.problems] == ["the request failed (timeout)", "the request failed (too fast)"]
     assert "2 requests of 3 failed" in part.notes
 
 
@@ -338,42 +324,11 @@ def test_files_of_harnesses(formats, name):
     assert read(formats / name)[1:] == (CAPTIONS, expected)
 
 
-# data sets saved to disk
-
-
-def saved(folder, table, shards=1):
-    """A data set as `datasets` saves it, in so many Arrow streams."""
-    folder.mkdir(parents=True)
-    names = [f"data-{number:05}-of-{shards:05}.arrow" for number in range(shards)]
-    size = -(-table.num_rows // shards)
-    for number, name in enumerate(names):
-        (folder / name).write_bytes(arrow(table.slice(number * size, size)))
-    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": own} for own in names]}))
-    (folder / "cache-1.arrow").write_bytes(b"not of the data set")
-
-
 def test_pictures_are_known_by_their_path_and_bytes_are_left_out(tmp_path):
-    saved(tmp_path / "set", PICTURED, shards=2)
     pyarrow.parquet.write_table(PICTURED, tmp_path / "set.parquet")
-    for path in (tmp_path / "set", tmp_path / "set.parquet"):
-        part = first(path, (REFERENCES,))
-        assert rows(part.frame) == OF_PICTURES
-        assert "left out, since they hold bytes: thumbnail" in part.notes
-
-
-@pytest.mark.parametrize("inner", ["set/", ""])
-def test_splits_in_a_zip_stay_one_data_set(tmp_path, inner):
-    saved(tmp_path / "set" / "train", PICTURED[:1])
-    saved(tmp_path / "set" / "val", PICTURED[1:])
-    (tmp_path / "set" / "dataset_dict.json").write_text('{"splits": ["train", "val"]}')
-    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
-        for path in (tmp_path / "set").rglob("*.*"):
-            archive.write(path, inner + path.relative_to(tmp_path / "set").as_posix())
-        if inner:
-            archive.writestr("beside.csv", "image_id,gender\n7,Male\n")
-    sheets = sheets_of(tmp_path / "set.zip", "set.zip")
-    assert len(sheets) == (2 if inner else 1) and len(sheets[0].frame) == 2
-    assert sheets[0].notes[0] == "rows of every split: train 1 row, val 1 row"
+    part = first(tmp_path / "set.parquet", (REFERENCES,))
+    assert rows(part.frame) == OF_PICTURES
+    assert "left out, since they hold bytes: image.bytes, thumbnail" in part.notes
 
 
 @pytest.mark.long

@@ -31,7 +31,6 @@ from capbias_core.load.tables import boxes
 from capbias_core.load.vectors import read_vectors
 from tests.load.test_files import zipped
 from tests.load.test_formats import FILES as SHAPES
-from tests.load.test_formats import arrow
 
 pytestmark = pytest.mark.long
 
@@ -46,14 +45,12 @@ INSTANCES = {
     ],
     "categories": [{"id": 1, "name": "person"}],
 }
-ARROW = arrow(pa.table({"image_id": ["1", "2"], "caption": [["a dog"], ["a man", "men"]], "references": ["x", "y"]}))
 OTHERS = {
     "instances.json": json.dumps(INSTANCES),
     "scores.csv": "model,value\nsat,1.5\n",
     "glove.txt": "dog 0.1 0.2\nman 1 2\n",
     "attribute.toml": 'name = "g"\nvalues = ["F", "M"]\n[words]\nF = ["she"]\nM = ["he"]\n',
     "vectors.gz": gzip.compress(b"2 2\ndog 0.1 0.2\nman 1 2\n"),
-    "saved.zip": {"s/state.json": b'{"_data_files": [{"filename": "data.arrow"}]}', "s/data.arrow": ARROW},
 }
 FILES: dict[str, list[bytes]] = defaultdict(list)  # ending -> contents
 for name, content in ({name: content for name, (content, *_) in SHAPES.items()} | OTHERS).items():

@@ -3,10 +3,8 @@
 import sqlite3
 
 import pandas as pd
-import pytest
 
 import capbias_core as capbias
-from capbias_core.errors import CapbiasError
 
 LABELS = [{"image_id": image, "gender": ("Female", "Male")[image % 2]} for image in range(80)]
 CAPTIONS = [
@@ -22,7 +20,7 @@ def scored(**more):
 
 
 def test_a_score_is_the_same_in_hand_and_in_a_workspace(tmp_path):
-    kept, report = scored(workspace=tmp_path / "w", words=True), scored()
+    kept, report = scored(workspace=tmp_path / "w"), scored()
     of_content = ["run_id", "setting"]  # in a workspace, hashes of the content
     pd.testing.assert_frame_equal(kept.table.drop(columns=of_content), report.table.drop(columns=of_content))
     pd.testing.assert_frame_equal(kept.words, report.words)
@@ -38,8 +36,3 @@ def test_a_score_in_hand_opens_no_database_and_writes_no_file(tmp_path, monkeypa
     monkeypatch.setattr(pd.DataFrame, "to_parquet", refuse)
     report = scored(metrics=["ratio"])
     assert len(report.table) and not [*tmp_path.iterdir()]
-
-
-def test_worker_processes_need_a_workspace():
-    with pytest.raises(CapbiasError, match="Name its folder with workspace="):
-        scored(workers=True)
