@@ -269,6 +269,7 @@ def score(
     seeds: int | None = None,
     *,
     protocol: str = "",
+    words: bool = False,
     rank_by: str | tuple[str, str] = "",
     objects: Source | None = None,
     photographs: str | os.PathLike | None = None,
@@ -305,6 +306,7 @@ def score(
     seeds: Default: the usual number.
     protocol: the paper whose settings fill what is not given: `lic`, `dbac`, `imagecaptioner2`, `age`, `gender_score`,
       or `custom` for none.
+    words: compute `report.words` now, not when it is asked for.
     rank_by: the metric by which captioners are ranked, or a metric and its direction.
     objects: of the images.
     photographs: a folder, named by image ID.
@@ -359,7 +361,10 @@ def score(
             failed or "No metric that was asked for can be measured from these inputs.",
             " ".join(f"{line.rstrip('.')}." for line in left_out_lines(others)),
         )
-    return replace(report, notes=(*lines, *report.notes))
+    report = replace(report, notes=(*lines, *report.notes))
+    if words:
+        _ = report.words
+    return report
 
 
 def compare(

@@ -17,9 +17,10 @@ from rich.table import Column
 from capbias_core.api import failures
 from capbias_core.cli.inputs import ANSWER, INPUTS, WorkspaceFlag, command, flag, known_collection, opened
 from capbias_core.cli.terminal import DONE, RUN_FAILED, say, show, show_table
+from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo, engine
-from capbias_core.runs.engine import Expected, expected
+from capbias_core.runs.engine import Engine, Expected, expected, unfinished
 from capbias_core.runs.run import Stopped, Watch
 from capbias_core.types import counted
 from capbias_core.views.answer import ONE
@@ -86,23 +87,38 @@ list_app = command(
     """\
   capbias list
   capbias list --collection demo --json
+  capbias list --cancel 3f2a
+  capbias list --repeat all
 
-Ctrl-C cancels the runs that a command started. The same command again computes what failed, died or was cancelled.""",
+Ctrl-C cancels the runs that a command started; --repeat starts runs again that failed, died or were cancelled.""",
 )
 demo_app = command("demo", "  capbias demo\n  capbias app")
+
+ALL = "all"
+SEE = "See: capbias list"
 
 
 @list_app.default
 def list_stored(
     *,
     collection: Annotated[str, flag("only this collection (default: all)", "NAME", INPUTS)] = "",
+    cancel: Annotated[
+        list[str] | None, flag("stop these runs, by the beginning of their IDs, or all", f"ID|{ALL}", INPUTS)
+    ] = None,
+    repeat: Annotated[
+        list[str] | None, flag("start these unfinished runs again, or all, and wait for them", f"ID|{ALL}", INPUTS)
+    ] = None,
     json_: Annotated[bool, flag("as JSON", group=ANSWER, name="--json")] = False,
     workspace: WorkspaceFlag = None,
 ) -> int:
-    """List the stored files and the runs, newest first."""
+    """List the stored files and the runs, newest first; cancel or repeat runs."""
     store = opened(workspace)
     only = known_collection(store, collection) if collection else None
     known = store.runs(only)
+    if cancel or repeat:
+        if cancel and repeat:
+            raise CapbiasError("--cancel and --repeat cannot be combined.", "Leave one out.")
+        return _cancel(store, known, cancel) if cancel else _repeat(store, known, repeat or ())
     items = [
         {key: getattr(item, key) for key in ("collection", "kind", "name", "rows", "images", "hash")}
         | {"kind": item.kind, "attributes": list(item.details.get("attributes", {}))}
@@ -142,6 +158,55 @@ def _run_details(run: RunRow) -> dict:
         "coverage": " ".join(filter(None, (run.spec.coverage, "shared_images" if run.spec.shared_with else ""))),
         "notes": list(run.notes),
     }
+
+
+def _chosen(ids: Sequence[str], known: Sequence[RunRow], candidates: Sequence[RunRow]) -> list[RunRow]:
+    """The known runs whose IDs begin so; all candidates for `all`. Raises CapbiasError for the beginning of no ID, or
+    of several."""
+    if ALL in ids:
+        return list(candidates)
+    chosen = {}
+    for name in ids:
+        matches = [run for run in known if name and run.run_id.startswith(name)]
+        if not matches:
+            raise unknown_name("run", name, [run.run_id for run in candidates])
+        if len(matches) > 1:
+            several = ", ".join(run.run_id for run in matches[:3])
+            raise CapbiasError(f"{len(matches)} runs have an ID that begins with {name!r}.", f"Write more: {several}.")
+        chosen[matches[0].run_id] = matches[0]
+    return list(chosen.values())
+
+
+def _cancel(store: Workspace, known: Sequence[RunRow], ids: Sequence[str]) -> int:
+    """Stop runs that are queued or running; a running one stops at its next report, in a second or two."""
+    chosen = _chosen(ids, known, [run for run in known if run.status in ACTIVE])
+    engine = Engine(store.folder)
+    ended = [run for run in chosen if not engine.cancel(run.run_id)]
+    for run in chosen:
+        if run in ended:
+            say(f"{run.run_id} is {run.status}: nothing to cancel")
+        else:
+            show(f"{run.run_id} cancelled: {run_text(run.spec)}")
+    if chosen and len(ended) == len(chosen):
+        raise CapbiasError("No run was cancelled, because none is queued or running.", SEE)
+    return DONE
+
+
+def _repeat(store: Workspace, known: Sequence[RunRow], ids: Sequence[str]) -> int:
+    """Start runs again that failed, died or were cancelled, and wait for them."""
+    here = {run.run_id for run in known}
+    resumable = [run for run in unfinished(store) if run.run_id in here]
+    chosen, code = _chosen(ids, known, resumable), DONE
+    for run in chosen:
+        if run.run_id not in {own.run_id for own in resumable}:
+            why = "still under way" if run.status in ACTIVE else "finished, or of an earlier version"
+            raise CapbiasError(f"The run {run.run_id} is {why}, so it cannot be repeated.", SEE)
+    if not chosen:
+        say("no run failed, died or was cancelled")
+    for collection in dict.fromkeys(run.collection for run in chosen):
+        specs = [run.spec for run in chosen if run.collection == collection]
+        code = max(code, outcome(run_all(store, specs, collection)))
+    return code
 
 
 @demo_app.default

@@ -292,6 +292,8 @@ BAD = {
     "one name for several files": "import strong.json weak.json --name one",
     "a map of another attribute": "score SMALL STRONG --map race:Male=Light",
     "choices of files": "score --collection x --attribute gender --rows a=b --map gender:f=Female --sets each",
+    "an unknown run": "list --repeat zz",
+    "cancelled and repeated": "list --cancel all --repeat all",
 }
 # What the command line refuses without looking at files.
 WRONG = {

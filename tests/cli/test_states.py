@@ -105,7 +105,7 @@ def damaged(home: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [newer, damaged])
-@pytest.mark.parametrize("asked", [["list"], ["demo"]], ids=" ".join)
+@pytest.mark.parametrize("asked", [["list"], ["list", "--cancel", "all"], ["demo"]], ids=" ".join)
 def test_a_workspace_that_cannot_be_used_is_one_line_and_code_2(tmp_path, capsys, harm, asked):
     Workspace(tmp_path)
     harm(tmp_path)

@@ -20,7 +20,7 @@ def scored(**more):
 
 
 def test_a_score_is_the_same_in_hand_and_in_a_workspace(tmp_path):
-    kept, report = scored(workspace=tmp_path / "w"), scored()
+    kept, report = scored(workspace=tmp_path / "w", words=True), scored()
     of_content = ["run_id", "setting"]  # in a workspace, hashes of the content
     pd.testing.assert_frame_equal(kept.table.drop(columns=of_content), report.table.drop(columns=of_content))
     pd.testing.assert_frame_equal(kept.words, report.words)
