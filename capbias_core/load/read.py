@@ -130,8 +130,7 @@ def _read(
         piece_of(file, sheet, wanted, given, set().union(*sure[:place], *sure[place + 1 :]))
         for place, (file, sheet) in enumerate(found)
     ]
-    if needed:
-        _check_needed(pieces, wanted[0])
+    _check_holds(pieces, wanted, needed)
     _check_names(pieces)
     _join(pieces, given, held)
     for piece in pieces:
@@ -159,12 +158,12 @@ def _surely(file: File, sheet: Sheet, wanted: Sequence[Wanted]) -> set[str]:
     return fixed | {LABELS} if named and not (CAPTIONS in fixed or caption_columns(sheet)[0]) else fixed
 
 
-def _check_needed(pieces: Sequence[Piece], one: Wanted) -> None:
-    """Raises Ask or CapbiasError if files lack captions of a model, or labels."""
+def _check_holds(pieces: Sequence[Piece], wanted: Sequence[Wanted], needed: bool) -> None:
+    """Raises Ask or CapbiasError if files lack captions of a model that are needed, or labels that somebody named."""
     people = [piece for piece in pieces if piece.references]
     sheets = [piece.sheet for piece in pieces]
     held = "; ".join(f"{sheet.title} ({sheet.format}): {listed(sheet.columns, 6)}" for sheet in sheets)
-    if not any(piece.captions for piece in pieces):
+    if needed and not any(piece.captions for piece in pieces):
         if paths := [piece.file.path for piece in people if not piece.file.kinds]:
             raise Ask(
                 f"No file holds captions of a model; {people[0].sheet.title} ({people[0].sheet.format}) holds "
@@ -173,15 +172,16 @@ def _check_needed(pieces: Sequence[Piece], one: Wanted) -> None:
             )
         hint = "Name the file of captions, and its columns if needed."
         raise CapbiasError(f"No file holds captions of a model: {held}.", hint, "captions", "caption_column")
-    if any(piece.labels for piece in pieces):
-        return
-    for sheet in sheets:
-        check_label_options(sheet, one)
-    derived = one.attribute is not None and one.attribute.derived is not None
-    if not (people and derived):
-        more = ", and there are no human captions to derive them from" if derived else ""
-        text = f"There are no labels of {one.name}{more}. Read: {held}."
-        raise CapbiasError(text, "Name a table of labels.", "labels", "attribute_column")
+    for one in wanted if needed or any(piece.labels for piece in pieces) else ():
+        if not one.needed or any(one.name in piece.labels for piece in pieces):
+            continue
+        for sheet in sheets:
+            check_label_options(sheet, one)
+        derived = needed and one.attribute is not None and one.attribute.derived is not None
+        if not (people and derived):
+            more = ", and there are no human captions to derive them from" if derived else ""
+            text = f"There are no labels of {one.name}{more}. Read: {held}."
+            raise CapbiasError(text, "Name a table of labels.", "labels", "attribute_column")
 
 
 def _check_names(pieces: Sequence[Piece]) -> None:
@@ -316,20 +316,11 @@ def _with_one_reference(parts: list[Part]) -> list[Part]:
 
 
 def _labelled(pieces: Sequence[Piece], wanted: Sequence[Wanted], needed: bool) -> list[Piece]:
-    """The tables of labels: of files to be scored, or of different images, one; else that of each file. Raises
-    CapbiasError if an attribute that is needed has no column."""
+    """The tables of labels: of files to be scored, or of different images, one; else that of each file."""
     bare = not any(one.needed for one in wanted)  # which columns are labels is said later
     having = [
         piece for piece in pieces if piece.ids is not None and (piece.labels or (bare and LABELS in piece.file.kinds))
     ]
-    for one in wanted:
-        if having and one.needed and not any(piece.labels.get(one.name) for piece in having):
-            columns = "; ".join(f"{piece.sheet.title}: {listed(piece.sheet.columns)}" for piece in having)
-            raise CapbiasError(
-                f"No column has a usual name of {one.name}. Columns: {columns}.",
-                "Name one, as NAME=COLUMN, or leave the attribute out.",
-                "attribute",
-            )
     ids = [set(piece.ids.dropna()) for piece in having if piece.ids is not None]
     apart = not any(one & other for one, other in combinations(ids, 2))
     return [_one_table(having)] if len(having) > 1 and (needed or apart) else having
