@@ -25,6 +25,7 @@ from capbias_core.load.containers import opened
 from capbias_core.load.shapes import all_texts, is_pair, sheet_of
 from capbias_core.load.sheet import (
     Sheet,
+    columns_of,
     fields_in,
     flat_frame,
     frame_of,
@@ -312,7 +313,7 @@ def sheet_of_table(table: Any, title: str, given: str) -> Sheet:
         if table.columns.map(str).has_duplicates:
             raise CapbiasError(f"{title} has two columns of the same name.", "Rename or delete one.")
         cells = {str(name): [plain(cell) for cell in table[name]] for name in table}
-        return recognised(Sheet(title, pd.DataFrame(cells, dtype=object), path=given, name=given))
+        return recognised(Sheet(title, columns_of(cells), path=given, name=given))
     if isinstance(table, str | bytes) or not hasattr(table, "__iter__"):
         raise CapbiasError(f"{title} is a {kind}.", "Give a path, a DataFrame or a list of dicts.")
     value = plain(table if isinstance(table, Mapping) else list(table))

@@ -12,7 +12,7 @@ import pandas as pd
 from capbias_core.errors import CapbiasError, short
 from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.photographs import MOST_PIXELS
-from capbias_core.load.sheet import Sheet, flat_frame, frame_of, listed, mapped, usual_column
+from capbias_core.load.sheet import Sheet, columns_of, flat_frame, frame_of, listed, mapped, usual_column
 
 RECORDS = 'Write records with names, such as {"image_id": 785, "caption": "a woman on skis"}.'
 
@@ -121,7 +121,7 @@ def _objects(value: dict) -> pd.DataFrame:
 
 
 def _keyed(name: str) -> Callable[[dict], pd.DataFrame]:
-    return lambda value: pd.DataFrame({"image_id": list(value), name: list(value.values())}, dtype=object)
+    return lambda value: columns_of({"image_id": list(value), name: list(value.values())})
 
 
 class Shape(NamedTuple):
@@ -140,7 +140,7 @@ SHAPES = (
     Shape("COCO instances", _annotated("category_id"), _coco, {"objects": True, "image": "image_id"}),
     Shape("Karpathy's data set", lambda value: _dicts(value["images"]) and "sentences" in value["images"][0],
           _karpathy, {"reference": ["raw"]}),
-    Shape("lists of equal length", _lists, lambda value: pd.DataFrame(_lists(value), dtype=object)),
+    Shape("lists of equal length", _lists, lambda value: columns_of(_lists(value))),
     Shape("columns by row", _is_by_column, _by_column),
     Shape("captions by image", _is_captions, _keyed("caption"), {"caption": ["caption"], "image": "image_id"}),
     Shape("labels by image", _is_labels, _keyed("label"), {"label": ["label"], "image": "image_id"}),

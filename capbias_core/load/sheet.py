@@ -76,8 +76,7 @@ class Sheet:
         if len(set(names)) < len(names):
             raise CapbiasError(f"{self.title} has two columns of the same name: {listed(names)}.", "Rename one.")
         check_rows(self.title, len(self.frame))
-        stored = [not UNSTORABLE.search(name) for name in names]
-        self.frame = self.frame.set_axis(names, axis=1).loc[:, stored].reset_index(drop=True)
+        self.frame = self.frame.set_axis(names, axis=1).reset_index(drop=True)
         self.name = self.name or bare_name(self.title)
         self.faults.file = self.title
         self.rows = self.rows or len(self.frame) + self.faults.count
@@ -225,10 +224,16 @@ def flat(row: Mapping, before: str = "") -> dict[str, Any]:
     return columns
 
 
+def columns_of(columns: Mapping[Any, Sequence]) -> pd.DataFrame:
+    """Columns as a frame of objects. Names that cannot be stored, which pandas does not take, are left out."""
+    columns = {name: cells for name, cells in columns.items() if not UNSTORABLE.search(str(name))}
+    return pd.DataFrame(columns, dtype=object)
+
+
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Records as a frame of objects; absent fields are None."""
     names = dict.fromkeys(name for row in rows for name in row)
-    return pd.DataFrame({name: [row.get(name) for row in rows] for name in names}, dtype=object)
+    return columns_of({name: [row.get(name) for row in rows] for name in names})
 
 
 def flat_frame(rows: Sequence) -> pd.DataFrame:

@@ -237,6 +237,8 @@ def test_tables_of_python_are_read_as_their_json():
         assert rows(first(table, (CAPTIONS,)).frame) == PAIRS
     assert rows(first({np.int64(785): "A woman on skis.", 1: "a dog in it"}, (CAPTIONS,)).frame)[:1] == PAIRS[:1]
     assert rows(first(lists, (CAPTIONS,), sets="samples").frame) == [("1", "a dog here"), ("1", "two dogs")]
+    unstorable = FRAME.to_dict("list") | {"half a pair \ud800": ["a", "b", "c"]}
+    assert rows(first(unstorable, (CAPTIONS,)).frame) == PAIRS, "no file keeps such a name"
     missing = first(pd.DataFrame({"image_id": [1, 2], "gender": ["Male", np.nan]}), (LABELS,))
     assert rows(missing.frame) == [("1", "Male"), ("2", "")]
 
