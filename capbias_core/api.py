@@ -13,7 +13,6 @@ import pandas as pd
 
 from capbias_core.aggregate import Ranking
 from capbias_core.attackers import attacker_entry
-from capbias_core.attributes import attribute_folder
 from capbias_core.data import Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.load.questions import Ask, python_call
@@ -27,8 +26,7 @@ from capbias_core.runs.inputs import Tell, read, resolve
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, load_asked, plan, runs_for, useful
 from capbias_core.runs.plan import left_out as left_out_of_request
 from capbias_core.runs.run import Stopped, compute_in_hand
-from capbias_core.typed import typed
-from capbias_core.types import RESULT_COLUMNS, counted, left_out_lines
+from capbias_core.types import counted, left_out_lines
 from capbias_core.views.answer import answer
 from capbias_core.views.captions import report_captions
 from capbias_core.views.choose import ANSWERING, Choice, RunsInHand, choose, rows_of_runs
@@ -38,7 +36,6 @@ from capbias_core.views.scored import caption_scores
 from capbias_core.views.sentence import interval, measure, named_notes, significance_note
 from capbias_core.views.table import TABLE, TableOptions
 from capbias_core.views.words import words_of_set
-from capbias_core.whole_files import typed_path
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import RunRow, Workspace, results_frame
@@ -293,7 +290,6 @@ def score(
     per_object: bool = False,
     workspace: str | os.PathLike | None = None,
     collection: str = "",
-    workers: bool = False,
     **choices: Any,
 ) -> Report:
     """Score captions.
@@ -326,37 +322,32 @@ def score(
     A file of which several columns may hold captions, or whose rows of an image differ in an unknown way, is asked
     about: the error names the arguments. caption_column: of a model's captions; several are a captioner each.
     reference_column: of human captions. captioner_column: names the captioner of a row. rows: read only those with a
-    value, such as {"language": "en"}. sets: what several captions of an image are: `samples` of one set, a set `each`,
-    a set per `prompt`, or one caption (`whole`) in a text that looks like several.
+    value, such as {"language": "en"}. sets: what several captions of an image are: `samples` of one set, or a set
+    `each`.
 
     Everything runs in this process and leaves nothing behind. workspace: a folder in which inputs and runs are kept
     instead, so that the dashboard shows them and no run is made twice. collection: where in it; without labels,
-    whatever is given are names of what that collection holds. workers: runs of a workspace that need torch go to
-    worker processes.
+    whatever is given are names of what that collection holds.
 
     Raises CapbiasError for inputs that cannot be scored, and if no number can be had.
     """
     given = {name: value for name, value in locals().items() if name != "choices"}
-    typed("workers", workers, bool, "", "workers")
     names = labels is None and bool(collection)
     if names and workspace is None:
         raise CapbiasError(f"The collection {collection!r} is in no workspace.", "Name its folder with workspace=.")
-    if workers and not workspace:
-        raise CapbiasError("Worker processes read a workspace.", "Name its folder with workspace=.", "workers")
-    asked = {name: value for name, value in given.items() if name not in ("workspace", "workers")}
-    places = {name: asked.pop(name) for name in ("photographs", "people")}  # of options
+    asked = {name: value for name, value in given.items() if name != "workspace"}
     asked |= {
         "collection": collection or DEFAULT_COLLECTION,
         "rank_by": (rank_by, "") if isinstance(rank_by, str) else rank_by,
-        "options": choices | {name: value for name, value in places.items() if value is not None},
+        "options": choices,
     }
     question = Question.of(stored=names, **asked)
     lines: list[str] = []
     try:
         if workspace:
             store = Workspace(workspace)
-            question = resolve(store, question, lines.append, own_attributes=attribute_folder(typed_path(workspace)))
-            inputs = stored(store, question, partial(run_all, workers=workers))
+            question = resolve(store, question, lines.append)
+            inputs = stored(store, question, run_all)
         else:
             inputs = in_hand(*read(question, lines.append))
     except Ask as ask:
@@ -437,9 +428,9 @@ def in_hand(data: Data, question: Question, watching: Watching = unwatched, stop
     def compute(specs: Sequence[RunSpec]) -> tuple[list[RunRow], pd.DataFrame]:
         with watching(specs) as watch:
             runs = compute_in_hand(data, specs, watch, stopped)
-        results = [(run.run_id, row) for run in runs if run.status == FINISHED for row in run.evidence.results]
-        rows = [{**row.row(), "run_id": run_id} for run_id, row in results]
-        return runs, results_frame([tuple(row[column] for column in RESULT_COLUMNS) for row in rows])
+        finished = [run for run in runs if run.status == FINISHED]
+        rows = [replace(row, run_id=run.run_id).row() for run in finished for row in run.evidence.results]
+        return runs, results_frame([tuple(row.values()) for row in rows])
 
     return Inputs(data, question, partial(runs_for, data), compute)
 

@@ -1,22 +1,16 @@
-"""Processes that import nothing from the current folder, where a `queue.py` may be anybody's; folders that are removed
-even if their process was killed; and a limit on threads."""
+"""Processes that import nothing from the current folder, where a `queue.py` may be anybody's; a limit on threads."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
 from capbias_core.errors import CapbiasError
 from capbias_core.resources import PACKAGE
 
-PROC = Path("/proc")
 STOPPED, TERMINATED = 130, 143  # exit codes after Ctrl-C and SIGTERM
 
 
@@ -45,33 +39,6 @@ def current_folder() -> str:
         return os.getcwd()
     except OSError:
         raise CapbiasError("The current folder was deleted.", "Change to another one: cd ~") from None
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """An empty folder for a block. Folders of killed processes are removed first."""
-    prefix = _prefix()
-    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*-*") if prefix else ():
-        pid = left.name.removeprefix(prefix).partition("-")[0]
-        if pid.isdigit() and not (PROC / pid).exists():
-            shutil.rmtree(left, ignore_errors=True)  # another account's stays
-    with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-" if prefix else "capbias-") as folder:
-        yield Path(folder)
-
-
-def new_scratch_folder() -> Path:
-    """The path of a folder that does not exist yet; whoever makes it removes it."""
-    return Path(tempfile.gettempdir()) / f"{_prefix()}{os.getpid()}-{uuid.uuid4().hex}"
-
-
-@cache
-def _prefix() -> str:
-    """The prefix of temporary folders, the same for processes that see each other; '' if unknown."""
-    try:
-        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
-        return f"capbias-{boot[:8]}-{(PROC / 'self/ns/pid').stat().st_ino}-"
-    except OSError:
-        return ""
 
 
 @contextmanager

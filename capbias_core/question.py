@@ -16,7 +16,7 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES, checked_name
 from capbias_core.load.formats import check_one_table
 from capbias_core.load.places import checked_path
-from capbias_core.load.read import UNNAMED, File, Given
+from capbias_core.load.questions import UNNAMED, File, Given
 from capbias_core.load.sheet import cell_text
 from capbias_core.measures.options import Checked, Option, Seeded, option
 from capbias_core.measures.protocols import protocol_metrics, protocol_settings
@@ -34,7 +34,7 @@ DEFAULT_METRICS = ("lic", "ratio", "error", "unnamed", "refused")
 CONTEXTUAL = "contextual"
 # Arguments that say what columns and rows of files are; a stored item is as it was read.
 COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute_column", "rows")
-OF_FILES = (*COLUMNS, "sets", "several", "values", "mapping", "map", "weights")
+OF_FILES = (*COLUMNS, "sets", "several", "values", "mapping", "map")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Question(Checked):
     captions: tuple[str, ...] = option((), "files of captions; with --collection, names (default: all)", metavar="FILE")
     labels: str = option("", "a table of labels, or its name in the collection", metavar="FILE")
     attribute: str = option(
-        "", f"{', '.join(known_attributes())}, an attribute of the workspace, a TOML file, or a column", metavar="NAME"
+        "", f"{', '.join(known_attributes())}, one of the collection, a TOML file, or a column", metavar="NAME"
     )
     metrics: tuple[str, ...] = option((), "metrics or groups of them", metavar="NAME")
     references: str = option("", "human captions; with --collection, their name", metavar="FILE")
@@ -73,9 +73,6 @@ class Question(Checked):
     delta: float | None = option(
         None, f"cosine distance below which a word is near (default: {DELTA})", metavar="DISTANCE"
     )
-    weights: str | None = option(
-        None, "find objects on --photographs with this detector (file or name)", metavar="FILE"
-    )
 
     def __post_init__(self) -> None:
         for name in ("captions", "metrics", "attacker"):
@@ -97,8 +94,8 @@ class Question(Checked):
     ) -> Question:
         """A checked question, in which the protocol sets what is not given (None or empty).
 
-        stored: sources are names of stored items. files: paths whose kind is detected. given: columns, rows, `sets`
-        and `several` as `capbias.score` takes them, and other fields.
+        stored: sources are names of stored items. files: paths whose kind is detected. given: columns, rows, `sets`,
+        `several`, photographs and people as `capbias.score` takes them, and other fields.
         """
         given = {
             name: value
@@ -119,7 +116,8 @@ class Question(Checked):
         given.setdefault("attacker", settings.get("attacker", DEFAULT_ATTACKER))
         given.setdefault("seeds", settings.get("seeds"))
         own = {name: value for name, value in settings.items() if name not in ("attacker", "seeds")}
-        given["options"] = own | dict(given.get("options", {}))
+        places = {name: given.pop(name) for name in ("photographs", "people") if name in given}
+        given["options"] = own | dict(given.get("options", {})) | places
         if stored:
             named = {"labels": labels, "references": references, "objects": objects}
             given |= {name: value for name, value in named.items() if value} | {"captions": captions or ()}

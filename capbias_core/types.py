@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 UNKNOWN_TOKEN = "<unk>"
 # Between the parts of a value of a crossed attribute, such as `Female, Dark`.
@@ -150,20 +149,6 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.unit} {self.line}: {self.message}"
-
-
-@dataclass(frozen=True)
-class Table:
-    """What was read from a file, before it is stored."""
-
-    # Objects (image_id and objects such as `cat|dog`, one row per image), boxes (BOX_COLUMNS) or outlines
-    # (SEGMENT_COLUMNS).
-    frame: pd.DataFrame
-    rows: int  # rows or annotations in the file
-    others: int = 0  # outlines of images that were not asked for, left out
-    problems: tuple[Problem, ...] = ()  # the first rows with faults, left out
-    problem_count: int = 0
-    notes: tuple[str, ...] = ()  # sentences on what was read from which column, if the names do not say it
 
 
 @dataclass(frozen=True)

@@ -530,13 +530,6 @@ def test_of_several_attackers_one_gives_the_values_and_the_pairs(monkeypatch):
     assert pair["difference"] == pytest.approx(values[pair["first"]] - values[pair["second"]])
 
 
-@pytest.mark.long
-def test_the_engine_gives_the_same_numbers(tmp_path):
-    here = capbias.score(CAPTIONS, metrics=["sc"], **KNOWN)
-    there = capbias.score(CAPTIONS, metrics=["sc"], workers=True, workspace=tmp_path / "w", **KNOWN)
-    assert there.table["value"].tolist() == here.table["value"].tolist()
-
-
 def test_ctrl_c_ends_the_run_that_is_under_way(tmp_path, monkeypatch):
     def stopped_by_the_terminal(_workspace, _spec, progress):
         interrupt_main()

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Each package or module directly under capbias_core may import from its own row and from earlier ones.
 ROWS = (
-    "types errors kinds attributes databases entry_points processes resources spreadsheets typed whole_files",
+    "types errors kinds attributes databases processes resources spreadsheets typed whole_files",
     "load prepare",
     "attackers language vision",
     "data metrics",

@@ -67,7 +67,7 @@ def test_commands_flags_and_metrics_exist(page):
             file = f"{words[0].replace('.', '/')}.py" if name == "-m" else name
             wrong += [] if (ROOT / file).exists() else [file]
         elif name not in cli.COMMANDS:
-            wrong += [] if name in ("COMMAND", "--help", "--install-completion") else [name]
+            wrong += [] if name in ("COMMAND", "--help") else [name]
         else:
             _, apps, words = app.parse_commands([name, *words])
             known = {flag for argument in apps[-1].assemble_argument_collection() for flag in argument.names}

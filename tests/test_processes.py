@@ -83,18 +83,6 @@ def test_relative_folders_are_left_out_of_the_path_of_children(monkeypatch):
     assert environment["PYTHONPATH"] == os.pathsep.join([str(ROOT), "/opt/lib"])
 
 
-def test_the_temporary_folder_of_a_killed_process_is_removed_by_the_next_one(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    program = "import os, signal; from capbias_core.processes import temporary_folder as t\n"
-    program += "with t() as folder: (folder / 'file').touch(); os.kill(os.getpid(), signal.SIGKILL)"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=False)
-    (left,) = tmp_path.iterdir()
-    with processes.temporary_folder() as first, processes.temporary_folder() as second:
-        assert not left.exists() and first.is_dir() and second.is_dir() and first != second
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_current_folder_that_was_deleted_is_one_sentence(tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import GenericAlias
@@ -20,13 +19,10 @@ from capbias_core.aggregate.variants import ORIGINS
 from capbias_core.attackers import attacker_entry
 from capbias_core.bundle.write import FORMAT, MANIFEST, ROWS, versions
 from capbias_core.errors import CapbiasError, unknown_name
-from capbias_core.kinds import LABELS, SOURCES, VECTORS
+from capbias_core.kinds import LABELS, VECTORS
 from capbias_core.load.files import readable, unpacked_tree
-from capbias_core.load.read import File, Held
-from capbias_core.load.read import read as read_files
 from capbias_core.load.sheet import MOST_COLUMNS, MOST_ROWS
 from capbias_core.measures.registry import MEASURES
-from capbias_core.runs.inputs import Tell
 from capbias_core.typed import from_json
 from capbias_core.types import RESULT_COLUMNS
 from capbias_core.workspace.labels import DERIVED
@@ -197,52 +193,20 @@ def _table(files: Mapping[str, Path], item: ItemEntry) -> pd.DataFrame:
     return frame
 
 
-def find_data(bundle: Bundle, paths: Iterable[Path], tell: Tell) -> dict[str, pd.DataFrame]:
-    """The tables of a bundle by content, those that it leaves out from files, or all files in folders, whatever their
-    names."""
-    files: list[Path] = []
-    for path in paths:
-        if not path.exists():
-            raise CapbiasError(f"{path} does not exist.", "Check the path.")
-        files += sorted(filter(Path.is_file, path.rglob("*"))) if path.is_dir() else [path]
-    wanted = {item["content"]: item for item in bundle.items if item["content"] not in {"", *bundle.frames}}
-    frames = dict(bundle.frames)
-    # The second time, image IDs are joined to those of the tables that were found, as they were at the import.
-    for join in (False, True):
-        images: dict[str, frozenset[str]] = {}
-        for item in bundle.items if join else ():
-            if "image_id" in (frame := frames.get(item["content"], pd.DataFrame())):
-                images[item["kind"]] = images.get(item["kind"], frozenset()) | frozenset(frame["image_id"])
-        for file in files:
-            for kind in dict.fromkeys(item["kind"] for item in wanted.values() if item["kind"] in SOURCES):
-                with suppress(CapbiasError):
-                    for part in read_files([File(file, (kind,))], held=Held(images)).parts:
-                        if item := wanted.pop(digest := content_hash(part.frame), None):
-                            tell(f"{file.name}: {item['kind']} {item['name']}")
-                            frames[digest] = part.frame
-    return frames
-
-
 def reproduce(
-    workspace: Workspace,
-    bundle: Bundle,
-    frames: dict[str, pd.DataFrame],
-    compute: Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]],
+    workspace: Workspace, bundle: Bundle, compute: Callable[[Workspace, Sequence[RunSpec], str], list[RunRow]]
 ) -> Reproduction:
     """Repeat the runs of a bundle in an empty workspace, and compare the numbers.
 
-    frames: of `find_data`. compute: computes runs. Raises CapbiasError for missing data.
+    compute: computes runs. Raises CapbiasError for missing data.
     """
     if workspace.items() or workspace.runs():
         raise CapbiasError(f"The workspace {workspace.folder} is not empty.", "Name another folder.")
-    collection = bundle.manifest["collection"]
+    collection, frames = bundle.manifest["collection"], bundle.frames
     stored = [item for item in bundle.items if item["content"]]
     if missing := [item for item in stored if item["content"] not in frames]:
-        named = ", ".join(f"{item['kind']} {item['name']} (content {item['content']})" for item in missing)
-        hint = "Name the unchanged files that these were read from."
-        if hidden := sorted({item["kind"] for item in missing} - set(SOURCES)):
-            hint = f"Ask for a bundle with its data: no file is {' or '.join(hidden)}."
-        raise CapbiasError(f"The bundle lacks {named}.", hint, "data")
+        named = ", ".join(f"{item['kind']} {item['name']}" for item in missing)
+        raise CapbiasError(f"The bundle lacks {named}.", "Ask for a bundle with its data.")
     for item in stored:
         if fault := table_fault(item["kind"], item["details"], frames[item["content"]]):
             raise CapbiasError(

@@ -3,7 +3,7 @@
 report.html   the answer on two pages, everything else folded; opens without a server and without a network
 rows.csv, rows.json   a row per number, nothing rounded
 manifest.json         versions, extensions, each run with its attribute and options, each input with its content hash
-data/         the inputs as they were kept (Parquet), unless they are left out
+data/         the inputs as they were kept (Parquet)
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from capbias_core.views.pictures import file_name
 from capbias_core.views.report import report_html
 from capbias_core.views.results import attribute_of_run, exported
 from capbias_core.views.sentence import named_notes
-from capbias_core.workspace.labels import is_derived
 from capbias_core.workspace.shape import PLACES, TABLES
 from capbias_core.workspace.store import Item, RunRow, Workspace, content_hash, frame_bytes
 
@@ -45,13 +44,10 @@ PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "pyarrow")
 OF_NETWORKS = ("torch", "transformers", "sentence-transformers")
 
 
-def write_bundle(
-    workspace: Workspace, collection: str, data: bool = True, metrics: Sequence[str] = (), note: str = ""
-) -> bytes:
-    """The bundle of a collection's results, as a zip. data: with the inputs themselves; else with their content hashes
-    and the labels that were derived, which are in no file. metrics: only these (default: all). note: by the author, for
-    the report. Raises CapbiasError without a result."""
-    files = _files(workspace, collection, data, metrics, note)
+def write_bundle(workspace: Workspace, collection: str, metrics: Sequence[str] = (), note: str = "") -> bytes:
+    """The bundle of a collection's results, as a zip. metrics: only these (default: all). note: by the author, for the
+    report. Raises CapbiasError without a result."""
+    files = _files(workspace, collection, metrics, note, HELD)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
@@ -61,7 +57,7 @@ def write_bundle(
 
 def write_report(workspace: Workspace, collection: str, metrics: Sequence[str] = (), note: str = "") -> str:
     """The report of a bundle alone, as one HTML file that needs nothing else. As `write_bundle`."""
-    return str(_files(workspace, collection, False, metrics, note, ALONE)[REPORT])
+    return str(_files(workspace, collection, metrics, note, ALONE)[REPORT])
 
 
 def no_result(collection: str) -> CapbiasError:
@@ -69,28 +65,22 @@ def no_result(collection: str) -> CapbiasError:
     return CapbiasError(f"The collection {collection} has no such result.", "Score it first, or ask for other metrics.")
 
 
-ALONE = (
-    "A bundle of these results (capbias export --format bundle) has what is needed, with the inputs or their hashes."
-)
+ALONE = "A bundle of these results (capbias export --format bundle) has what is needed, with the inputs."
 HELD = "The inputs are in this bundle."
-NAMED = (
-    "The inputs are not in this bundle, only their content hashes: add --data and the files or their folder, which are "
-    "found by content."
-)
 REPEATS = "This repeats the runs in an empty workspace and compares every number with rows.json."
 
 
 def _files(
-    workspace: Workspace, collection: str, data: bool, metrics: Sequence[str], note: str, alone: str = ""
+    workspace: Workspace, collection: str, metrics: Sequence[str], note: str, of_inputs: str
 ) -> dict[str, bytes | str]:
-    """The files of a bundle by name. alone: what a report without a bundle says of the inputs."""
+    """The files of a bundle by name. of_inputs: where the report says that they are."""
     rows = measured_rows(workspace, collection)
     rows = rows[rows["metric"].isin(list(metrics or METRICS))].reset_index(drop=True)
     runs = list(workspace.runs_of(list(rows["run_id"].unique())).values())
     if not runs:
         raise no_result(collection)
     items, files = _items(workspace, collection, runs), dict[str, bytes | str]()
-    entries = [_entry(workspace, item, files if data or is_derived(item) else None) for item in items]
+    entries = [_entry(workspace, item, files) for item in items]
     result = named_inputs(rows)
     files |= {ROWS: json_text(result[[*RESULT_COLUMNS, *INPUTS]]), "rows.csv": csv_text(exported(result))}
     manifest = {
@@ -104,7 +94,6 @@ def _files(
         "items": entries,
     }
     files[MANIFEST] = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    of_inputs = alone or (HELD if any(entry["file"] for entry in entries) else NAMED)
     first = choose(workspace, rows, {"collection": collection})
     choices = [first, *(first.of_attribute(name) for name in first.options["attribute"] if name != first.attribute)]
     files[REPORT] = report_html(
@@ -114,15 +103,14 @@ def _files(
         reproduce=f"{of_inputs} {REPEATS}",
         methods=_methods(rows, runs, {entry["hash"] for entry in entries if entry["content"]}),
         note=note,
-        quoting=data or bool(alone),
     )
     return files
 
 
-def _entry(workspace: Workspace, item: Item, files: dict[str, bytes | str] | None) -> dict[str, Any]:
+def _entry(workspace: Workspace, item: Item, files: dict[str, bytes | str]) -> dict[str, Any]:
     """An item of the manifest. files: gets its table, under a name that no other has."""
     frame, name = workspace.frame(item.hash) if item.kind in TABLES else None, ""
-    if frame is not None and files is not None:
+    if frame is not None:
         base, taken = f"data/{item.kind}-{file_name(item.name)}", {each.lower() for each in files}
         tries = (f"{base}{number}.parquet" for number in ("", *(f"-{number}" for number in range(2, 10_000))))
         name = next(each for each in tries if each.lower() not in taken)

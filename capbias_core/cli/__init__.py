@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.exceptions import UnusedCliTokensError
@@ -37,31 +35,21 @@ with Ctrl-C; 143 ended by SIGTERM."""
 COMMANDS = {
     "score": ("score", "Score captions: LIC, leakage, ratio, error and more"),
     "view": ("views", "Answer a further question on results, one subcommand each"),
-    "explain": ("explain", "Show the words that carry the bias, and the effect of edits"),
+    "explain": ("explain", "Show the words that carry the bias"),
     "metrics": ("metrics", "List the metrics, their meaning and their inputs"),
     "import": ("importing", "Read files, report on them, and store them in the workspace"),
-    "list": ("run:list_app", "List the stored files and the runs of the workspace; cancel or repeat runs"),
+    "list": ("run:list_app", "List the stored files and the runs of the workspace"),
     "export": ("export", "Write the results of a collection as CSV, LaTeX, JSON or a bundle"),
     "reproduce": ("export:reproduce_app", "Recompute the numbers of a bundle, and list the differences"),
-    "labels": ("labels", "Derive, cross, compare and check labels"),
+    "labels": ("labels", "Derive, cross and check labels"),
     "images": ("images", "Detect, mask and caption photographs"),
     "demo": ("run:demo_app", "Load and score the bundled demo, and print the true LIC next to the measured one"),
     "app": ("app", "Start the dashboard"),
 }
 
 
-class CommandLine(App):
-    """The commands, with completion of file names: cyclopts offers these for paths alone, and most arguments here are
-    text, since each may name a file or a stored item."""
-
-    def generate_completion(self, **choices: Any) -> str:
-        script = super().generate_completion(**choices)
-        script = script.replace("complete -F", "complete -o default -F")  # bash
-        return re.sub(r"(?m)^( +'--version\[.*\]')$", r"\1 || _files", script)  # zsh: each list of arguments ends so
-
-
 def _app() -> App:
-    app = CommandLine(
+    app = App(
         name="capbias",
         help=ABOUT,
         help_format="plaintext",
@@ -78,7 +66,6 @@ def _app() -> App:
     for order, (name, (module, about)) in enumerate(COMMANDS.items()):
         path = f"{__name__}.{module}" if ":" in module else f"{__name__}.{module}:app"
         app.command(path, name=name, help=about, sort_key=order)
-    app.register_install_completion_command(help="Complete commands, flags and file names in bash, zsh or fish")
     app["--help"].show = app["--version"].show = False
     return app
 

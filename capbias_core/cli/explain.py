@@ -1,15 +1,13 @@
-"""`explain`: the words that carry the bias of a set, an image or any caption, the effect of edits, and attention."""
+"""`explain`: the words that carry the bias of a set, an image or any caption."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
 from capbias_core.attackers import ATTACKERS, DEFAULT_ATTACKER, attacker_entry
-from capbias_core.attackers.what_if import apply_edit, parse_edit
 from capbias_core.cli.inputs import (
     ANSWER,
     INPUTS,
@@ -26,9 +24,9 @@ from capbias_core.cli.inputs import (
     inputs,
 )
 from capbias_core.cli.run import outcome, run_all
-from capbias_core.cli.terminal import DONE, say, show
+from capbias_core.cli.terminal import DONE, show
 from capbias_core.data import Data, images_in
-from capbias_core.errors import CapbiasError, flag_name
+from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import normalise_image_id
 from capbias_core.runs.plan import PER_CAPTION, WORDS_COMPARED, load_asked, plan
 from capbias_core.views import explain as explained
@@ -42,10 +40,9 @@ app = command(
     "explain",
     """\
   capbias explain sat.json labels.csv --references refs.json --attribute gender
+  capbias explain sat.json labels.csv --attribute gender --image 785
   capbias explain sat.json labels.csv --attribute gender \\
-    --words "man -> person" "umbrella -> bat | ball"
-  capbias explain sat.json labels.csv --attribute gender \\
-    --image 785 --attacker minilm --attention
+    --text "a man with a tie"
 
 An attacker that did not train on the image scores each caption. The contributions of the words and the intercept sum
 to the logit. With human captions, each word is compared with them: the same images, equally many captions, and
@@ -59,15 +56,6 @@ class Explained:
 
     image: Annotated[str | None, flag("the words of one image's caption", "ID", WHAT)] = None
     text: Annotated[str | None, flag("the words of any caption", "CAPTION", WHAT, allow_leading_hyphen=True)] = None
-    words: Annotated[list[str] | None, flag('edits of the whole set, such as "man -> person"', "EDIT", WHAT)] = None
-    attention: Annotated[
-        bool,
-        flag(
-            "with --image and a Transformer or pretrained encoder: attention between its words, from an "
-            "attacker trained on the other images; all layers and heads as json",
-            group=WHAT,
-        ),
-    ] = False
     top: Annotated[Positive, flag("words per value (default: 20)", "N", ANSWER)] = 20
     min_count: Annotated[Positive, flag("minimum captions with the word (default: 20)", "N", ANSWER)] = 20
     format: Annotated[str, flag("json has all digits (default: table)", None, ANSWER, FORMATS)] = "table"
@@ -81,11 +69,10 @@ def explain(
     question: Annotated[Explained, Flags] = Explained(),
     training: Annotated[Training, Flags] = UNTRAINED,
 ) -> int:
-    """Show the words that carry the bias, and the effect of edits."""
+    """Show the words that carry the bias."""
     chosen = given(training)
     attacker = chosen.get("attacker", DEFAULT_ATTACKER)
     _check(question, attacker)
-    edits = [(word, new) for word, replacements in map(parse_edit, question.words or ()) for new in replacements]
     options = {name: value for name, value in chosen.items() if name != "attacker"}
     asked = flags.question(
         files, references=references, metrics="error", attacker=attacker, seeds=1, options=options, words=True
@@ -99,36 +86,24 @@ def explain(
     spec = next(spec for spec in planned if spec.measure == PER_CAPTION)
     data = load_asked(workspace, resolved)
     image = None if question.image is None else _image(question.image, data)
-    _check_words(dict.fromkeys(word for word, _ in edits), data)
-    if question.attention and image:
-        spec = scored_views.plan_encoder_view(workspace, spec, attacker, [image], chosen)
-    of_set = question.image is question.text is None and not edits
+    of_set = question.image is question.text is None
     compared = [spec for spec in planned if spec.measure == WORDS_COMPARED] if of_set else []
     runs = run_all(workspace, [spec, *compared], resolved.collection)
     code = outcome(runs)
     if code == DONE:
-        result, text = _answer(question, image, edits, data, *runs)
+        result, text = _answer(question, image, data, *runs)
         show(json.dumps(result, indent=2) if question.format == "json" else text.rstrip("\n"))
     return code
 
 
 def _check(question: Explained, attacker: str) -> None:
     """Raises CapbiasError for a wrong question, before an attacker is trained for it."""
-    asked = [flag_name(name) for name in ("image", "text", "words") if getattr(question, name) is not None]
-    if len(asked) > 1:
-        raise CapbiasError(f"{' and '.join(asked)} exclude each other.", "Leave one out.")
-    if question.attention and question.image is None:
-        raise CapbiasError("--attention needs --image.")
-    entry = attacker_entry(attacker)
-    if not entry.rescores and asked and asked != ["--image"]:
+    if question.image is not None and question.text is not None:
+        raise CapbiasError("--image and --text exclude each other.", "Leave one out.")
+    if question.text is not None and not attacker_entry(attacker).rescores:
         able = ", ".join(name for name, entry in ATTACKERS.items() if entry.rescores)
         raise CapbiasError(
-            f"{attacker} cannot score other captions, which {asked[0]} needs.", f"Choose one with --attacker: {able}."
-        )
-    if question.attention and not entry.attends:
-        able = ", ".join(name for name, entry in ATTACKERS.items() if entry.attends)
-        raise CapbiasError(
-            f"{attacker} has no attention.", f"Choose one with --attacker: {able}, or another pretrained encoder."
+            f"{attacker} cannot score other captions, which --text needs.", f"Choose one with --attacker: {able}."
         )
 
 
@@ -143,26 +118,8 @@ def _image(text: str, data: Data) -> str:
     )
 
 
-def _check_words(words: Collection[str], data: Data) -> None:
-    """Warn about words of edits in no caption; raises if no word is in any, before an attacker is trained for it."""
-    captions = data.frame["caption"].unique()
-    missing = [word for word in words if all(apply_edit(caption, word, "") is None for caption in captions)]
-    if missing and len(missing) == len(words):
-        raise CapbiasError(
-            f"No caption of {data.captioner} has {' or '.join(missing)}.",
-            "Check the spelling, or leave out --words to list the words of the set.",
-        )
-    if missing:
-        say(f"warning: no caption of {data.captioner} has {', '.join(missing)}")
-
-
 def _answer(
-    question: Explained,
-    image: str | None,
-    edits: list[tuple[str, str]],
-    data: Data,
-    run: RunRow,
-    compared: RunRow | None = None,
+    question: Explained, image: str | None, data: Data, run: RunRow, compared: RunRow | None = None
 ) -> tuple[dict, str]:
     """The answer with all digits, and as text. compared: the run that compared its words with human captions."""
     scores = scored_views.caption_scores(run)
@@ -170,18 +127,9 @@ def _answer(
     if question.text is not None:
         scored = explained.scored_text(scores, scored_views.stored_attackers(run), question.text)
         return head | scored, explained.caption_text(scored)
-    written = data.captions[data.captioner].frame
     if image is not None:
-        captions = explained.scored_image(scores, written, image)
-        texts = [explained.caption_text(caption) for caption in captions]
-        for place, part in enumerate(scores.attention):
-            texts[place] += f"\n{explained.attention_text(part)}"
-            captions[place] |= {"read_as": list(part.words), "attention": part.weights.tolist()}
-        return head | {"captions": captions}, "\n".join(texts)
-    if edits:
-        attackers = scored_views.stored_attackers(run)
-        effects = [explained.edit_effect(scores, written, attackers, *edit) for edit in edits]
-        return head | {"edits": effects}, "\n".join(map(explained.edit_text, effects))
+        captions = explained.scored_image(scores, data.captions[data.captioner].frame, image)
+        return head | {"captions": captions}, "\n".join(map(explained.caption_text, captions))
     table = word_views.words_of_set(run, compared)
     options = word_views.WordsOptions(top=question.top * len(scores.attribute.values), least=question.min_count)
     words, text = explained.words_of_set(scores, table, options)

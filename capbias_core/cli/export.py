@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from capbias_core.bundle.reproduce import TOLERANCE, find_data, read_bundle, reproduce
+from capbias_core.bundle.reproduce import TOLERANCE, read_bundle, reproduce
 from capbias_core.bundle.write import no_result, write_bundle, write_report
 from capbias_core.cli.inputs import (
     ANSWER,
@@ -26,7 +28,6 @@ from capbias_core.cli.terminal import DONE, RUN_FAILED, say, show, show_table, w
 from capbias_core.errors import CapbiasError
 from capbias_core.load.places import checked_path
 from capbias_core.measures.registry import METRICS, expand_metrics
-from capbias_core.processes import temporary_folder
 from capbias_core.spreadsheets import csv_text
 from capbias_core.types import counted
 from capbias_core.views.choose import choose, measured_rows, named_inputs
@@ -53,7 +54,6 @@ reproduce_app = command(
     "reproduce",
     f"""\
   capbias reproduce bundle.zip
-  capbias reproduce bundle.zip --data results/ annotations/
 
 Checks the content of the data, repeats the runs in an empty workspace without a network, and compares each number. On
 the same machine and versions all digits are equal. Other processors sum in another order: numbers are equal within
@@ -70,7 +70,6 @@ def export(
     format: Annotated[
         str, flag("what to write (default: by the ending of --output, else csv)", "|".join(ENDINGS), ANSWER)
     ] = "",
-    without_data: Annotated[bool, flag("a bundle with hashes of the data instead of the data", group=ANSWER)] = False,
     note: Annotated[str, flag("a note of yours in the report", "TEXT", ANSWER)] = "",
     to: Annotated[Output, Flags] = STDOUT,
 ) -> int:
@@ -78,15 +77,14 @@ def export(
     wanted = expand_metrics(metric or METRICS)
     path, format = to.place(ENDINGS, format)
     format = format or "csv"
-    for name, given, fitting in (("--without-data", without_data, (BUNDLE,)), ("--note", note, (BUNDLE, REPORT))):
-        if given and format not in fitting:
-            raise CapbiasError(f"{name} fits --format {' and '.join(fitting)} only, not {format}.", "Leave it out.")
+    if note and format not in (BUNDLE, REPORT):
+        raise CapbiasError(f"--note fits --format {BUNDLE} and {REPORT} only, not {format}.", "Leave it out.")
     if format == BUNDLE and path is None:
         raise CapbiasError("--format bundle needs --output.", "Name a file such as bundle.zip.")
     store = opened(workspace)
     known_collection(store, collection)
     if format == BUNDLE and path:
-        write(write_bundle(store, collection, not without_data, wanted, note), path)
+        write(write_bundle(store, collection, wanted, note), path)
         return DONE
     if format == REPORT:
         write(write_report(store, collection, wanted, note), path)
@@ -110,21 +108,18 @@ def run(
     bundle: Annotated[str, flag("a bundle, from the page Scores or from export", "FILE", INPUTS)],
     /,
     *,
-    data: Annotated[
-        list[str] | None, flag("files or folders with the data, for a bundle without data", "FILE", INPUTS)
-    ] = None,
     workspace: Annotated[
         str | None, flag("an empty folder in which to run and keep it (default: a temporary one)", "FOLDER", INPUTS)
     ] = None,
 ) -> int:
     """Recompute the numbers of a bundle, and list the differences."""
-    began, places = time.monotonic(), [checked_path(place) for place in data or ()]
-    with temporary_folder() as folder:
+    began = time.monotonic()
+    with TemporaryDirectory(prefix="capbias-") as temporary:
+        folder = Path(temporary)
         read = read_bundle(checked_path(bundle), folder / "bundle")
-        frames = find_data(read, places, say)
         say(f"{counted(len(read.items), 'input')} with the content that the bundle names")
         store = Workspace(workspace or folder / "workspace")
-        compared = reproduce(store, read, frames, run_all)
+        compared = reproduce(store, read, run_all)
     for reason in compared.reasons:
         say(f"error: {reason}")
     for name, (before, here) in compared.versions.items():

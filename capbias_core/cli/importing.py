@@ -28,7 +28,6 @@ from capbias_core.kinds import PHOTOGRAPHS as IMAGES
 from capbias_core.load.photographs import find_pictures, picture_files
 from capbias_core.load.read import File, read
 from capbias_core.question import files_of, given_of
-from capbias_core.types import CONDITIONS
 from capbias_core.workspace.conditions import ORIGINAL, condition_of
 from capbias_core.workspace.ingest import DEFAULT_COLLECTION, every_attribute, held_by, replaced_items, store
 from capbias_core.workspace.labels import dropped_line, mapping_line
@@ -38,14 +37,7 @@ from capbias_core.workspace.vectors import keep_vectors, offer_vectors
 
 TRAINED = {"yes": True, "no": False}
 # Flags that apply to one kind.
-FOR_KIND = {
-    "trained_on_references": CAPTIONS,
-    "captioner": CAPTIONS,
-    "condition": CAPTIONS,
-    "attribute": LABELS,
-    "map": LABELS,
-    "several": LABELS,
-}
+FOR_KIND = {"trained_on_references": CAPTIONS, "attribute": LABELS, "map": LABELS, "several": LABELS}
 
 app = command(
     "import",
@@ -88,17 +80,6 @@ class ImportFlags(ColumnFlags):
     trained_on_references: Annotated[
         str | None, flag("whether the captioner was trained on the references", None, HOW, TRAINED)
     ] = None
-    captioner: Annotated[str, flag("who wrote the captions (default: as the name suggests)", "NAME", HOW)] = ""
-    condition: Annotated[
-        str,
-        flag(
-            f"what was masked on the photographs, one of: {', '.join(CONDITIONS)} (default: as the name suggests, such "
-            "as person in sat_masked_person)",
-            "CONDITION",
-            HOW,
-            CONDITIONS,
-        ),
-    ] = ""
 
 
 @app.default
@@ -138,7 +119,7 @@ def _import(workspace: Workspace, flags: ImportFlags, named: Sequence[File], col
         raise CapbiasError(f"--name {flags.name} needs one file, not {len(named)}.", "Leave it out.")
     kinds = (flags.kind,) if flags.kind else ()
     name, trained = checked_name(flags.name) if flags.name else "", TRAINED.get(flags.trained_on_references or "")
-    files = [File(each.source, kinds or each.kinds, name, trained, flags.captioner, flags.condition) for each in named]
+    files = [File(each.source, kinds or each.kinds, name, trained) for each in named]
     given = replace(given_of({**vars(flags), "attribute": ""}), attribute=tuple(flags.attribute or ()))
     wanted = every_attribute(own_folder(flags.workspace), flags.attribute or ())
     held = held_by(workspace, collection)

@@ -1,7 +1,6 @@
 """Flags that commands share, options of measures, and where captions, labels and references come from."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from capbias_core.attributes import attribute_folder, known_attributes
-from capbias_core.cli.terminal import checked_output, say, ticking
+from capbias_core.attributes import attribute_folder
+from capbias_core.cli.terminal import checked_output, say
 from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.captions import SETS
 from capbias_core.load.labels import RULES
@@ -191,42 +190,36 @@ def given(choices: Any) -> dict[str, Any]:
 
 
 FILES = "files"  # the collection of files that are kept in memory
-SETS_FLAG = flag(
-    "what several captions of an image, or files of other images, are (default: asked)", "|".join(SETS), INPUTS
-)
+SETS_FLAG = flag("what several captions of an image are (default: asked)", "|".join(SETS), INPUTS)
 Columns = list[str] | None
 LabelsFlag = Annotated[Columns, flag("tables of labels; with --collection, the name of one", "FILE", INPUTS)]
 ReferencesFlag = Annotated[Columns, flag("human captions; with --collection, their name", "FILE", HUMAN)]
 
 
+OF_COLUMNS = {
+    "image_id_column": ("[FILE:]COLUMN", "the column of image IDs of a file (default: the one that joins)"),
+    "caption_column": ("COLUMN", "a column of a model's captions; several are a captioner each (default: by its name)"),
+    "reference_column": ("COLUMN", "a column of human captions (default: by its name)"),
+    "captioner_column": ("COLUMN", "the column that names the captioner of a row (default: by its name)"),
+    "rows": ("COLUMN=VALUE", "read only rows with this value; min or max: of an image the caption with that number"),
+    "map": ("ATTRIBUTE:LABEL=VALUE", "the value of a label; an empty value drops the label"),
+}
+_Columns = make_dataclass(
+    "_Columns",
+    [
+        (name, Annotated[Columns, flag(about, metavar, INPUTS)], field(default=None))
+        for name, (metavar, about) in OF_COLUMNS.items()
+    ],
+    frozen=True,
+    kw_only=True,
+    namespace={"__module__": __name__},
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ColumnFlags:
+class ColumnFlags(_Columns):
     """What columns, rows and labels of files are."""
 
-    image_id_column: Annotated[
-        Columns, flag("the column of image IDs of a file (default: the one that joins)", "[FILE:]COLUMN", INPUTS)
-    ] = None
-    caption_column: Annotated[
-        Columns,
-        flag("a column of a model's captions; several are a captioner each (default: by its name)", "COLUMN", INPUTS),
-    ] = None
-    reference_column: Annotated[
-        Columns, flag("a column of human captions (default: by its name)", "COLUMN", INPUTS)
-    ] = None
-    captioner_column: Annotated[
-        Columns, flag("the column that names the captioner of a row (default: by its name)", "COLUMN", INPUTS)
-    ] = None
-    rows: Annotated[
-        Columns,
-        flag(
-            "read only rows with this value; min or max: of an image the caption with that number",
-            "COLUMN=VALUE",
-            INPUTS,
-        ),
-    ] = None
-    map: Annotated[
-        Columns, flag("the value of a label; an empty value drops the label", "ATTRIBUTE:LABEL=VALUE", INPUTS)
-    ] = None
     several: Annotated[str, flag("label of an image whose rows differ (default: asked)", "|".join(RULES), INPUTS)] = ""
 
 
@@ -255,9 +248,8 @@ class InputFlags(FileFlags):
             raise CapbiasError(
                 "Files cannot be combined with --collection.", "Import the files first, or leave one out."
             )
-        own = known_attributes(own_folder(self.workspace)).keys() - known_attributes() if self.workspace else ()
-        if not self.collection and self.workspace and self.attribute not in own:
-            raise CapbiasError("--workspace needs --collection, or an attribute of the workspace.", "Leave it out.")
+        if self.workspace and not self.collection:
+            raise CapbiasError("--workspace needs --collection.", "Leave it out; an attribute of yours is a TOML file.")
         asked = vars(self) | more
         asked = {name: value for name, value in asked.items() if name not in ("workspace", "collection")}
         for name in ("labels", "references") if self.collection else ():  # the name of one
@@ -290,15 +282,11 @@ def inputs(flags: InputFlags, question: Question, tell=say) -> tuple[Workspace, 
     """A workspace and the question with the names of its inputs: of a collection, or of files, which leave
     nothing behind. tell: receives each line for the user."""
     workspace = scratch_workspace() if question.files else opened(flags.workspace)
-    folder = own_folder(flags.workspace, of_files=bool(question.files))
-    with ticking() as tick:
-        return workspace, resolve(workspace, question, tell, tick, folder)
+    return workspace, resolve(workspace, question, tell)
 
 
-def own_folder(workspace: str | None, of_files: bool = False) -> Path | None:
-    """The folder of the user's own attributes; None for files without a workspace, named here or by CAPBIAS_HOME."""
-    if of_files and not (workspace or os.environ.get("CAPBIAS_HOME")):
-        return None
+def own_folder(workspace: str | None) -> Path:
+    """The folder of the user's own attributes."""
     return attribute_folder(typed_path(workspace) if workspace else default_folder())
 
 

@@ -1,4 +1,4 @@
-"""`labels`: derive, cross, compare and check labels of protected attributes."""
+"""`labels`: derive, cross and check labels of protected attributes."""
 
 from __future__ import annotations
 
@@ -101,44 +101,6 @@ def cross_two(
     show(crossing.line())
     if not dry_run:
         show(f"stored: labels {keep_crossed(store, collection, crossing).name} in the collection {collection}")
-    return DONE
-
-
-@command(
-    "compare",
-    """\
-  capbias labels compare --collection coco --attribute gender
-  capbias labels compare labels "gender from human" --collection coco""",
-    app,
-).default
-def compare_tables(
-    *tables: Annotated[str, flag("two tables of labels, if the collection has more", "TABLE", INPUTS)],
-    collection: CollectionFlag,
-    attribute: Annotated[str, flag("the attribute", "NAME", INPUTS)] = "gender",
-    workspace: WorkspaceFlag = None,
-) -> int:
-    """Compare two tables of labels: agreement, Cohen's kappa, and which labels are confused."""
-    store = opened(workspace)
-    shared = label_views.tables_of(store, collection)
-    if attribute not in shared:
-        raise CapbiasError(
-            f"Fewer than two tables of {collection} hold labels for {attribute}.",
-            f"Import another table. Attributes that two tables hold: {', '.join(shared) or 'none'}.",
-        )
-    known = {item.name: item for item in shared[attribute]}
-    for name in tables:
-        if name not in known:
-            raise unknown_name("table", name, known)
-    named = tables or tuple(known)
-    if len(named) != 2:
-        raise CapbiasError(
-            f"compare takes two tables of labels, not {len(named)}.", f"Name two of: {', '.join(known)}."
-        )
-    one, other = (known[name] for name in named)
-    result = label_views.compared(store, attribute, one, other)
-    show(label_views.agreement_line(result, attribute, one.name, other.name))
-    show_table(label_views.counts_table(result, one.name))
-    say(f"note: {label_views.OTHERS}")
     return DONE
 
 

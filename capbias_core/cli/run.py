@@ -92,7 +92,7 @@ list_app = command(
 
 Ctrl-C cancels the runs that a command started; --repeat starts runs again that failed, died or were cancelled.""",
 )
-demo_app = command("demo", "  capbias demo\n  capbias demo --if-empty\n  capbias app")
+demo_app = command("demo", "  capbias demo\n  capbias app")
 
 ALL = "all"
 SEE = "See: capbias list"
@@ -210,16 +210,9 @@ def _repeat(store: Workspace, known: Sequence[RunRow], ids: Sequence[str]) -> in
 
 
 @demo_app.default
-def load_demo(
-    *,
-    if_empty: Annotated[bool, flag("do nothing if the workspace is not empty", group=INPUTS)] = False,
-    workspace: WorkspaceFlag = None,
-) -> int:
+def load_demo(*, workspace: WorkspaceFlag = None) -> int:
     """Load and score the bundled demo, and print the true LIC next to the measured one."""
     store = opened(workspace, make=True)
-    if if_empty and store.items():
-        say("the workspace is not empty; the demo was not loaded")
-        return DONE
     demo.load(store)
     rows = run_all(store, demo.demo_runs(store), DEMO)
     code = outcome(rows)

@@ -25,15 +25,13 @@ from capbias_core.cli.inputs import (
     choices_of,
     command,
     flag,
-    given,
     inputs,
     option_flag,
-    own_folder,
     read_options,
 )
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.run import run_all, watched
-from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, show_table, text_width, ticking, write
+from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, show_table, text_width, write
 from capbias_core.errors import flag_name
 from capbias_core.kinds import suggested_name
 from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
@@ -66,22 +64,16 @@ after Ctrl-C, the other results are written.""",
 
 
 OF_HUMAN = choices_of(Question, "alignment", "vectors", "delta", group=HUMAN)
+SHOWN = (choices_of(Photographed, "photographs", group=INPUTS), choices_of(PeopleMarked, "people", group=INPUTS))
+SEEDS = choices_of(Seeded, "seeds", group=ATTACKER_FLAGS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FurtherInputs(choices_of(Question, "objects", "weights", group=INPUTS), OF_HUMAN):
-    """Inputs of `score` besides captions and labels."""
+class Further(choices_of(Question, "objects", group=INPUTS), OF_HUMAN, *SHOWN, SEEDS):
+    """What is said besides captions and labels."""
 
     references: ReferencesFlag = None
     sets: Annotated[str, SETS_FLAG] = ""
-
-
-SHOWN = (choices_of(Photographed, "photographs", group=INPUTS), choices_of(PeopleMarked, "people", group=INPUTS))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choices(choices_of(Seeded, "seeds", group=ATTACKER_FLAGS), *SHOWN):
-    """Options of measures that have flags of their own."""
 
 
 @app.default
@@ -107,7 +99,7 @@ def score(
         ),
     ] = None,
     per_object: Annotated[bool, option_flag("per_object", Question, WHAT)] = False,
-    inputs: Annotated[FurtherInputs, Flags] = FurtherInputs(),
+    further: Annotated[Further, Flags] = Further(),
     attacker: Annotated[
         list[str] | None,
         flag(
@@ -117,7 +109,6 @@ def score(
             ATTACKER_FLAGS,
         ),
     ] = None,
-    choices: Annotated[Choices, Flags] = Choices(),
     option: Annotated[
         list[str] | None, flag("further options of a metric; `capbias metrics METRIC` lists them", "NAME=VALUE", WHAT)
     ] = None,
@@ -127,16 +118,14 @@ def score(
     to: Annotated[Output, Flags] = STDOUT,
 ) -> int:
     """Score captions: LIC, leakage, ratio, error and more, with intervals."""
-    chosen = given(choices)
     question = flags.question(
         files,
         metrics=metric,
         attacker=attacker,
-        seeds=chosen.pop("seeds", None),
         protocol=protocol or "",
-        options=chosen | read_options(option or ()),
+        options=read_options(option or ()),
         per_object=per_object,
-        **vars(inputs),
+        **vars(further),
     )
     path, ending = to.place(dict(zip(FORMATS, FORMATS, strict=True)), format)
     lines, stops = list[str](), list[KeyboardInterrupt]()
@@ -156,7 +145,7 @@ def score(
         write(_content(report, ending or "csv"), path)
     if stops:
         raise stops[0]
-    if answered and (command_line := _next_command(flags, files, inputs.references, report, asked.question.captions)):
+    if answered and (command_line := _next_command(flags, files, further.references, report, asked.question.captions)):
         show(f"Next: {command_line}")
     return RUN_FAILED if report.failed or report.table.empty else DONE
 
@@ -177,8 +166,7 @@ def _inputs(
     """What is scored. stopped: gets Ctrl-C; what had finished is written then."""
     if not question.files:
         return stored(*inputs(flags, question, tell), partial(run_all, stopped=stopped))
-    with ticking() as tick:
-        data, resolved = read(question, tell, tick, own_folder(flags.workspace, of_files=True))
+    data, resolved = read(question, tell)
     return in_hand(data, resolved, lambda specs: watched(specs, expected(data, specs)), stopped)
 
 

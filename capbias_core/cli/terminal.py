@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +15,6 @@ from capbias_core.whole_files import USUAL, typed_path, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from capbias_core.types import Progress
 
 PIPE_WIDTH = 200  # characters of a line where nobody says how wide the reader's are
 DONE, RUN_FAILED, BAD_INPUT, UNEXPECTED = 0, 1, 2, 70
@@ -99,19 +96,3 @@ def write(data: str | bytes, path: Path | None) -> None:
     except OSError as error:
         raise CapbiasError(f"--output {path} cannot be written ({error.strerror}).", "Choose another file.") from None
     say(f"written: {target}")
-
-
-@contextmanager
-def ticking() -> Iterator[Progress]:
-    """A Progress that rewrites one line of stderr on a terminal, and says nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda share, text: None
-        return
-
-    def tick(share: float, text: str) -> None:
-        print(f"\r\x1b[K{readable(text)}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield tick
-    finally:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

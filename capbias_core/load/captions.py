@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from capbias_core.errors import unknown_name
-from capbias_core.kinds import CAPTIONS
+from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.load.checks import other_languages, quoted
 from capbias_core.load.clean import clean_captions
 from capbias_core.load.formats import NUMBER
-from capbias_core.load.join import Images, id_faults
 from capbias_core.load.names import NAMES
-from capbias_core.load.questions import Ask, Given, Option
+from capbias_core.load.parts import Part, Piece, sizes
+from capbias_core.load.questions import UNNAMED, Ask, Given, Option
 from capbias_core.load.sheet import (
     MOST_CHARACTERS,
-    RowErrors,
     Sheet,
     cell_text,
     fields_in,
@@ -31,54 +29,32 @@ from capbias_core.load.sheet import (
 )
 from capbias_core.types import CAPTION_COLUMNS, counted
 
-# What several captions of an image are: samples of one set, or a set each; or files are parts of one captioner's.
-SETS = SAMPLES, EACH, PARTS = "samples", "each", "parts"
+# What several captions of an image are: samples of one set, or a set each.
+SETS = SAMPLES, EACH = "samples", "each"
 MARKS = ("###", "|", "&&", "<sep>", ";", "\n")
 ITEMS = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+", re.MULTILINE)
 IMAGE = ["set", "image_id"]  # what is one image of one captioner
 
 
-@dataclass
-class CaptionSet:
-    """Captions of one captioner. frame: image_id, caption_index, caption. missing: the images of captions that were
-    left out, by reason."""
-
-    name: str  # of the captioner, '' for that of the file
-    frame: pd.DataFrame
-    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass
-class Captions:
-    """What a file's columns of captions hold. used: column -> what it was."""
-
-    sets: list[CaptionSet]
-    faults: RowErrors
-    warnings: tuple[str, ...]
-    used: dict[str, str]
-    notes: list[str]
-
-
-def captions_of(
-    sheet: Sheet, columns: Sequence[str], images: Images, given: Given, kinds: Sequence[str], people: bool, beside: bool
-) -> Captions:
-    """The captions in some columns. people: whether people wrote them. beside: whether another file holds a model's.
-    Raises Ask if it is open what several captions of an image are, and CapbiasError if none is usable."""
+def caption_parts(piece: Piece, kind: str, given: Given, beside: bool) -> list[Part]:
+    """The captions of a kind in a file, those of each captioner as a part. beside: whether another file holds a
+    model's. Raises Ask if it is open what several captions of an image are, and CapbiasError if none is usable."""
     if given.sets and given.sets not in SETS:
         raise unknown_name("choice of sets", given.sets, SETS)
-    used: dict[str, str] = {}
+    sheet, people, faults = piece.sheet, kind == REFERENCES, piece.faults()
+    columns = piece.references if people else piece.captions
+    used: dict[str, str] = {}  # column -> what it was
     notes: list[str] = []
     captioner = "" if people else _captioner(sheet, given, used)
-    faults = id_faults(sheet, images)
     names = sheet.frame[captioner].map(cell_text).str.split().str.join(" ").tolist() if captioner else []
+    apart = len(columns) > 1 and not people and given.sets != SAMPLES
     rows: list[tuple] = []
     for column in columns:
         cells = sheet.frame[column].tolist()
         mark = _mark(cells) if people else ""
         if mark:
             used[column] = f"texts split at {mark.strip() or 'line ends'}"
-        apart = len(columns) > 1 and not people and given.sets != SAMPLES
-        for place, image in enumerate(images.ids):
+        for place, image in enumerate([] if piece.ids is None else piece.ids):
             who = names[place] if captioner else ""
             if image is None:
                 continue
@@ -96,29 +72,46 @@ def captions_of(
         raise sheet.unusable(faults)
     table = pd.DataFrame(rows, columns=["row", *IMAGE, "caption"], dtype=object)
     if not people and table.duplicated(IMAGE).any():
-        table = _several(sheet, table, columns, given, kinds, beside, used, notes, captioner)
+        table = _several(piece, table, given, beside, used, notes, captioner)
     cleaned = clean_captions(["" if is_missing(text) else text for text in table["caption"]])
     table = table.assign(caption=cleaned.texts)
     lost = table["caption"].isna()
     if lost.all():
         raise sheet.unusable(faults, ", ".join(f"{rule}: {number:,}" for rule, number in cleaned.counts.items()))
-    foreign, warnings = pd.Series(False, index=table.index), list(cleaned.warnings)
+    foreign, warnings = pd.Series(False, index=table.index), cleaned.warnings
     if not people:
         foreign[~lost] = other_languages(table["caption"][~lost].tolist())
     if foreign.mean() > 0.5:  # checks.py refuses the file as a whole, if the attribute has English words
         foreign[:] = False
     elif foreign.any():
-        warnings = [line for line in warnings if "are not in English" not in line]
         shown = quoted(table["caption"][foreign].iloc[0])
-        warnings.append(f"{foreign.sum():,} of {len(table):,} captions are not in English and are left out: {shown}.")
-    sets, table["reason"] = [], np.select([lost, foreign], ["missing", "not in English"], "")
-    for name, of_set in table.groupby("set", sort=False):
-        captions = of_set[of_set["reason"] == ""][["image_id", "caption"]].astype("str").reset_index(drop=True)
-        captions["caption_index"] = captions.groupby("image_id", sort=False).cumcount()
-        missing = {str(reason): tuple(ids) for reason, ids in of_set.groupby("reason")["image_id"] if reason}
-        if len(captions):
-            sets.append(CaptionSet(str(name), captions[list(CAPTION_COLUMNS)], missing))
-    return Captions(sets, faults, tuple(warnings), used, notes)
+        said = f"{foreign.sum():,} of {len(table):,} captions are not in English and are left out: {shown}."
+        warnings = (*(line for line in warnings if "are not in English" not in line), said)
+    table["reason"] = np.select([lost, foreign], ["missing", "not in English"], "")
+    kept = table[table["reason"] == ""]
+    shown = ", ".join(f"{name} ({used[name]})" if name in used else name for name in columns)
+    taken = {*piece.used, *piece.column.split("+"), *used}
+    rest = [] if people and piece.captions else [name for name in sheet.columns if name not in taken]
+    account = {
+        "Image ID": piece.column,
+        "Human captions" if people else "Captions": shown,
+        "Read as": "; ".join(f"{name} ({text})" for name, text in used.items() if name not in columns),
+        "Not used": listed(rest, 20) if rest else "",
+        "Captions per image": sizes(kept["image_id"] + kept["set"]),
+        "Images that join": piece.joins,
+    }
+    parts = []
+    stem = piece.file.name if piece.file.name != UNNAMED else ""
+    for who, frame in kept.groupby("set", sort=False):
+        frame = frame[["image_id", "caption"]].astype("str").reset_index(drop=True)
+        frame["caption_index"] = frame.groupby("image_id", sort=False).cumcount()
+        left_out = table[(table["set"] == who) & (table["reason"] != "")].groupby("reason")["image_id"]
+        missing = {str(reason): tuple(ids) for reason, ids in left_out}
+        own = stem or (sheet.name if who.isdigit() or not who else "")
+        more = {"warnings": warnings, "beside": people and bool(piece.captions), "missing": missing}
+        name = f"{own} {who}".strip()
+        parts.append(piece.part(kind, name, frame[list(CAPTION_COLUMNS)], account, faults, notes, **more))
+    return parts
 
 
 def _fault(text: object) -> str:
@@ -164,17 +157,16 @@ def _texts(cell: object, mark: str, people: bool) -> list:
 
 
 def _several(
-    sheet: Sheet,
+    piece: Piece,
     table: pd.DataFrame,
-    columns: Sequence[str],
     given: Given,
-    kinds: Sequence[str],
     beside: bool,
     used: dict[str, str],
     notes: list[str],
     captioner: str,
 ) -> pd.DataFrame:
     """The captions as the user says what several of an image are. Raises Ask if that is open."""
+    sheet = piece.sheet
     for rule, column, end in given.rows_of(sheet.path, sheet.columns):  # the best of candidates
         if end in ("min", "max"):
             given.use("rows", rule)
@@ -185,8 +177,8 @@ def _several(
                 f"{len(best):,} of {len(table):,} captions read: of each image that with the {end} of {column}"
             )
             return best.sort_index().reset_index(drop=True)
-    if given.sets not in (SAMPLES, EACH):
-        raise _which(sheet, table, columns, kinds, beside, captioner)
+    if not given.sets:
+        raise _which(piece, table, beside, captioner)
     given.use("sets", given.sets)
     if given.sets == SAMPLES:
         return table
@@ -194,10 +186,9 @@ def _several(
     return table.assign(set=(table["set"] + " " + ends).str.strip())
 
 
-def _which(
-    sheet: Sheet, table: pd.DataFrame, columns: Sequence[str], kinds: Sequence[str], beside: bool, captioner: str
-) -> Ask:
+def _which(piece: Piece, table: pd.DataFrame, beside: bool, captioner: str) -> Ask:
     """The question what several captions of an image are."""
+    sheet, columns = piece.sheet, piece.captions
     frame = sheet.frame.loc[table["row"].astype(int)].reset_index(drop=True)
     image = table.groupby(IMAGE, sort=False).ngroup()
     scores: list[Option] = []
@@ -221,15 +212,15 @@ def _which(
             sets.append(Option({"captioner_column": (name,)}, f"a captioner for each: {listed(counts, 5)}"))
             sets.append(Option({"rows": (f"{name}={value}",)}, f"only {value} ({number:,} rows)"))
     options = [*scores, *sets][:2]
-    people = [Option({"references": (sheet.path,)}, "captions by people")] if CAPTIONS not in kinds else []
+    people = [Option({"references": (sheet.path,)}, "captions by people")] if CAPTIONS not in piece.file.kinds else []
     samples = Option({"sets": (SAMPLES,)}, "samples of one captioner, all count")
     each = Option({"sets": (EACH,)}, "a set each: the first caption of all images, the second …")
     first = [*people, *options, samples] if beside else [*options, samples, *people]
-    sizes = image.value_counts(sort=False)
+    texts = image.value_counts(sort=False)
     return Ask(
-        f"{sheet.title}: {(sizes > 1).sum():,} of {counted(len(sizes), 'image')} have several captions in "
+        f"{sheet.title}: {(texts > 1).sum():,} of {counted(len(texts), 'image')} have several captions in "
         f"{listed(columns, 3)} ({len(table):,} in all). What are they?",
         *first,
         each,
-        examples=[quoted(str(text)) for text in table["caption"][image == sizes.idxmax()][:2]],
+        examples=[quoted(str(text)) for text in table["caption"][image == texts.idxmax()][:2]],
     )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from capbias_core.attributes import known_attributes
-from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping, value_of_name
+from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping
 from capbias_core.errors import CapbiasError, nearest, short, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
 from capbias_core.load.names import NAMES
-from capbias_core.load.questions import Ask, Given, Option
+from capbias_core.load.parts import Piece
+from capbias_core.load.questions import Ask, File, Given, Option
 from capbias_core.load.sheet import Sheet, cell_text, is_scalar, last_part, listed, present
 from capbias_core.load.tables import is_boxes
 from capbias_core.types import Attribute
@@ -39,23 +40,6 @@ class Wanted:
     def value_of(self, label: str) -> str | None:
         """The value that a label is read as."""
         return suggest_mapping(self.attribute, [label])[label] if self.attribute else label
-
-
-@dataclass
-class Roles:
-    """The columns of a file by what they hold."""
-
-    captions: list[str] = field(default_factory=list)
-    references: list[str] = field(default_factory=list)
-    labels: dict[str, list[str]] = field(default_factory=dict)  # by attribute; `Female=column` if true means the value
-    objects: bool = False
-    several: str = ""  # how rows of an image combine, if the format says it
-
-    @property
-    def used(self) -> list[str]:
-        """The columns that hold no image IDs."""
-        labels = [name for names in self.labels.values() for name in names]
-        return [*self.captions, *self.references, *labels, *(name.rpartition("=")[2] for name in labels)]
 
 
 def words_in(cells: Sequence) -> float:
@@ -108,24 +92,21 @@ def example(sheet: Sheet, column: str) -> str:
     return " / ".join(short(item, 45) for item in _items(sheet.frame[column])[:2])
 
 
-def roles_of(
-    sheet: Sheet, kinds: Sequence[str], wanted: Sequence[Wanted], given: Given, others: Mapping[str, bool]
-) -> Roles:
-    """What the columns of a file are. kinds: what the user said that it holds. others: kind -> whether another file
-    surely holds it. Raises Ask if more than one reading fits, and CapbiasError if none does."""
+def piece_of(file: File, sheet: Sheet, wanted: Sequence[Wanted], given: Given, others: Collection[str]) -> Piece:
+    """What the columns of a file are. others: the kinds that another file surely holds. Raises Ask if more than one
+    reading fits, and CapbiasError if none does."""
+    kinds, fixed = file.kinds, sheet.roles
     if kinds and {OBJECTS, SEGMENTS, BOXES}.issuperset(kinds):
-        return Roles(objects=True)
-    fixed, people = sheet.roles, REFERENCES in kinds and CAPTIONS not in kinds
+        return Piece(file, sheet, objects=True)
+    people = REFERENCES in kinds and CAPTIONS not in kinds
     captions = given.columns("caption_column", sheet.path, sheet.columns)
     references = given.columns("reference_column", sheet.path, sheet.columns)
     labels = _labels_said(sheet, wanted, given)
     if people and not references:
         captions, references = [], captions
-    said = captions or references or (labels and not fixed.get("caption"))
-    if not said:
+    if not (captions or references or (labels and not fixed.get("caption"))):
         captions, references = _by_format(sheet, "caption"), _by_format(sheet, "reference")
-    if not labels:
-        labels = _labels_of_format(sheet, wanted)
+    labels = labels or _labels_of_format(sheet, wanted)
     if not (captions or references or labels or fixed.get("objects") or set(kinds) == {LABELS}):
         captions, references = _by_name(sheet, kinds, wanted, others)
     if captions and not references and not fixed.get("caption"):
@@ -136,32 +117,31 @@ def roles_of(
         captions, references = [], captions
     elif CAPTIONS in kinds and not captions:
         captions, references = references, []
-    named = {one.name: names for one in wanted if (names := label_columns(sheet, one))}
-    labels = labels if given.attribute_column and labels else named | labels
+    if not (given.attribute_column and labels):
+        labels = {one.name: names for one in wanted if (names := label_columns(sheet, one))} | labels
+    texts = captions or references
     objects = OBJECTS in kinds or (
-        not (captions or references or labels)
-        and not kinds
-        and bool(fixed.get("objects") or _are_objects(sheet, wanted))
+        not (texts or labels or kinds) and bool(fixed.get("objects") or _are_objects(sheet, wanted))
     )
-    texts = bool(captions or references)
-    if texts and labels and LABELS not in kinds and others.get(LABELS):
+    if texts and labels and LABELS not in kinds and LABELS in others:
         names = listed(name for names in labels.values() for name in names)
         sheet.notes.append(f"{names} not read: another file holds the labels")
         labels = {}
 
     def read(kind: str) -> bool:
         """Whether a kind is read: as the user said, and what is beside captions, unless another file holds it."""
-        return not kinds or kind in kinds or (CAPTIONS in kinds and bool(captions) and not others.get(kind))
+        return not kinds or kind in kinds or (CAPTIONS in kinds and bool(captions) and kind not in others)
 
-    roles = Roles(
+    piece = Piece(
+        file,
+        sheet,
         captions if not kinds or CAPTIONS in kinds else [],
         references if read(REFERENCES) else [],
         labels if read(LABELS) else {},
         objects,
-        fixed.get("several", ""),
     )
-    _check(sheet, kinds, roles, wanted, given)
-    return roles
+    _check(piece, wanted, given)
+    return piece
 
 
 def _labels_said(sheet: Sheet, wanted: Sequence[Wanted], given: Given) -> dict[str, list[str]]:
@@ -203,7 +183,7 @@ def _by_format(sheet: Sheet, key: str) -> list[str]:
 
 
 def _by_name(
-    sheet: Sheet, kinds: Sequence[str], wanted: Sequence[Wanted], others: Mapping[str, bool]
+    sheet: Sheet, kinds: Sequence[str], wanted: Sequence[Wanted], others: Collection[str]
 ) -> tuple[list[str], list[str]]:
     """Columns of captions of a model and of people by their usual names. Raises Ask if several columns of texts may
     hold the captions."""
@@ -231,7 +211,7 @@ def _are_objects(sheet: Sheet, wanted: Sequence[Wanted]) -> bool:
     return not any(label_options(sheet, one) for one in wanted)
 
 
-def _which_captions(sheet: Sheet, named: list[str], other: list[str], people: bool, others: Mapping[str, bool]) -> Ask:
+def _which_captions(sheet: Sheet, named: list[str], other: list[str], people: bool, others: Collection[str]) -> Ask:
     """The question which columns of texts are the captions."""
     columns = [*named, *other] if people else [*other, *named]
     if len({name.rpartition(".")[0] for name in columns}) == 1 and "." in columns[0]:  # fields of one object
@@ -249,8 +229,8 @@ def _which_captions(sheet: Sheet, named: list[str], other: list[str], people: bo
     if plain and models and not (alike and len(plain) > 1):
         shown = f"{listed(plain)} by people, a captioner each: {listed(models, 4)}"
         mixed = [Option({"caption_column": models, "reference_column": tuple(plain)}, shown)]
-    captioners = [*each, *one_by_one[:3]] if others.get(REFERENCES) and not mixed else [*one_by_one[:3], *each]
-    if others.get(CAPTIONS) or (alike and len(columns) > 2):
+    captioners = [*each, *one_by_one[:3]] if REFERENCES in others and not mixed else [*one_by_one[:3], *each]
+    if CAPTIONS in others or (alike and len(columns) > 2):
         options = [*written, *mixed, *captioners]
     else:
         options = [*mixed, *captioners[: 2 if mixed else 4], *written]
@@ -261,23 +241,23 @@ def _which_captions(sheet: Sheet, named: list[str], other: list[str], people: bo
     )
 
 
-def _check(sheet: Sheet, kinds: Sequence[str], roles: Roles, wanted: Sequence[Wanted], given: Given) -> None:
+def _check(piece: Piece, wanted: Sequence[Wanted], given: Given) -> None:
     """Raises Ask or CapbiasError if a file does not hold what it was given as, or nothing that is known."""
-    for name in (*roles.captions, *roles.references):
+    sheet, kinds = piece.sheet, piece.file.kinds
+    for name in (*piece.captions, *piece.references):
         items = _items(sheet.frame[name])
         if items and all(isinstance(item, int | float) for item in items) and not is_scalar(sheet.frame[name]):
             raise CapbiasError(
                 f"{sheet.title}: {name} holds numbers of tokens, not texts.", "Decode them first.", "caption_column"
             )
     for one in wanted:
-        columns = roles.labels.get(one.name, ())
-        hot = all("=" in name and name not in sheet.columns for name in columns)
+        columns = piece.labels.get(one.name, ())
         tables = any(pair.startswith(f"{one.name}=") for pair in given.attribute)  # a table each
-        if len(columns) > 1 and not (hot or tables or given.several):
+        if len(columns) > 1 and not (tables or given.several):
             check_label_options(sheet, one, columns)
     bare = not any(one.needed for one in wanted)  # which columns are labels is said later
-    holds = {CAPTIONS: roles.captions, REFERENCES: roles.references, LABELS: roles.labels}
-    nothing = not any(holds.values()) and not roles.objects
+    holds = {CAPTIONS: piece.captions, REFERENCES: piece.references, LABELS: piece.labels}
+    nothing = not any(holds.values()) and not piece.objects
     lacking = [kind for kind, held in holds.items() if kind in kinds and not held and not (kind == LABELS and bare)]
     for one in wanted if nothing and (not kinds or LABELS in kinds) else ():
         check_label_options(sheet, one)
@@ -312,7 +292,6 @@ def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> 
     attribute = wanted.attribute
     if attribute is None and not columns:
         return []
-    hot: dict[str, str] = {}
     single: list[tuple[float, str, str]] = []
     for name in columns or sheet.columns:
         items = _items(sheet.frame[name])
@@ -320,17 +299,11 @@ def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> 
         few = bool(columns) or 2 <= len(counts) <= MOST_LABELS
         if not few or not all(isinstance(item, str | int | float) for item in items):
             continue
-        value = attribute and (
-            value_of_name(attribute, last_part(name)) or wanted.value_of(re.split(r"[._ -]", name)[-1])
-        )
-        if value and _is_flag(list(counts)):
-            hot.setdefault(value, name)
         known = sum(number for label, number in counts.items() if wanted.value_of(label)) / len(items)
         named = bool(columns) or (attribute is not None and is_about(attribute, name))
         if named or (known > 0.5 and not _is_flag(list(counts))):
-            final = bool(
-                set(re.split(r"[._ -]", name.lower())) & {"majority", "consensus", "final", "gold", "true", "label"}
-            )
+            words = set(re.split(r"[._ -]", name.lower()))
+            final = bool(words & {"majority", "consensus", "final", "gold", "true", "label"})
             shown = ", ".join(f"{label} {number:,}" for label, number in counts.most_common(4))
             single.append((known + final - 2 * is_about_labeller(name), name, shown))
     single.sort(key=lambda each: -each[0])
@@ -339,17 +312,13 @@ def label_options(sheet: Sheet, wanted: Wanted, columns: Sequence[str] = ()) -> 
     if len(names) > 1 and (columns or len(set(map(_stem, names))) == 1):
         majority = Option({"attribute_column": names, "several": ("majority",)}, "the majority of them")
         options.insert(0 if len(names) > 2 and not columns else len(options), majority)
-    if len(hot) > 1:
-        flags = tuple(f"{value}={name}" for value, name in hot.items())
-        options.insert(0, Option({"attribute_column": flags}, "true or 1 in a column means its value"))
-    return options if wanted.needed else [_of_import(wanted.name, option) for option in options]
-
-
-def _of_import(name: str, option: Option) -> Option:
-    """An answer where several attributes are read: `attribute` names the column."""
-    return Option(
-        {"attribute": tuple(f"{name}={column}" for column in option.answer["attribute_column"])}, option.effect
-    )
+    if wanted.needed:
+        return options
+    # Where several attributes are read, `attribute` names the column.
+    return [
+        Option({"attribute": tuple(f"{wanted.name}={column}" for column in answer["attribute_column"])}, effect)
+        for answer, effect in ((option.answer, option.effect) for option in options)
+    ]
 
 
 def _stem(column: str) -> str:

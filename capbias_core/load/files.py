@@ -6,7 +6,6 @@ import codecs
 import gzip
 import hashlib
 import io
-import re
 import shutil
 import zipfile
 import zlib
@@ -22,9 +21,6 @@ GZIP, ZIP, EMPTY = b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MOST_TEXTS, MOST_FILES, MOST_BYTES = 200_000, 2_000, 4_000_000_000  # that are read, and that are written
 TEXTS = (".txt", ".caption")  # endings of files with the text of one image
-# Files that mark a folder as a data set saved by the library `datasets`.
-SPLITS, STATE = SAVED = "dataset_dict.json", "state.json"
-ENDINGS = r"\.(?:jsonl?|ndjson|csv|tsv|txt|gz|zip|parquet|arrow|xlsx|token|pkl|pickle|p)"
 
 
 @contextmanager
@@ -46,16 +42,6 @@ def file_digest(path: Path) -> str:
         raise CapbiasError(f"{path.name} is a folder, not a file.", "Choose one file in it.")
     with readable(path), path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def is_dataset(path: Path) -> bool:
-    """Whether a folder is a saved data set."""
-    return any((path / mark).is_file() for mark in SAVED)
-
-
-def bare_name(title: str) -> str:
-    """The name of a file without its endings: `sat` of `sat.json.gz`."""
-    return re.sub(f"(?:{ENDINGS})+$", "", PurePosixPath(title).name, flags=re.IGNORECASE) or title
 
 
 def decoded(title: str, data: bytes) -> str:
@@ -138,13 +124,10 @@ def _members(path: Path, archive: zipfile.ZipFile, most: int = MOST_TEXTS) -> li
 
 
 def unpacked_parts(path: Path, folder: Path) -> list[Path]:
-    """The files of a .zip, written into an empty folder; none if the .zip is one thing: texts by image, a data set."""
+    """The files of a .zip, written into an empty folder; none if it holds texts by image."""
     with readable(path), _unpacking(path), zipfile.ZipFile(path) as archive:
-        names = [own.filename for own in _members(path, archive)]
-    one_thing = sum(name.lower().endswith(TEXTS) for name in names) > 1 or any(
-        PurePosixPath(name).name in SAVED for name in names
-    )
-    return [] if one_thing else list(unpacked_tree(path, folder).values())
+        texts = sum(own.filename.lower().endswith(TEXTS) for own in _members(path, archive))
+    return [] if texts > 1 else list(unpacked_tree(path, folder).values())
 
 
 def unpacked_tree(path: Path, folder: Path) -> dict[str, Path]:

@@ -98,9 +98,7 @@ def _answers(image: str, column: str, several: bool = False) -> Callable[[Sheet]
             if texts := list(filter(None, map(_said, cell if several and isinstance(cell, list) else [cell]))):
                 rows.append({"image_id": row[image], "caption": texts[0] if len(texts) == 1 else texts})
                 continue
-            told = (text for name, text in row.items() if re.search(r"message|error\.type|finish|block|error$", name))
-            reason = next((text for text in told if isinstance(text, str)), "no answer")
-            sheet.faults.add(number, f"the request failed ({short(reason)})")
+            sheet.faults.add(number, "the request failed, or has no answer")
         if failed := len(sheet.frame) - len(rows):
             sheet.notes.append(f"{counted(failed, 'request')} of {len(sheet.frame):,} failed")
         if not rows:
@@ -184,9 +182,8 @@ FORMATS = (
     Format("LIC release", "img_id pred bb_gender bb_skin", {"caption": ["pred"], **RELEASED}),
     Format("LIC release", "img_id caption_list bb_gender bb_skin", {"reference": ["caption_list"], **RELEASED}),
     Format("results of COCO", "image_id caption =", {"caption": ["caption"], "image": "image_id"}),
-    Format("samples of lmms-eval", "doc_id filtered_resps *_CIDEr.answer",
+    Format("samples of lmms-eval", "doc_id filtered_resps",
            {"caption": ["filtered_resps"], "reference": ["human captions"]}, _lmms_eval),
-    Format("samples of lmms-eval", "doc_id filtered_resps", {"caption": ["filtered_resps"]}, _lmms_eval),
     Format("predictions of VLMEvalKit", "index answer prediction",
            {"caption": ["prediction"], "reference": ["answer"], "rows": "index"}),
     Format("batch output of OpenAI", "custom_id response.body.choices", BATCH,
@@ -316,11 +313,11 @@ def sheet_of_table(table: Any, title: str, given: str) -> Sheet:
         if table.columns.map(str).has_duplicates:
             raise CapbiasError(f"{title} has two columns of the same name.", "Rename or delete one.")
         cells = {str(name): [plain(cell) for cell in table[name]] for name in table}
-        return recognised(Sheet(title, given, given, columns_of(cells)))
+        return recognised(Sheet(title, columns_of(cells), path=given, name=given))
     if isinstance(table, str | bytes) or not hasattr(table, "__iter__"):
         raise CapbiasError(f"{title} is a {kind}.", "Give a path, a DataFrame or a list of dicts.")
     value = plain(table if isinstance(table, Mapping) else list(table))
-    return recognised(replace(sheet_of(title, given, value), path=given))
+    return recognised(replace(sheet_of(title, value), path=given, name=given))
 
 
 def _as_frame(table: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from urllib.parse import unquote
@@ -18,8 +18,9 @@ import pandas as pd
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, normalise_image_id, stem
 from capbias_core.load.names import NAMES
+from capbias_core.load.parts import Piece
 from capbias_core.load.questions import Ask, Given, Option
-from capbias_core.load.sheet import RowErrors, Sheet, is_missing, is_scalar, listed, present
+from capbias_core.load.sheet import Sheet, is_missing, is_scalar, listed, present
 from capbias_core.load.sheet import last_part as last_name
 from capbias_core.types import counted
 
@@ -144,15 +145,16 @@ def ids_of(sheet: Sheet, column: str) -> pd.Series:
     return sheet.ids[column]
 
 
-def id_columns(sheet: Sheet, given: Given, but: Sequence[str] = ()) -> list[str]:
+def id_columns(piece: Piece, given: Given) -> list[str]:
     """The columns that may hold image IDs, usual names first; the given one alone."""
+    sheet = piece.sheet
     if chosen := given.columns("image_id_column", sheet.path, sheet.columns):
         return chosen[:1]
     fixed = sheet.roles.get("image")
     if isinstance(fixed, str) and fixed in sheet.frame:
         more = ["images.file_name"] if "images.file_name" in sheet.frame else []
         return [fixed, *more]
-    scalar = [name for name in sheet.columns if name not in but and is_scalar(sheet.frame[name])]
+    scalar = [name for name in sheet.columns if name not in piece.used and is_scalar(sheet.frame[name])]
     columns = [name for name in scalar if _may_name_images(sheet, name)]
     columns.sort(key=_place)
     folders = [name for name in scalar if last_name(name) in NAMES["folder"] and 1 < sheet.frame[name].nunique() < 60]
@@ -179,10 +181,10 @@ def _is_fraction(text: str) -> bool:
     return "." in text and text.replace(".", "").lstrip("-").isdigit() and not text.endswith(".0")
 
 
-def id_alone(sheet: Sheet, given: Given, but: Sequence[str]) -> str:
+def id_alone(piece: Piece, given: Given) -> str:
     """The column of image IDs of a file that is compared with no other: by its usual name. Raises Ask, or CapbiasError
     if no column may hold them."""
-    columns = id_columns(sheet, given, but)
+    sheet, columns = piece.sheet, id_columns(piece, given)
     if not columns:
         raise _without_ids(sheet)
     if usual := [name for name in columns if _place(name) < len(ORDER) and "+" not in name]:
@@ -208,9 +210,10 @@ def _without_ids(sheet: Sheet) -> CapbiasError:
     )
 
 
-def joined(sheet: Sheet, base: Sheet, given: Given, but: Sequence[str], base_but: Sequence[str]) -> Join:
+def joined(piece: Piece, other: Piece, given: Given) -> Join:
     """How the rows of two files join. Raises Ask if two ways fit or few images join, and CapbiasError if hardly any."""
-    lefts, rights = id_columns(sheet, given, but), id_columns(base, given, base_but)
+    sheet, base = piece.sheet, other.sheet
+    lefts, rights = id_columns(piece, given), id_columns(other, given)
     for each, columns in ((sheet, lefts), (base, rights)):
         if not columns:
             raise _without_ids(each)
@@ -291,40 +294,32 @@ def _same_rows(sheet: Sheet, base: Sheet, first: Join, second: Join) -> bool:
 # images of rows
 
 
-@dataclass(frozen=True)
-class Images:
-    """The images of a file's rows by the IDs of the base, and how they were found."""
-
-    ids: pd.Series  # image ID of each row, None without one
-    column: str
-    how: str = ""  # a sentence if IDs are compared other than as written
-
-
-def base_images(sheet: Sheet, column: str) -> Images:
-    """The images of the base: as they are stored, by COCO's number, unless two images would become one."""
-    ids = ids_of(sheet, column)
+def _own(ids: pd.Series) -> dict[str, str]:
+    """ID -> the image that it stands for by itself: by COCO's number, unless two images would become one."""
     normal = {image: _normal(image) for image in ids.dropna()}
     twice = {image for image, count in Counter(normal.values()).items() if count > 1}
-    stored = {image: image if other in twice else other for image, other in normal.items()}
-    return Images(ids.map(stored).astype(object).where(ids.notna(), None), column)
+    return {image: image if other in twice else other for image, other in normal.items()}
 
 
-def images_by(sheet: Sheet, base: Sheet, join: Join, of_base: Images) -> Images:
-    """The images of a file that joins the base; those that the base lacks keep their IDs, unless another has them."""
-    to_base = dict(zip(ids_of(base, join.right), of_base.ids, strict=True))
-    ids, alone = ids_of(sheet, join.left), base_images(sheet, join.left).ids
-    taken = set(of_base.ids.dropna())
+def _set_images(piece: Piece, column: str, images: Mapping[str, str]) -> None:
+    ids = ids_of(piece.sheet, column)
+    piece.column, piece.ids = column, ids.map(images).astype(object).where(ids.notna(), None)
+
+
+def use_own(piece: Piece, column: str) -> None:
+    """Give rows the images of a column of IDs, as they are stored."""
+    _set_images(piece, column, _own(ids_of(piece.sheet, column)))
+
+
+def use_joined(piece: Piece, base: Piece, join: Join) -> None:
+    """Give rows the images of a file that they join; those that it lacks keep their IDs, unless another has them."""
+    assert base.ids is not None
+    to_base = dict(zip(ids_of(base.sheet, join.right), base.ids, strict=True))
+    taken = set(base.ids.dropna())
     own = {
-        image: f"{other} (another image)" if other in taken else other for image, other in zip(ids, alone, strict=True)
+        image: f"{other} (another image)" if other in taken else other
+        for image, other in _own(ids_of(piece.sheet, join.left)).items()
     }
-    own |= {image: to_base[other] for image, other in join.pairs.items()}
-    how = "" if join.level in PLAIN else f"{join.said} joined {join.level}, such as {join.examples}"
-    return Images(ids.map(own).astype(object).where(ids.notna(), None), join.left, how)
-
-
-def id_faults(sheet: Sheet, images: Images) -> RowErrors:
-    """The faults of a file with the rows that have no image ID."""
-    faults = sheet.faults.copy()
-    for place in images.ids.index[images.ids.isna()]:
-        faults.add(sheet.numbers[place], "the image id is missing")
-    return faults
+    _set_images(piece, join.left, own | {image: to_base[other] for image, other in join.pairs.items()})
+    piece.joins = join.said
+    piece.how = "" if join.level in PLAIN else f"{join.said} joined {join.level}, such as {join.examples}"

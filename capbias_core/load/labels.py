@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
 from shlex import quote
 from typing import Any
 
@@ -21,9 +21,11 @@ from capbias_core.attributes.labels import (
     values_among,
 )
 from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.kinds import LABELS
+from capbias_core.load.checks import agreement
 from capbias_core.load.columns import Wanted
-from capbias_core.load.join import Images
 from capbias_core.load.names import NAMES
+from capbias_core.load.parts import Part, Piece, sizes
 from capbias_core.load.questions import Ask, Given, Option
 from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part, listed
 from capbias_core.types import Attribute, counted
@@ -39,80 +41,100 @@ RULES = {
 MOST_ANNOTATORS = 10  # with a column each; of more, the first labels of all images are a column, and so on
 SHOWN_LABELS = 10
 BLANK = "___"  # in a flag to paste, for what only the user knows
-ONES = ("1", "true", "yes")  # what a column called after a value says of an image that has it
+FEWEST_NAMED = 20  # captions that name one value, before labels are compared with them
 IMAGE = "\0image"  # the column of images, beside those of a file
 
 
-@dataclass(frozen=True)
-class LabelTable:
-    """Labels of images. frame: image_id, then columns of text, '' if empty. columns: attribute -> its columns."""
-
-    frame: pd.DataFrame
-    columns: Mapping[str, list[str]]
-    notes: tuple[str, ...]
-    left_out: tuple[str, ...]  # columns that differ between the rows of an image
-
-
-def label_table(sheet: Sheet, names: Mapping[str, list[str]], images: Images, given: Given, several: str) -> LabelTable:
-    """The labels of a file: one row per image. names: attribute -> its columns. several: the rule of the format, ''
-    without one. Raises Ask if rows of an image differ and no rule says which counts."""
-    if given.several and given.several not in RULES:
-        raise unknown_name("rule for several rows", given.several, RULES)
-    rule = given.several or several
-    rows = sheet.frame.assign(**{IMAGE: images.ids})
+def label_part(
+    piece: Piece, wanted: Sequence[Wanted], given: Given, texts: Sequence[Part], values: Sequence[str], needed: bool
+) -> Part:
+    """A table of labels, one row per image, with what they mean. texts: captions, which tell what codes mean. values,
+    needed: as in `read`. Raises Ask if rows of an image differ and no rule says which counts, if several columns may
+    hold the labels, or if codes may mean either value."""
+    assert piece.ids is not None
+    sheet, notes = piece.sheet, list[str]()
+    rows = sheet.frame.assign(**{IMAGE: piece.ids})
     rows = rows[rows[IMAGE].notna()].reset_index(drop=True)
     order = list(dict.fromkeys(rows[IMAGE]))
-    frame: dict[str, Any] = {"image_id": order}
-    columns: dict[str, list[str]] = {attribute: [] for attribute in names}
-    notes, used = [], {IMAGE, images.column}
-    who = sheet.roles.get("rater") or annotator_column(sheet.columns)
-    for attribute, own in names.items():
-        hot = [name for name in own if "=" in name and name not in rows]
-        used |= {name.rpartition("=")[2] if name in hot else name for name in own}
-        for together in [own] if given.several or hot else [[name] for name in own]:
-            name = together[0] if len(together) == 1 and not hot else attribute
-            votes = _votes(rows, together, bool(hot))
-            by_image: dict[str, list[str]] = {image: [] for image in order}
-            for image, labels in zip(rows[IMAGE], votes, strict=True):
-                by_image[image] += labels
-            mixed = [image for image in order if _shared(by_image[image]) == MIXED]
-            if given.several and any(len(labels) > 1 for labels in by_image.values()):
-                given.use("several", given.several)
-            if mixed and not rule:
-                raise _which(sheet, rows, together, mixed, len(order), who)
-            if rule == EACH:
-                each = _each(rows, votes, name, who, order)
-                frame |= each
-                columns[attribute] += each
-                continue
-            combine = COMBINE[rule or BOTH]
-            frame[name] = [combine(by_image[image]) for image in order]
-            columns[attribute].append(name)
-            if mixed:
-                differ = f"{len(mixed):,} of {counted(len(order), 'image')}"
-                lost = sum(label == MIXED for label in frame[name])
-                note = f"rows of {differ} differ in {name}; rule {rule}: {RULES[rule]}"
-                notes.append(note + (f"; {lost:,} get no label" if lost else ""))
-    left_out = []
-    for name in [name for name in sheet.columns if name not in used and name not in frame]:
+    made: dict[str, dict[str, list[str]]] = {
+        attribute: dict(_one_per_image(sheet, rows, order, attribute, names, given, notes))
+        for attribute, names in piece.labels.items()
+    }
+    columns: dict[str, Any] = {"image_id": order}
+    for each in made.values():
+        columns |= each
+    read = set(columns)
+    differing = []
+    for name in sheet.columns:
+        if name in read or name == piece.column or any(name in names for names in piece.labels.values()):
+            continue
         if not (is_scalar(rows[name]) or rows[name].map(lambda cell: isinstance(cell, list)).any()):
             continue
-        texts = rows[name].map(cell_text)
-        if (texts.groupby(rows[IMAGE]).nunique() > 1).any():
-            left_out.append(name)
+        cells = rows[name].map(cell_text)
+        if (cells.groupby(rows[IMAGE]).nunique() > 1).any():
+            differing.append(name)
         else:
-            of_image = dict(zip(rows[IMAGE], texts, strict=True))
-            frame[f"{name} (in the file)" if name == "image_id" else name] = [of_image[image] for image in order]
-    return LabelTable(pd.DataFrame(frame, dtype="str"), columns, tuple(notes), tuple(left_out))
+            of_image = dict(zip(rows[IMAGE], cells, strict=True))
+            columns[name] = [of_image[image] for image in order]
+    frame = pd.DataFrame(columns, dtype="str")
+    rest = [name for name in frame.columns if name not in read]
+    mapping, overrides = [], mapping_overrides(given.map)
+    for one in wanted:
+        for labels in _counting(sheet, frame, one, list(made.get(one.name, ())), given, needed):
+            try:
+                mapping.append(_details(one, labels, overrides.get(one.name, {}), values, texts if needed else ()))
+            except CapbiasError as error:
+                if one.needed or one.name in overrides or isinstance(error, Ask):
+                    raise
+    read_as = {details["column"] for details in mapping}
+    unread = [attribute for attribute, each in made.items() if read_as.isdisjoint(each)]
+    account = {
+        "Image ID": piece.column,
+        "Labels": ", ".join(f"{attribute} ({', '.join(each)})" for attribute, each in made.items()),
+        "Not used": listed(rest, 20) if rest else "",
+        "Differing between rows of an image, not used": listed(differing) if differing else "",
+        "Rows per image": sizes(rows[IMAGE]),
+        "Not read": f"labels of {listed(unread)}" if unread else "",
+    }
+    more = {"beside": bool(piece.captions), "mapping": tuple(mapping)}
+    return piece.part(LABELS, piece.file.name or sheet.name, frame, account, piece.faults(), notes, **more)
 
 
-def _votes(rows: pd.DataFrame, names: Sequence[str], hot: bool) -> list[list[str]]:
-    """The labels of each row. hot: names are `Female=column`, and the label is each value whose column says true."""
-    if not hot:
-        return [list(row) for row in zip(*(map(cell_text, rows[name]) for name in names), strict=True)]
-    flags = [(value, rows[column].map(cell_text)) for value, _, column in (name.partition("=") for name in names)]
-    sides = [[value if cell.lower() in ONES else "" for cell in cells] for value, cells in flags]
-    return [["|".join(filter(None, row))] for row in zip(*sides, strict=True)]
+def _one_per_image(
+    sheet: Sheet,
+    rows: pd.DataFrame,
+    order: Sequence[str],
+    attribute: str,
+    names: Sequence[str],
+    given: Given,
+    notes: list[str],
+) -> Iterator[tuple[str, list[str]]]:
+    """The columns of labels of an attribute with the label of each image, '' without one. names: columns of the file,
+    one alone each unless the user says how several combine."""
+    if given.several and given.several not in RULES:
+        raise unknown_name("rule for several rows", given.several, RULES)
+    rule = given.several or sheet.roles.get("several", "")
+    who = sheet.roles.get("rater") or annotator_column(sheet.columns)
+    for together in [names] if given.several else [[name] for name in names]:
+        name = together[0] if len(together) == 1 else attribute
+        votes = [list(row) for row in zip(*(map(cell_text, rows[each]) for each in together), strict=True)]
+        by_image: dict[str, list[str]] = {image: [] for image in order}
+        for image, labels in zip(rows[IMAGE], votes, strict=True):
+            by_image[image] += labels
+        mixed = [image for image in order if _shared(by_image[image]) == MIXED]
+        if given.several and any(len(labels) > 1 for labels in by_image.values()):
+            given.use("several", given.several)
+        if mixed and not rule:
+            raise _which(sheet, rows, together, mixed, len(order), who)
+        if rule == EACH:
+            yield from _each(rows, votes, name, who, order).items()
+            continue
+        combined = [COMBINE[rule or BOTH](by_image[image]) for image in order]
+        if mixed:
+            differ, lost = f"{len(mixed):,} of {counted(len(order), 'image')}", combined.count(MIXED)
+            note = f"rows of {differ} differ in {name}; rule {rule}: {RULES[rule]}"
+            notes.append(note + (f"; {lost:,} get no label" if lost else ""))
+        yield name, combined
 
 
 def _sense(label: str) -> str:
@@ -197,6 +219,74 @@ def _which(
 # what labels mean
 
 
+def _counting(
+    sheet: Sheet, frame: pd.DataFrame, one: Wanted, columns: list[str], given: Given, needed: bool
+) -> list[pd.Series]:
+    """The columns of labels of an attribute that count, by image. Raises Ask if one is needed of several."""
+    chosen = [name for name in given.attribute_column if name in columns]
+    for name in chosen:
+        given.use("attribute_column", name)
+    columns = chosen or columns
+    if needed and len(columns) > 1:
+        counts = {name: frame[name].value_counts().head(4) for name in columns}
+        shown = {name: listed(f"{label} {n:,}" for label, n in each.items()) for name, each in counts.items()}
+        raise Ask(
+            f"{sheet.title}: each annotator has a column of {one.name}. Which counts?",
+            *(Option({"attribute_column": (name,)}, text) for name, text in shown.items()),
+        )
+    return [frame.set_index("image_id")[name] for name in columns]
+
+
+def _details(
+    one: Wanted, labels: pd.Series, chosen: Mapping[str, str | None], values: Sequence[str], texts: Sequence[Part]
+) -> dict:
+    """What the labels of a column mean. chosen: what the user said. values: the labels to compare, of an attribute that
+    is only a column. texts: captions. Raises CapbiasError for a label or value that is not there, and Ask for two
+    labels whose meaning captions tell, such as 0 and 1."""
+    column, counts, attribute = str(labels.name), labels.value_counts().to_dict(), one.attribute
+    if attribute is None:
+        values = tuple(dict.fromkeys(values)) or values_among(counts)
+        if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
+            found = f"{counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}"
+            raise CapbiasError(f"The column {column} has {found}.", "Choose labels, or name another column.", "values")
+        attribute = plain_attribute(one.name, tuple(values))
+    elif values:
+        raise CapbiasError(
+            f"Only labels of a column can be chosen; {one.name} has fixed values.", "Leave the choice out.", "values"
+        )
+    for raw, value in chosen.items():
+        if value is not None and value not in attribute.values:
+            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
+        if raw not in counts:
+            raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in counts))
+    mapping = suggest_mapping(attribute, counts) | dict(chosen)
+    if texts and not chosen and not any(mapping.values()):
+        other = (*NAMES["other"], MIXED.casefold())
+        unread = [raw for raw in counts if not is_unknown(raw) and raw.strip().casefold() not in other]
+        if len(unread) == 2 == len(attribute.values):
+            _ask_meaning(attribute, labels, unread, texts)
+    return mapping_details(attribute, column, mapping, counts)
+
+
+def _ask_meaning(attribute: Attribute, labels: pd.Series, unread: list[str], texts: Sequence[Part]) -> None:
+    """Raises Ask if captions tell what two labels mean."""
+    ways = []
+    for values in permutations(attribute.values):
+        meant = dict(zip(unread, values, strict=True))
+        agree = pd.concat([agreement(part.frame, attribute, labels.map(meant)) for part in texts[:2]])
+        effect = f"{agree.sum():,} of {len(agree):,} captions that name one value agree with the label"
+        pairs = tuple(f"{attribute.name}:{label}={value}" for label, value in meant.items())
+        ways.append((agree.sum(), len(agree), Option({"map": pairs}, effect)))
+    ways.sort(key=lambda way: -way[0])
+    if ways[0][1] >= FEWEST_NAMED and ways[0][0] > ways[1][0]:
+        shown = ", ".join(f"{label} {number:,}" for label, number in labels.value_counts().items() if label in unread)
+        raise Ask(
+            f"{labels.name}: what do the labels {shown} mean? They are no usual words for "
+            f"{' and '.join(attribute.values)}.",
+            *(option for *_, option in ways),
+        )
+
+
 def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
     """The values of `--map` by attribute; an empty value drops the label.
 
@@ -213,43 +303,6 @@ def mapping_overrides(pairs: Sequence[str]) -> dict[str, dict[str, str | None]]:
             )
         overrides.setdefault(attribute, {})[raw] = value or None
     return overrides
-
-
-def attribute_and_mapping(
-    wanted: Wanted, column: str, counts: Mapping[str, int], chosen: Mapping[str, str | None], values: Sequence[str] = ()
-) -> tuple[Attribute, dict[str, str | None]]:
-    """The attribute of a column and what its labels mean. chosen: what the user said. values: the labels to compare, of
-    an attribute that is only a column. Raises CapbiasError for a label or value that is not there."""
-    attribute = wanted.attribute
-    if attribute is None:
-        values = tuple(dict.fromkeys(values)) or values_among(counts)
-        if not 2 <= len(values) <= MOST_LABELS:  # such as a column of free text
-            found = f"{counted(len(values), 'label')} to compare, not 2 to {MOST_LABELS}"
-            raise CapbiasError(f"The column {column} has {found}.", "Choose labels, or name another column.", "values")
-        attribute = plain_attribute(wanted.name, tuple(values))
-    elif values:
-        raise CapbiasError(
-            f"Only labels of a column can be chosen; {wanted.name} has fixed values.", "Leave the choice out.", "values"
-        )
-    for raw, value in chosen.items():
-        if value == BLANK:
-            raise CapbiasError(
-                f"The mapping {attribute.name}:{raw}={BLANK} has a blank.",
-                f"Write {' or '.join(attribute.values)} in its place, or leave it out to drop the label.",
-            )
-        if value is not None and value not in attribute.values:
-            raise unknown_name(f"value of {attribute.name}", value, attribute.values)
-        if raw not in counts:
-            raise unknown_name(f"label in the column {column}", raw, (label or "(empty)" for label in counts))
-    return attribute, suggest_mapping(attribute, counts) | dict(chosen)
-
-
-def unread_labels(attribute: Attribute, mapping: Mapping[str, str | None]) -> list[str]:
-    """The labels that mean nothing, if a value has no label; none if each value has one."""
-    if set(attribute.values) <= set(mapping.values()):
-        return []
-    unread = [raw for raw, value in mapping.items() if value is None and not is_unknown(raw)]
-    return [raw for raw in unread if raw.strip().casefold() not in NAMES["other"] and raw != MIXED]
 
 
 def mapping_details(

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from capbias_core.errors import CapbiasError, flag_name, short
 from capbias_core.kinds import SOURCES
 
+UNNAMED = "captions"  # the captioner of a table or list without a name
 MOST_OPTIONS, MOST_LINES, MOST_QUESTIONS = 4, 20, 6
 COLUMNS = ("image_id_column", "caption_column", "reference_column", "captioner_column", "attribute_column")
 Answer = Mapping[str, tuple[str, ...]]  # argument -> values; of captions, labels, references: files
@@ -75,12 +76,11 @@ class Given:
         return [pair for pair in pairs if pair not in self.used]
 
     def columns(self, argument: str, path: str, columns: Sequence[str]) -> list[str]:
-        """The columns of a file that an argument names: `a`, `folder+file`, or of labels `Female=is_female`."""
+        """The columns of a file that an argument names, such as `a` or `folder+file`."""
         found = []
         for value in getattr(self, argument):
             name = value.removeprefix(f"{path}:").removeprefix(f"{Path(path).name}:")
-            held = name.partition("=")[2] if argument == "attribute_column" and name not in columns else name
-            if held in columns or set(held.split("+")) <= set(columns):
+            if name in columns or set(name.split("+")) <= set(columns):
                 self.use(argument, value)
                 found.append(name)
         return found
@@ -203,16 +203,29 @@ def read_or_ask(
     given: Given,
     read: Callable[[Sequence[File], Given], Result],
     describe: Callable[[Result], str],
+    depth: int = 1,
 ) -> Result:
-    """What is read. Raises Ask with all that is open and an answer that was tried, or CapbiasError. describe: what a
-    result holds, in a line."""
+    """What is read. Raises Ask with all that is open, the options that read on or ask on, and one answer that was
+    tried; or CapbiasError. describe: what a result holds, in a line."""
     try:
         return read(files, replace(given, used=set()))
-    except Ask as ask:
-        questions, answer, result = _solved(files, given, read, ask)
-    complete = Ask(questions[0].text)
-    complete.questions, complete.answer, complete.effect = tuple(questions), answer, describe(result)
-    raise complete
+    except Ask as asked:
+        ask = asked
+    (question,), reason = ask.questions, None
+    for place, option in enumerate(question.options if depth <= MOST_QUESTIONS else ()):
+        further, answer = [], {}
+        try:
+            ask.effect = describe(read_or_ask(*_plus(files, given, option.answer), read, describe, depth + 1))
+        except Ask as inner:
+            further, answer, ask.effect = inner.questions, inner.answer, inner.effect
+        except CapbiasError as error:
+            reason = reason or error
+            continue
+        others = [each for each in question.options[place + 1 :] if _works(read, *_plus(files, given, each.answer))]
+        ask.questions = (replace(question, options=(option, *others)), *further)
+        ask.answer = merged(option.answer, answer)
+        raise ask
+    raise reason or CapbiasError(question.text, "Nothing that was tried reads on.")
 
 
 def merged(first: Answer, second: Answer) -> dict[str, tuple[str, ...]]:
@@ -226,34 +239,11 @@ def _plus(files: Sequence[File], given: Given, answer: Answer) -> tuple[Sequence
     told = merged({name: getattr(given, name) for name in (*COLUMNS, "rows", "attribute", "map")}, answer)
     kinds = {name: told.pop(name, ()) for name in SOURCES}
     words = {name: told.pop(name)[0] for name in ("sets", "several") if name in told}
+    said = [[name for name in SOURCES if file.path in kinds[name]] for file in files]
     files = [
-        replace(
-            file, kinds=tuple(dict.fromkeys((*file.kinds, *(name for name in SOURCES if file.path in kinds[name]))))
-        )
-        for file in files
+        replace(file, kinds=tuple(dict.fromkeys((*file.kinds, *more)))) for file, more in zip(files, said, strict=True)
     ]
     return files, replace(given, **told, **words, used=set())
-
-
-def _solved(
-    files: Sequence[File], given: Given, read: Callable[..., Result], ask: Ask, depth: int = 1
-) -> tuple[list[OpenQuestion], dict[str, tuple[str, ...]], Result]:
-    """The questions with the options that read on, or ask on, the first to the end; the whole answer, and its result.
-    Raises CapbiasError without one."""
-    (question,), reason = ask.questions, None
-    for place, option in enumerate(question.options if depth <= MOST_QUESTIONS else ()):
-        further = _plus(files, given, option.answer)
-        try:
-            try:
-                questions, answer, result = [], {}, read(*further)
-            except Ask as next_ask:
-                questions, answer, result = _solved(*further, read, next_ask, depth + 1)
-        except CapbiasError as error:
-            reason = reason or error
-            continue
-        others = [each for each in question.options[place + 1 :] if _works(read, *_plus(files, given, each.answer))]
-        return [replace(question, options=(option, *others)), *questions], merged(option.answer, answer), result
-    raise reason or CapbiasError(question.text, "Nothing that was tried reads on.")
 
 
 def _works(read: Callable[[Sequence[File], Given], object], files: Sequence[File], given: Given) -> bool:

@@ -59,29 +59,9 @@ def _karpathy(value: dict) -> pd.DataFrame:
     return frame_of(rows)
 
 
-def _evaluated(value: dict) -> pd.DataFrame:
-    images = value["imgToEval"]
-    return flat_frame(list(images.values()) if isinstance(images, dict) else images)
-
-
-def _split(value: dict) -> pd.DataFrame | None:
-    """Names of columns beside rows: pandas' orient `split`, whose index may hold the images, and tables of Weights &
-    Biases, in which a picture has a path."""
-    names, rows, index = value.get("columns"), value.get("data"), value.get("index")
-    if not names or not rows or not all_texts(names) or not all(len(row) == len(names) for row in rows):
-        return None
-    paths = [[cell.get("path", cell) if isinstance(cell, dict) else cell for cell in row] for row in rows]
-    columns = {name: [row[place] for row in paths] for place, name in enumerate(names)}
-    if isinstance(index, list) and len(index) == len(rows) and index != list(range(len(rows))):
-        columns = {"image_id": index} | columns
-    return columns_of(columns)
-
-
-LIST_NAMES = """
-    image_id image_ids images ids id img_id image file_name file_names filename filenames caption captions preds pred
-    prediction predictions hypotheses text texts refs references gts label labels gender
-"""
 IMAGES = "image_id image_ids images ids id img_id image file_name file_names filename filenames"
+TEXTS = "caption captions preds pred prediction predictions hypotheses text texts refs references gts"
+LIST_NAMES = f"{IMAGES} {TEXTS} label labels gender"
 
 
 def _lists(value: dict) -> dict[str, list]:
@@ -115,6 +95,8 @@ def _is_labels(value: dict) -> bool:
 
 def _is_texts(value: dict) -> bool:
     cells = [[cell] if isinstance(cell, str) else cell for cell in value.values()]
+    if all(cell and all(map(is_pair, cell)) for cell in cells):  # candidates
+        return True
     texts = all(isinstance(cell, list) and all_texts(cell) for cell in cells)
     return texts and any(" " in text for cell in cells for text in cell)
 
@@ -158,17 +140,11 @@ SHAPES = (
     Shape("COCO instances", _annotated("category_id"), _coco, {"objects": True, "image": "image_id"}),
     Shape("Karpathy's data set", lambda value: _dicts(value["images"]) and "sentences" in value["images"][0],
           _karpathy, {"reference": ["raw"]}),
-    Shape("evaluation of coco-caption", lambda value: "imgToEval" in value, _evaluated),
-    Shape("table of pandas (split) or Weights & Biases", lambda value: _split(value) is not None, _split),
-    Shape("table of pandas (schema)", lambda value: "schema" in value and _dicts(value["data"]),
-          lambda value: flat_frame(value["data"]).drop(columns="index", errors="ignore")),
     Shape("lists of equal length", _lists, lambda value: columns_of(_lists(value))),
     Shape("columns by row", _is_by_column, _by_column),
     Shape("captions by image", _is_captions, _keyed("caption"), {"caption": ["caption"], "image": "image_id"}),
     Shape("labels by image", _is_labels, _keyed("label"), {"label": ["label"], "image": "image_id"}),
     Shape("several texts by image", _is_texts, _keyed("captions")),
-    Shape("candidates by image", lambda value: all(cell and all(map(is_pair, cell)) for cell in value.values()),
-          _keyed("captions")),
     Shape("rows by image", lambda value: all(_dicts(rows) for rows in value.values()) and len(value) != 1,
           lambda value: flat_frame([{"image_id": key, **row} for key, rows in value.items() for row in rows])),
     Shape("an object by image", _is_objects, _objects),
@@ -176,25 +152,25 @@ SHAPES = (
 # fmt: on
 
 
-def sheet_of(title: str, name: str, value: Any) -> Sheet:
-    """The table in a value of JSON. name: of the captioner, if it holds captions. Raises CapbiasError without rows."""
+def sheet_of(title: str, value: Any) -> Sheet:
+    """The table in a value of JSON. Raises CapbiasError without rows."""
     if _dicts(value):
-        return Sheet(title, "", name, flat_frame(value), "records")
+        return Sheet(title, flat_frame(value), "records")
     if isinstance(value, dict) and value:
         if usual_column(value, "image_id image file_name") and not any(
             isinstance(cell, dict | list) for cell in value.values()
         ):
-            return Sheet(title, "", name, flat_frame([value]), "records")
+            return Sheet(title, flat_frame([value]), "records")
         for shape in SHAPES:
             with suppress(KeyError, TypeError, AttributeError, IndexError):
                 if shape.fits(value) and len(frame := shape.rows(value)):
                     sizes = _sizes(value["images"]) if "annotations" in value else {}
-                    return Sheet(title, "", name, frame, shape.name, shape.roles, sizes=sizes)
+                    return Sheet(title, frame, shape.name, shape.roles, sizes=sizes)
         inside = _under(value)
         if len(inside) > 1:  # rather rows that name images
             inside = [key for key in inside if _dicts(value[key]) and usual_column(value[key][0], IMAGES)] or inside
         if len(inside) == 1:
-            return sheet_of(title, name, value[inside[0]])
+            return sheet_of(title, value[inside[0]])
         if inside:
             raise CapbiasError(f"{title} holds rows under {listed(inside)}.", "Write those to read into a file.")
     what = "an empty list" if value == [] else described(value)

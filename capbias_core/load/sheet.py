@@ -10,7 +10,8 @@ import tokenize
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any
 
 import pandas as pd
@@ -25,14 +26,18 @@ MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000
 WHOLE_NUMBER = re.compile(r"^([+-]?\d+)\.0+$")
 SHORT = 5_000  # characters of a caption that may be a literal of Python
 BESIDE = re.compile(r"['\"]\s+['\"]")  # texts in a list as numpy prints it, which Python would join to one
+ENDINGS = r"\.(?:jsonl?|ndjson|csv|tsv|txt|gz|zip|parquet|arrow|xlsx|token|pkl|pickle|p)"
 FENCE = re.compile(r"\s*```\w*\s*(.*?)\s*```\s*", re.DOTALL)
 
 
+@dataclass
 class RowErrors:
     """Rows that are left out: their count, and the first of them as problems. unit: "line" or "record"."""
 
-    def __init__(self, file: str, unit: str = "record", first: Iterable[Problem] = (), count: int = 0):
-        self.file, self.unit, self.first, self.count = file, unit, list(first), count
+    file: str
+    unit: str = "record"
+    first: list[Problem] = field(default_factory=list)
+    count: int = 0
 
     def add(self, number: int, message: str) -> None:
         self.count += 1
@@ -41,7 +46,7 @@ class RowErrors:
             del self.first[KEPT_PROBLEMS:]
 
     def copy(self) -> RowErrors:
-        return RowErrors(self.file, self.unit, self.first, self.count)
+        return replace(self, first=list(self.first))
 
 
 @dataclass
@@ -49,11 +54,11 @@ class Sheet:
     """One table of a file."""
 
     title: str  # the file's name, for messages
-    path: str  # the file as the user named it, for answers; the name of an argument of Python
-    name: str  # of the captioner, if it holds captions
     frame: pd.DataFrame  # raw values as objects of Python
     format: str = "table"
     roles: Mapping[str, Any] = field(default_factory=dict)  # what the format says of the columns, see formats.py
+    path: str = ""  # the file as the user named it, for answers; the name of an argument of Python
+    name: str = ""  # of the captioner, if it holds captions
     notes: list[str] = field(default_factory=list)
     faults: RowErrors = field(default_factory=lambda: RowErrors(""))
     rows: int = 0  # in the file, faulty ones included
@@ -64,14 +69,15 @@ class Sheet:
     ids: dict[str, pd.Series] = field(default_factory=dict)  # column -> IDs of its rows, once they were needed
 
     def __post_init__(self) -> None:
-        if len(self.frame.columns) > MOST_COLUMNS:
-            count = f"{len(self.frame.columns):,} columns; at most {MOST_COLUMNS:,} are read"
-            raise CapbiasError(f"{self.title} has {count}.", "Delete some.")
         names = [str(name) for name in self.frame.columns]
+        if len(names) > MOST_COLUMNS:
+            count = f"{len(names):,} columns; at most {MOST_COLUMNS:,} are read"
+            raise CapbiasError(f"{self.title} has {count}.", "Delete some.")
         if len(set(names)) < len(names):
             raise CapbiasError(f"{self.title} has two columns of the same name: {listed(names)}.", "Rename one.")
         check_rows(self.title, len(self.frame))
         self.frame = self.frame.set_axis(names, axis=1).reset_index(drop=True)
+        self.name = self.name or bare_name(self.title)
         self.faults.file = self.title
         self.rows = self.rows or len(self.frame) + self.faults.count
         self.numbers = self.numbers if len(self.numbers) == len(self.frame) else range(1, len(self.frame) + 1)
@@ -89,9 +95,7 @@ class Sheet:
     def kept(self, keep: pd.Series) -> Sheet:
         """The same with some rows."""
         numbers = [number for number, kept in zip(self.numbers, keep, strict=True) if kept]
-        return Sheet(
-            **vars(self) | {"frame": self.frame[keep], "numbers": numbers, "notes": list(self.notes), "ids": {}}
-        )
+        return replace(self, frame=self.frame[keep], numbers=numbers, notes=list(self.notes), ids={})
 
     def unusable(self, faults: RowErrors, note: str = "") -> CapbiasError:
         """The error for a file without a usable row. faults: those of the file and of its rows."""
@@ -101,6 +105,11 @@ class Sheet:
             f"{self.title} has {self.rows:,} rows and none that can be used{f' ({reason})' if reason else ''}.",
             "Check the file, and that the chosen columns are the right ones.",
         )
+
+
+def bare_name(title: str) -> str:
+    """The name of a file without its endings: `sat` of `sat.json.gz`."""
+    return re.sub(f"(?:{ENDINGS})+$", "", PurePosixPath(title).name, flags=re.IGNORECASE) or title
 
 
 def check_rows(title: str, total: int) -> None:
@@ -215,14 +224,15 @@ def flat(row: Mapping, before: str = "") -> dict[str, Any]:
     return columns
 
 
-def columns_of(columns: Mapping[str, Sequence]) -> pd.DataFrame:
-    """Columns as a frame of objects."""
-    return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
+def columns_of(columns: Mapping[Any, Sequence]) -> pd.DataFrame:
+    """Columns as a frame of objects. Names that cannot be stored, which pandas does not take, are left out."""
+    columns = {name: cells for name, cells in columns.items() if not UNSTORABLE.search(str(name))}
+    return pd.DataFrame(columns, dtype=object)
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Records as a frame of objects; absent fields are None. Names that cannot be stored are left out."""
-    names = dict.fromkeys(name for row in rows for name in row if not UNSTORABLE.search(str(name)))
+    """Records as a frame of objects; absent fields are None."""
+    names = dict.fromkeys(name for row in rows for name in row)
     return columns_of({name: [row.get(name) for row in rows] for name in names})
 
 

@@ -17,11 +17,13 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.errors import CapbiasError, short
+from capbias_core.kinds import BOXES, OBJECTS, SEGMENTS
 from capbias_core.load.ids import described, normalise_image_id
 from capbias_core.load.names import NAMES
+from capbias_core.load.parts import Part, Piece
 from capbias_core.load.photographs import MOST_PIXELS
 from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
-from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, Table
+from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
 
 BETWEEN = "|"  # between the names of objects
 # How sure a detector is of an object, behind its name: `cat:0.93`.
@@ -67,31 +69,32 @@ def _read_rows(sheet: Sheet, rows: Iterable[tuple], read: Callable[..., Any]) ->
     return values, faults
 
 
-def _table(
-    sheet: Sheet, rows: Sequence, columns: Sequence[str], faults: RowErrors, note: str = "", others: int = 0
-) -> Table:
-    """Rows as a table. others: rows of images that are not asked for. Raises CapbiasError without rows."""
+def _part(
+    piece: Piece, kind: str, rows: Sequence, columns: Sequence[str], faults: RowErrors, note: str = "", others: int = 0
+) -> Part:
+    """Rows as a part. others: rows of images that are not asked for. Raises CapbiasError without rows."""
     if not rows:
-        raise sheet.unusable(faults, f"{others:,} are of images that the collection does not have" if others else "")
-    notes = (*sheet.notes, *filter(None, [note]))
+        note = f"{others:,} are of images that the collection does not have" if others else ""
+        raise piece.sheet.unusable(faults, note)
     frame = pd.DataFrame(rows, columns=list(columns))
-    return Table(frame, sheet.rows, others, tuple(faults.first), faults.count, notes)
+    return piece.part(kind, piece.file.name or piece.sheet.name, frame, {"Others": f"{others:,}"}, faults, [note])
 
 
 # objects
 
 
-def objects(sheet: Sheet, image_id: str = "") -> Table:
+def objects(piece: Piece, image_id: str = "") -> Part:
     """The objects of images (image_id, objects): of COCO instances, of boxes, or of a column such as `cat|dog`.
 
     An image has an object once; images that COCO lists without an object are kept. image_id: its column, '' for a
     usual one. Raises CapbiasError for a file without objects.
     """
+    sheet = piece.sheet
     of_coco = sheet.format == "COCO instances"
     if is_boxes(sheet) and not of_coco:
         kept, faults = _read_rows(sheet, sheet.values(*_box_columns(sheet)[:3]), _boxed)
-        table = _table(sheet, kept, BOX_COLUMNS[:3], faults)
-        return replace(table, frame=object_texts(table.frame, list(dict.fromkeys(table.frame["image_id"]))))
+        part = _part(piece, OBJECTS, kept, BOX_COLUMNS[:3], faults)
+        return replace(part, frame=object_texts(part.frame, list(dict.fromkeys(part.frame["image_id"]))))
     columns = ["image_id", "category_id", "category"]
     if not of_coco:
         columns = _columns_of(sheet, image_id, {"objects": OBJECT_COLUMNS}, "Objects are written as cat|dog.")
@@ -111,7 +114,7 @@ def objects(sheet: Sheet, image_id: str = "") -> Table:
             "Check the file, and its column of objects.",
         )
     texts = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]
-    return _table(sheet, texts, ("image_id", "objects"), faults)
+    return _part(piece, OBJECTS, texts, ("image_id", "objects"), faults)
 
 
 def _category(category: object, name: str | None) -> str:
@@ -177,10 +180,10 @@ def _boxed(image: object, name: object, sure: object) -> tuple[str, str, float]:
     return image, name, confidence
 
 
-def boxes(sheet: Sheet) -> Table:
+def boxes(piece: Piece) -> Part:
     """The boxes of a file, in BOX_COLUMNS; a box that reaches over the edge of its image is cut there. Raises
     CapbiasError for a file without a usable box, or with boxes as shares of their image."""
-    cut = largest = 0.0
+    sheet, cut, largest = piece.sheet, 0.0, 0.0
 
     def read(image: object, name: object, sure: object, *box: object) -> tuple:
         nonlocal cut, largest
@@ -195,7 +198,8 @@ def boxes(sheet: Sheet) -> Table:
         raise CapbiasError(
             f"{sheet.title} gives its boxes as shares of their images.", "Write them in pixels, or run `images detect`."
         )
-    return _table(sheet, kept, BOX_COLUMNS, faults, f"boxes cut at the edge of their image: {cut:,.0f}" if cut else "")
+    note = f"boxes cut at the edge of their image: {cut:,.0f}" if cut else ""
+    return _part(piece, BOXES, kept, BOX_COLUMNS, faults, note)
 
 
 def _corners(box: object) -> tuple:
@@ -241,12 +245,13 @@ def object_texts(boxes: pd.DataFrame, images: Sequence[str]) -> pd.DataFrame:
 # outlines
 
 
-def segments(sheet: Sheet, wanted: Collection[str] | None = None) -> Table:
+def segments(piece: Piece, wanted: Collection[str] | None = None) -> Part:
     """The outlines in a COCO instances file (SEGMENT_COLUMNS), of all images or of those wanted.
 
     Annotations without an outline, or with one that is broken or of another size than the image, are counted as
     problems. Raises CapbiasError for another file, or one without a usable outline.
     """
+    sheet = piece.sheet
     if sheet.format != "COCO instances" or "segmentation" not in sheet.columns:
         raise CapbiasError(f"{sheet.title} holds no outlines.", "Load COCO instances with a segmentation of each.")
     others = 0
@@ -269,7 +274,7 @@ def segments(sheet: Sheet, wanted: Collection[str] | None = None) -> Table:
 
     names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
     rows, faults = _read_rows(sheet, sheet.values(*names), read)
-    return _table(sheet, rows, SEGMENT_COLUMNS, faults, others=others)
+    return _part(piece, SEGMENTS, rows, SEGMENT_COLUMNS, faults, others=others)
 
 
 def outline_fault(outline: object, height: int, width: int) -> str:

@@ -4,8 +4,10 @@ that are added."""
 from __future__ import annotations
 
 import pkgutil
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
 import pandas as pd
@@ -13,7 +15,6 @@ import pandas as pd
 import capbias_core.measures as package
 from capbias_core.aggregate import Metric
 from capbias_core.aggregate.variants import INPUTS, variants
-from capbias_core.entry_points import load_entry_points
 from capbias_core.errors import CapbiasError, taken_twice, unknown_name
 from capbias_core.measures.base import Group, Measure
 from capbias_core.measures.protocols import PROTOCOLS, protocol_in, protocol_of
@@ -185,4 +186,14 @@ def needs_references(name: str) -> bool:
     return measure_of(name).compares or metric(name).needs.references == "required"
 
 
-load_entry_points()  # at the end: what they register is added above
+def _load_entry_points() -> None:
+    """Import the modules of installed packages that call `capbias.register`. One that fails is a warning."""
+    for entry in entry_points(group="capbias"):
+        try:
+            entry.load()
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            warnings.warn(f"capbias does without {entry.value}, which cannot be loaded ({why}).", stacklevel=2)
+
+
+_load_entry_points()  # at the end: what they register is added above

@@ -48,7 +48,7 @@ def plan_conditions(
     if len(sets) < 2:
         raise CapbiasError(
             f"The captioner {captioner!r} has captions under one condition only ({', '.join(sets)}).",
-            "Name the condition of a set on Images, or with import --captioner NAME --condition NAME.",
+            "Name the condition of a set on Images, or import it under a name such as sat_masked_person.",
         )
     human = references or next((item.name for item in human_sets(workspace, collection)), "")
     table = table or table_with(workspace.items("labels", collection), attribute)

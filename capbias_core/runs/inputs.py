@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from capbias_core.attributes import attribute_folder
 from capbias_core.data import Captions, Data
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import (
@@ -26,14 +27,13 @@ from capbias_core.kinds import (
 )
 from capbias_core.load.checks import refuse
 from capbias_core.load.columns import Wanted
-from capbias_core.load.photographs import find_pictures
 from capbias_core.load.places import checked_path
 from capbias_core.load.read import Part
 from capbias_core.load.read import read as read_parts
 from capbias_core.prepare.align import DELTA
 from capbias_core.question import Question
 from capbias_core.runs.plan import load_asked
-from capbias_core.types import Attribute, Progress, counted, silent
+from capbias_core.types import Attribute, counted
 from capbias_core.whole_files import typed_path
 from capbias_core.workspace.content import content_of
 from capbias_core.workspace.derived import (
@@ -54,22 +54,10 @@ from capbias_core.workspace.labels import (
     table_with,
     tables_with,
 )
-from capbias_core.workspace.models import resolve_model
-from capbias_core.workspace.objects import (
-    BARE,
-    CONFIDENCE,
-    WEIGHTS,
-    Detections,
-    about_boxes,
-    boxes_of,
-    keep_objects_of,
-    objects_shown,
-    weights_option,
-)
-from capbias_core.workspace.photographs import files_in, keep_images
-from capbias_core.workspace.sources import InHand, Stored
-from capbias_core.workspace.spec import AlignmentReference, ModelReference
-from capbias_core.workspace.store import Item, Workspace, default_folder
+from capbias_core.workspace.photographs import keep_images
+from capbias_core.workspace.sources import InHand
+from capbias_core.workspace.spec import AlignmentReference
+from capbias_core.workspace.store import Item, Workspace
 from capbias_core.workspace.vectors import (
     CONSTANT,
     OfferedVectors,
@@ -97,7 +85,6 @@ class Files:
     values: pd.Series  # the label of each image
     people: Part | None
     photographs: Path | None
-    boxes: tuple[Detections, ModelReference] | None  # and the detector that found them
     options: dict[str, Any]  # of the question, which name photographs and people as items are named
 
     def question(self, asked: Question, labels: str, options: Mapping[str, Any]) -> Question:
@@ -108,18 +95,15 @@ class Files:
             labels=labels,
             attribute=self.attribute.name,
             references=item_name(self.references) if self.references else "",
-            objects=item_name(self.objects) if self.objects else OBJECTS if self.boxes else "",
+            objects=item_name(self.objects) if self.objects else "",
             options={**self.options, **options},
             files=(),
         )
 
 
-def read_files(
-    sources: Any, question: Question, tell: Tell, progress: Progress = silent, own_attributes: Path | None = None
-) -> Files:
-    """Read the files of a question. sources: for the boxes of a detector. tell: gets each line for the user.
-    own_attributes: a folder of the user's TOML files. Raises CapbiasError for anything that cannot be read or does not
-    belong together."""
+def read_files(question: Question, tell: Tell, own_attributes: Path | None = None) -> Files:
+    """Read the files of a question. tell: gets each line for the user. own_attributes: a folder of the user's TOML
+    files. Raises CapbiasError for anything that cannot be read or does not belong together."""
     attribute = defined(question.attribute, own_attributes)
     wanted = Wanted(attribute.name if attribute else question.attribute, attribute)
     result = read_parts(question.files, question.given, [wanted], values=question.values, needed=True)
@@ -178,10 +162,8 @@ def read_files(
         photographs = checked_path(options["photographs"]).resolve()
         # Named as the folder is, so that results name the masked photographs that a judge saw.
         options["photographs"] = suggested_name(photographs.name)
-    boxes = _detected(sources, question, photographs, tell, progress) if question.weights else None
     values = labels_for(table, of_labels, column, mapping).values
-    found = captions, references, objects, labels, derived, of_labels, values, people, photographs, boxes
-    return Files(*found, options)
+    return Files(captions, references, objects, labels, derived, of_labels, values, people, photographs, options)
 
 
 def _kinds(parts: Sequence[Part]) -> dict[str, list[str]]:
@@ -211,21 +193,16 @@ def _compare_with_people(captions: Sequence[Part], references: Part | None, tell
             )
 
 
-def read(
-    question: Question, tell: Tell, progress: Progress = silent, own_attributes: Path | None = None
-) -> tuple[Data, Question]:
+def read(question: Question, tell: Tell) -> tuple[Data, Question]:
     """The data in the files of a question, and the question by their names. Nothing is stored. Raises as
     `read_files`."""
     sources = InHand()
-    files = read_files(sources, question, tell, progress, own_attributes)
+    files = read_files(question, tell)
     frames = {item_name(part): part.frame for part in files.captions}
     human = files.references.frame if files.references else None
     with_objects = files.labels if files.labels and OBJECTS in files.labels.frame else None
     source = files.objects or with_objects
     objects = source.frame if source else None
-    if files.boxes:
-        boxes, option = files.boxes
-        objects = objects_shown(boxes.frame, about_boxes(boxes, option, CONFIDENCE)[1][BARE], OBJECTS)
     if files.photographs:
         sources.add_photographs(files.photographs, files.options["photographs"])
     if files.people:
@@ -254,19 +231,13 @@ def read(
     return data, resolved
 
 
-def resolve(
-    workspace: Workspace,
-    question: Question,
-    tell: Tell,
-    progress: Progress = silent,
-    own_attributes: Path | None = None,
-) -> Question:
+def resolve(workspace: Workspace, question: Question, tell: Tell) -> Question:
     """The question with names of stored items: files are stored, names are looked up. Raises as `read_files`."""
     if not question.files:
-        resolved = _by_name(workspace, question, tell, own_attributes)
+        resolved = _by_name(workspace, question, tell)
     else:
         collection = question.collection
-        files = read_files(Stored(workspace), question, tell, progress, own_attributes)
+        files = read_files(question, tell, attribute_folder(workspace.folder))
         parts = (files.labels, files.references, files.objects, files.people, *files.captions)
         items = store(workspace, collection, [part for part in parts if part])
         if files.derived:
@@ -278,10 +249,6 @@ def resolve(
         if files.photographs:
             keep_images(workspace, files.photographs, collection, files.options["photographs"])
         resolved = files.question(question, labels, _alignment(workspace, question, tell))
-        if files.boxes:
-            boxes, option = files.boxes
-            item = workspace.keep(BOXES, OBJECTS, boxes.frame, collection, *about_boxes(boxes, option, CONFIDENCE))
-            resolved = replace(resolved, objects=keep_objects_of(workspace, item).name)
     _check_content(load_asked(workspace, resolved), resolved, tell)
     return resolved
 
@@ -299,7 +266,7 @@ def _check_content(data: Data, question: Question, tell: Tell) -> None:
 # names of items
 
 
-def _by_name(workspace: Workspace, question: Question, tell: Tell, own_attributes: Path | None) -> Question:
+def _by_name(workspace: Workspace, question: Question, tell: Tell) -> Question:
     """All captions if none is named, the newest table with the attribute, the only references."""
     collection, attribute = question.collection, question.attribute
     if collection not in workspace.collections():
@@ -307,7 +274,7 @@ def _by_name(workspace: Workspace, question: Question, tell: Tell, own_attribute
     items = workspace.items(collection=collection)
     tables = [item for item in items if item.kind == LABELS]
     tables = [workspace.item(LABELS, question.labels, collection)] if question.labels else tables
-    if not tables_with(tables, attribute) and derivable(attribute, own_attributes):
+    if not tables_with(tables, attribute) and derivable(attribute, attribute_folder(workspace.folder)):
         raise CapbiasError(
             f"No table of the collection {collection!r} has labels of {attribute!r}.",
             f"Derive them from human captions: capbias labels derive {attribute} --references NAME "
@@ -349,34 +316,6 @@ def warn(parts: Iterable[Part], tell: Tell) -> None:
                 files.setdefault(f"{name}: {{}}: {text}", {})[part.title] = None
     for line, names in files.items():
         tell(line.replace("{}", ", ".join(names), 1))
-
-
-# photographs
-
-
-def _detected(
-    sources: Any, question: Question, folder: Path | None, tell: Tell, progress: Progress
-) -> tuple[Detections, ModelReference]:
-    """The boxes that a detector finds on the photographs, and the detector. Raises CapbiasError if no photograph can be
-    read."""
-    if any(OBJECTS in file.kinds for file in question.files) or not folder:
-        raise CapbiasError(
-            "A detector finds objects on photographs if no objects are given.",
-            "Give photographs, and either a detector or objects.",
-            "photographs",
-            "weights",
-            "objects",
-        )
-    # A download outlives data in hand.
-    option = weights_option(sources, question.weights, default_folder() / WEIGHTS)
-    files = files_in(folder, find_pictures(folder))
-    boxes = boxes_of(files, resolve_model(sources, option), CONFIDENCE, progress)
-    for name, error in boxes.refused.items():
-        tell(f"left out: {name}: {error}")
-    if not boxes.read:
-        raise CapbiasError(f"None of {len(files):,} photographs can be read.", "The lines above say why.")
-    tell(f"{len(boxes.frame):,} boxes on {len(boxes.read):,} photographs by {option['name']}")
-    return boxes, option
 
 
 # alignment

@@ -1,5 +1,6 @@
-"""Scored captions as data and text: the words of an image or of any caption, what an edit does, attention, words of a
-set. Numbers have every digit; logits and what words add are named by the value that they push toward, the second of two
+"""Scored captions as data and text: the words of an image or of any caption, what an edit does, words of a set.
+
+Numbers have every digit; logits and what words add are named by the value that they push toward, the second of two
 values, or each of more."""
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import pandas as pd
 from capbias_core.attackers.what_if import Rescored, StoredAttackers, apply_edit
 from capbias_core.prepare import tasks
 from capbias_core.prepare.text import tokenize
-from capbias_core.types import Attention, Attribute, counted
-from capbias_core.views.coloured import first_shown
+from capbias_core.types import Attribute
 from capbias_core.views.files import json_text, text_table, view_table
 from capbias_core.views.scored import CaptionScores, lines_of, written_captions
 from capbias_core.views.sentence import say, signed
@@ -107,21 +107,6 @@ def edit_effect(
     }
 
 
-def edit_text(edit: dict[str, Any]) -> str:
-    """What one edit does: means over the captions with the word, then examples."""
-    lines = [f"{edit['word']} -> {edit['replacement']}: {counted(edit['captions_with_the_word'], 'caption')}"]
-    lines += [edit["note"]] if edit["note"] else []
-    for value, change in edit["change_of_logit"].items() if edit["captions_that_read_differently"] else ():
-        before, after = (edit[f"probability_{when}"][value] for when in ("before", "after"))
-        mean = f"Mean probability of {value} {before:.3f} -> {after:.3f}"
-        lines.append(f"{mean}, mean change of logit {signed(change, 3)}. Such as:")
-        for item in edit["examples"]:
-            before, after = (item[f"probability_{when}"][value] for when in ("before", "after"))
-            lines.append(f"  image {item['image_id']}, labelled {item['label']}: {value} {before:.3f} -> {after:.3f}")
-            lines.append(f"    {item['before']} -> {item['after']}")
-    return "\n".join(lines) + "\n"
-
-
 def _parts(attribute: Attribute, read: Rescored) -> dict[str, Any]:
     """What each token adds, and what that makes: intercept + tokens = logit."""
     names = _towards(attribute)
@@ -140,18 +125,6 @@ def _towards(attribute: Attribute) -> tuple[str, ...]:
 
 def _named(values, names: Sequence[str]) -> dict[str, float]:
     return {name: float(value) for name, value in zip(names, values, strict=True)}
-
-
-def attention_text(attention: Attention) -> str:
-    """A row for each word that reads, with the words that it reads most of, by the layer and head of `first_shown`."""
-    layer, head = first_shown(attention)
-    weights = attention.weights[layer - 1, head - 1]
-    read = [
-        ", ".join(f"{attention.words[place]} {row[place]:.2f}" for place in np.argsort(-row)[:4]) for row in weights
-    ]
-    rows = pd.DataFrame({"word": attention.words, "reads most of": read})
-    layers, heads = attention.weights.shape[:2]
-    return f"Attention, layer {layer} of {layers}, head {head} of {heads}:\n\n{text_table(rows)}"
 
 
 def words_of_set(scores: CaptionScores, table: pd.DataFrame, options: WordsOptions) -> tuple[dict[str, Any], str]:

@@ -27,7 +27,6 @@ from capbias_core.views.words import WORDS
 
 QUOTED = 6  # images whose captions are shown
 PEOPLE = 2  # captions by people of each
-QUOTING = (WORDS.name, CAPTIONS.name)  # views whose lines are words or captions
 
 
 @dataclass(frozen=True)
@@ -54,17 +53,15 @@ def report_html(
     reproduce: str,
     methods: Sequence[str] = (),
     note: str = "",
-    quoting: bool = True,
 ) -> str:
     """The report as one HTML file.
 
     choices: one for each attribute, the first for the two pages. about: what was measured, label to text. inputs: what
-    it was measured from. methods: further lines on how. note: by the author. quoting: whether it may hold words and
-    captions, which a bundle without data does not.
+    it was measured from. methods: further lines on how. note: by the author.
     """
     choice = choices[0]
     rows, of_answer = TABLE.rows(choice), answer(choice)
-    parts = {part.view.name: part for part in _parts(choice, quoting)}
+    parts = {part.view.name: part for part in _parts(choice)}
     errors = error_rows(choice).assign(column=lambda frame: frame["group"].where(frame["group"] != "", "gap"))
     captioners = part_of(TABLE, choice, rows[~rows["metric"].isin(["error", "error_gap"])])
     return html(
@@ -77,7 +74,7 @@ def report_html(
         captioners=captioners,
         errors=TABLE.table(errors.assign(verdict="", letters="")) if len(errors) else None,
         words=parts.get(WORDS.name),
-        captions=list(_quoted(choice)) if quoting and of_answer.main["metric"] in ANSWERING else [],
+        captions=list(_quoted(choice)) if of_answer.main["metric"] in ANSWERING else [],
         legend=coloured.legend(choice.defined),
         limits=captioners.notes if choice.defined.note else [*captioners.notes, say("answer.limits")],
         others=[
@@ -92,15 +89,13 @@ def report_html(
     )
 
 
-def _parts(choice: Choice, quoting: bool) -> Iterator[Part]:
+def _parts(choice: Choice) -> Iterator[Part]:
     """Every view that has rows of what is measured."""
     for view in VIEWS.values():
-        if view.name == CAPTIONS.name or (view.name in QUOTING and not quoting):
+        if view.name == CAPTIONS.name:
             continue
         with suppress(CapbiasError):  # what the view reads is not there
             rows = view.rows(choice, view.options())
-            if "rule" in rows and not quoting:
-                rows = rows[~rows["rule"].str.startswith("words:")]
             if len(rows):
                 yield part_of(view, choice, rows)
 

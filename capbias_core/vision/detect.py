@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,6 @@ from capbias_core.language.files import ModelFiles
 from capbias_core.load.files import file_digest
 from capbias_core.load.places import nameable, named
 from capbias_core.load.tables import kept_name
-from capbias_core.processes import temporary_folder
 from capbias_core.whole_files import typed_path, whole_file
 
 # What a file of weights needs beside ultralytics: its ending -> packages, as they are imported.
@@ -130,12 +130,12 @@ class Detector:
 def ultralytics():
     """The package, imported in a way that leaves nothing behind."""
     need("Detecting objects", "torch", "PIL", "ultralytics")
-    with _starting, _unchanged(), temporary_folder() as settings:
+    with _starting, _unchanged(), TemporaryDirectory() as settings:
         os.environ |= {
             "YOLO_AUTOINSTALL": "false",
             "YOLO_OFFLINE": "true",
             "YOLO_VERBOSE": "false",
-            "YOLO_CONFIG_DIR": str(settings),
+            "YOLO_CONFIG_DIR": settings,
             "ULTRALYTICS_SAFE_LOAD": "true",  # weights are data: no code in a .pt is run
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,16 +69,14 @@ def chosen_objects(workspace: Workspace, collection: str, table: Item, asked: st
 # boxes by a detector
 
 
-def weights_option(
-    workspace: Workspace, name: str | ModelReference | None, folder: Path | None = None
-) -> ModelReference:
+def weights_option(workspace: Workspace, name: str | ModelReference | None) -> ModelReference:
     """The reference of a run to a detector: the name of its weights and the digest of the file.
 
-    name: a file, a name in `folder` (by default the workspace's `weights`), or a reference, which is returned. Raises
+    name: a file, a name in the workspace's `weights`, or a reference, which is returned. Raises
     CapbiasError if none is named or available.
     """
     lacking = "No detector is named.", "Name a file of weights.", "weights"
-    return reference(workspace, name, lambda name: find_weights(name, folder or workspace.folder / WEIGHTS), *lacking)
+    return reference(workspace, name, lambda name: find_weights(name, workspace.folder / WEIGHTS), *lacking)
 
 
 @dataclass(frozen=True)
@@ -135,24 +133,18 @@ def about_boxes(detections: Detections, option: ModelReference, confidence: floa
 def keep_objects_of(workspace: Workspace, boxes: Item) -> Item:
     """The stored item of the objects that boxes show, under the name of the boxes. Objects that people annotated are
     never replaced. Raises CapbiasError if no photograph shows anything."""
-    frame, name = objects_shown(workspace.frame(boxes.hash), boxes.details[BARE], boxes.name), boxes.name
-    kept = {item.name: item.details for item in workspace.items(OBJECTS, boxes.collection)}
-    if name in kept and FOUND_BY not in kept[name]:
-        name = f"{name[:60]} by detector"
-    source, details = f"boxes {boxes.name} ({boxes.source})", {FOUND_BY: boxes.name}
-    return workspace.keep(OBJECTS, name, frame, boxes.collection, source, details)
-
-
-def objects_shown(boxes: pd.DataFrame, bare: Sequence[str], name: str) -> pd.DataFrame:
-    """The objects that boxes show, as `object_texts` gives them. bare: photographs without a box. name: of the boxes.
-    Raises CapbiasError if no photograph shows anything."""
-    frame = object_texts(boxes, [*dict.fromkeys(boxes["image_id"]), *bare])
+    shown, name = workspace.frame(boxes.hash), boxes.name
+    frame = object_texts(shown, [*dict.fromkeys(shown["image_id"]), *boxes.details[BARE]])
     if not (frame["objects"] != "").any():
         raise CapbiasError(
             f"The boxes {name} show nothing on {len(frame):,} photographs.",
             "Ask for a lower confidence, or use another detector.",
         )
-    return frame
+    kept = {item.name: item.details for item in workspace.items(OBJECTS, boxes.collection)}
+    if name in kept and FOUND_BY not in kept[name]:
+        name = f"{name[:60]} by detector"
+    source, details = f"boxes {boxes.name} ({boxes.source})", {FOUND_BY: boxes.name}
+    return workspace.keep(OBJECTS, name, frame, boxes.collection, source, details)
 
 
 def forget_objects_of(workspace: Workspace, boxes: Item) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+import uuid
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +19,6 @@ from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.language.files import ModelFiles
 from capbias_core.load.photographs import find_pictures
-from capbias_core.processes import new_scratch_folder
 from capbias_core.types import Attribute
 from capbias_core.workspace.labels import attribute_of, labels_of
 from capbias_core.workspace.models import resolve_model
@@ -56,7 +57,7 @@ class InHand(_Named):
     such as vectors of captions, and goes with this object."""
 
     def __init__(self) -> None:
-        self.folder = new_scratch_folder()
+        self.folder = Path(tempfile.gettempdir()) / f"capbias-{uuid.uuid4().hex}"
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._frames: dict[str, pd.DataFrame] = {}
         self._models: dict[str, str] = {}
@@ -191,7 +192,7 @@ def _captions(workspace: Workspace, name: str, key: str, details: Mapping[str, A
 
 def scratch_workspace() -> Workspace:
     """A workspace for what leaves nothing behind; its folder goes with it."""
-    folder = new_scratch_folder()
+    folder = tempfile.mkdtemp(prefix="capbias-")
     workspace = Workspace(folder)
     weakref.finalize(workspace, shutil.rmtree, folder, ignore_errors=True)
     return workspace

@@ -80,7 +80,7 @@ def _load(page: Page) -> Page:
         key=f"file_{round_}",
         accept_multiple_files=True,
         help="COCO's JSON of results, captions and instances, CSV, TSV, JSON Lines, Parquet, Excel, what "
-        "lmms-eval, VLMEvalKit and other harnesses write, saved Hugging Face data sets (zipped), pickles of the "
+        "lmms-eval, VLMEvalKit and other harnesses write, pickles of the "
         "LIC release, a .gz or .zip of them; JPEG and PNG. File types are detected automatically.",
     )
     typed = st.text_input("or a path on the server", key=f"path_{round_}") if roots() else ""

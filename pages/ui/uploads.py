@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from capbias_core.errors import CapbiasError, short
-from capbias_core.load.files import is_dataset, unpacked_parts
+from capbias_core.load.files import unpacked_parts
 from capbias_core.load.places import named
 from capbias_core.whole_files import HEX, private_file, private_folder
 from capbias_core.workspace.limited import within_limits
@@ -134,7 +134,7 @@ def discard() -> None:
 def server_path(text: str) -> Path:
     """A path that a visitor typed. Raises CapbiasError if no file is there, or it may not be named."""
     path = named(text.strip())
-    if path.is_dir() and not is_dataset(path):
+    if path.is_dir():
         files = ", ".join(sorted(file.name for file in path.iterdir() if file.is_file())[:5])
         examples = f", such as {files}" if files else ""
         raise CapbiasError(f"{short(text, 200)!r} is a folder.", f"Name a file in it{examples}.")

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from capbias_core import cli
 from capbias_core.aggregate.comparison import (
     NO_LABEL,
     OPEN,
@@ -23,6 +22,7 @@ from capbias_core.aggregate.comparison import (
 from capbias_core.errors import CapbiasError
 from capbias_core.load.published import published_results
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.views import labels as label_views
 from capbias_core.views.agreement import agreement, alignment, consistency, variation
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
@@ -211,13 +211,12 @@ def test_kappa_and_interval_are_those_of_others():
 
 
 @pytest.mark.long
-def test_tables_of_two_annotators_are_compared(tmp_path, capsys):
+def test_tables_of_two_annotators_are_compared(tmp_path):
     first = ["F" if n % 2 else "M" for n in range(10)]
     second = ["F" if n < 4 else own for n, own in enumerate(first)]
     table = pd.DataFrame({"image_id": range(10), "first": first, "second": second})
     keep(Workspace(tmp_path), labels=table, attribute=("gender=first", "gender=second"))
-    asked = ["labels", "compare", "--collection", "c", "--workspace", str(tmp_path)]
-    assert cli.main(asked) == 0
-    printed = capsys.readouterr().out
-    assert "give the same label to 8 of 10 images that both label, 80.0% [49.0, 94.3]" in printed
-    assert cli.main([*asked, "labels first"]) == 2 and cli.main([*asked, "--attribute", "age"]) == 2
+    (first_table, second_table) = label_views.tables_of(Workspace(tmp_path), "c")["gender"]
+    found = label_views.compared(Workspace(tmp_path), "gender", first_table, second_table)
+    line = label_views.agreement_line(found, "gender", "one", "other")
+    assert "give the same label to 8 of 10 images that both label, 80.0% [49.0, 94.3]" in line

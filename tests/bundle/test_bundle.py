@@ -12,15 +12,13 @@ import pandas as pd
 import pytest
 
 from capbias_core import cli
-from capbias_core.bundle.reproduce import Reproduction, compared, find_data, read_bundle, reproduce
+from capbias_core.bundle.reproduce import Reproduction, compared, read_bundle, reproduce
 from capbias_core.bundle.write import write_bundle
 from capbias_core.errors import CapbiasError
-from capbias_core.load.read import File
 from capbias_core.question import Question
 from capbias_core.runs.engine import run_all
 from capbias_core.runs.plan import plan
 from capbias_core.types import Result
-from capbias_core.workspace.ingest import ingest
 from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from capbias_core.workspace.vectors import alignment_option, keep_vectors, offer_vectors
@@ -57,13 +55,6 @@ def measured(data, tmp_path_factory) -> tuple[Workspace, list[str]]:
 def bundle(measured, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("bundle") / "bundle.zip"
     path.write_bytes(write_bundle(measured[0], "small"))
-    return path
-
-
-@pytest.fixture(scope="module")
-def bare(measured, tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("bare") / "bare.zip"
-    path.write_bytes(write_bundle(measured[0], "small", data=False))
     return path
 
 
@@ -106,24 +97,6 @@ def test_a_number_that_differs_is_named_with_both_values(bundle, tmp_path, capsy
 
 
 @pytest.mark.long
-def test_data_that_were_left_out_are_found_by_content(bare, data, tmp_path, capsys):
-    names = zipfile.ZipFile(bare).namelist()
-    assert not [name for name in names if name.startswith("data/")]
-    text = b"".join(zipfile.ZipFile(bare).read(name) for name in names)
-    assert b"umbrella" not in text, "a word of the captions"
-    assert cli.main(["reproduce", str(bare)]) == 2
-    assert "--data" in capsys.readouterr().err
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    for number, name in enumerate(("human.json", "strong.json", "weak.json", "attributes.csv")):
-        (elsewhere / f"{number}{Path(name).suffix}").write_bytes((data / name).read_bytes())
-    (elsewhere / "broken.json").write_text('[{"image_id": 1, "caption": "a wom')
-    assert cli.main(["reproduce", str(bare), "--data", str(elsewhere)]) == 0
-    printed = capsys.readouterr()
-    assert "1.json: captions strong" in printed.err and "rows differ  0" in printed.out
-
-
-@pytest.mark.long
 def test_a_report_alone_is_that_of_the_bundle(bundle, measured, capsys):
     place = ["--workspace", str(measured[0].folder), "--collection", "small"]
     assert cli.main(["export", *place, "--format", "report"]) == 0
@@ -151,32 +124,9 @@ def test_a_bundle_holds_what_its_numbers_were_made_from(bundle, measured):
 
 
 @pytest.mark.long
-def test_data_whose_image_ids_were_joined_are_found_again(tmp_path):
-    """Captions name images by address, labels by number."""
-    who = {"Female": "woman", "Male": "man"}
-    labels = {str(1000 + place): ("Female", "Male")[place % 2] for place in range(40)}
-    (tmp_path / "labels.csv").write_text("image_id,gender\n" + "".join(f"{own},{who}\n" for own, who in labels.items()))
-    rows = [
-        {"image_id": f"https://example.org/val/{own}.jpg", "caption": f"a {who[value]} with a dog"}
-        for own, value in labels.items()
-    ]
-    (tmp_path / "model.json").write_text(json.dumps(rows))
-    files = [File(tmp_path / "labels.csv", ("labels",)), File(tmp_path / "model.json", ("captions",))]
-    workspace = Workspace(tmp_path / "home")
-    ingest(workspace, "c", files)
-    specs = plan(workspace, Question("c", ("model",), "labels", "gender", ("ratio",)))
-    run_all(workspace, specs, "c")
-    path = tmp_path / "bare.zip"
-    path.write_bytes(write_bundle(workspace, "c", data=False))
-    read = read_bundle(path, tmp_path / "inside")
-    found = find_data(read, [tmp_path / "model.json", tmp_path / "labels.csv"], print)
-    assert found.keys() == {item["content"] for item in read.items if item["content"]}
-
-
-@pytest.mark.long
 def test_reproducing_wants_an_empty_workspace(bundle, measured, tmp_path):
     with pytest.raises(CapbiasError, match="is not empty"):
-        reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), {}, run_all)
+        reproduce(measured[0], read_bundle(bundle, tmp_path / "bundle"), run_all)
 
 
 def row(value: float, **more) -> dict:
@@ -200,13 +150,13 @@ def test_rows_are_compared_number_by_number():
     assert compared(there[:2], here[:2], 0.0).same == 1 and len(compared(there[:2], here[:2], 0.0).differ) == 1
 
 
-def reproduced(workspace: Workspace, specs: list, folder: Path, places=()) -> Reproduction:
-    """Measure runs, bundle them (without data where there are places to find them), and make them again."""
+def reproduced(workspace: Workspace, specs: list, folder: Path) -> Reproduction:
+    """Measure runs, bundle them, and make them again."""
     assert all(run.status == "finished" for run in run_all(workspace, specs, "small"))
-    (folder / "bundle.zip").write_bytes(write_bundle(workspace, "small", data=not places))
+    (folder / "bundle.zip").write_bytes(write_bundle(workspace, "small"))
     read = read_bundle(folder / "bundle.zip", folder / "inside")
     assert [spec.run_id for spec in read.specs] == [spec.run_id for spec in specs]
-    return reproduce(Workspace(folder / "again"), read, find_data(read, places, print), run_all)
+    return reproduce(Workspace(folder / "again"), read, run_all)
 
 
 @pytest.mark.long
@@ -245,5 +195,5 @@ def test_labels_that_were_derived_are_derived_again(tmp_path):
     assert cli.main(["labels", "derive", "age", "--references", "human", *place]) == 0
     (table,) = workspace.items("labels", "small")
     specs = plan(workspace, Question("small", ("strong",), table.name, "age", ("LIC_M",), seeds=1))
-    found = reproduced(workspace, specs, tmp_path, [tmp_path / "strong.json", tmp_path / "human.json"])
+    found = reproduced(workspace, specs, tmp_path)
     assert found.same == found.rows > 0

@@ -29,9 +29,10 @@ from capbias_core.resources import DEMO_FOLDER
 from capbias_core.runs import demo
 from capbias_core.runs.plan import plan
 from capbias_core.types import RESULT_COLUMNS
+from capbias_core.views.explain import edit_effect
 from capbias_core.views.files import fitting, text_table
 from capbias_core.views.results import current_runs
-from capbias_core.views.scored import stored_attackers
+from capbias_core.views.scored import caption_scores, stored_attackers
 from capbias_core.workspace.store import Workspace
 from tests import sentences
 
@@ -158,24 +159,18 @@ CSV = ["--format", "csv"]
 
 # score, on files
 
-SAME_CAPTIONS = {
-    "positional files": ["strong.json", "attributes.csv", "human.json", "--attribute", "gender"],
-    "named columns": [*SMALL, "--captions", "odd.csv", "--image-id-column", "pic", "--caption-column", "said"],
-    "an attribute from a file": [*STRONG, *LABELS, "--attribute", "own.toml", "--attribute-column", "gender"],
-    "a column of another name": [
-        "strong.json",
-        "people.csv",
-        "--attribute",
-        "gender",
-        "--attribute-column",
-        "who is it",
-    ],
-}
+SAME_CAPTIONS = (
+    "strong.json attributes.csv human.json --attribute gender",
+    "--labels attributes.csv --attribute gender --captions odd.csv --image-id-column pic --caption-column said",
+    "--captions strong.json --labels attributes.csv --attribute own.toml --attribute-column gender",
+    "strong.json people.csv --attribute gender --attribute-column 'who is it'",
+)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("argv", SAME_CAPTIONS.values(), ids=SAME_CAPTIONS)
-def test_the_same_captions_give_the_same_ratio_however_they_are_named(ask, argv):
+@pytest.mark.parametrize("given", SAME_CAPTIONS)
+def test_the_same_captions_give_the_same_ratio_however_they_are_named(ask, given):
+    argv = shlex.split(given)
     printed = ask("score", *argv, "--metric", "ratio", *CSV)
     assert printed.metrics == ["ratio"] and printed.value == RATIO
     assert "\r" not in printed.err and "\x1b" not in printed.err
@@ -289,11 +284,9 @@ BAD = {
     "no kind": "import nowhere.csv --kind zebra",
     "wrong attribute": "score STRONG LABELS --attribute gendr",
     "output before input": "score SMALL --captions nowhere.csv --output nofolder/out.csv",
-    "a detector without photographs": "score SMALL STRONG --weights yolov8n",
     "files and names": "score SMALL STRONG --collection x",
     "unknown collection": "score --collection x --attribute gender",
     "two questions": 'EXPLAIN --image 7 --text "a man"',
-    "a word of no caption": 'EXPLAIN --words "giraffe -> dog"',
     "an image without a label": "EXPLAIN --image 90",
     "flags of another kind": "import strong.json --map gender:b=Female",
     "one name for several files": "import strong.json weak.json --name one",
@@ -331,7 +324,7 @@ def test_bad_input_is_one_sentence_and_code_2_before_anything_runs(ask, name):
 
 VIEWS = tuple(name for name in cli._app()["view"] if not name.startswith("-"))
 OF_VIEW = [("view", name) for name in VIEWS]
-PARTS = [("labels", name) for name in ("derive", "cross", "compare", "check")]
+PARTS = [("labels", name) for name in ("derive", "cross", "check")]
 PARTS += [("images", name) for name in ("detect", "mask", "caption")]
 
 
@@ -595,7 +588,13 @@ def test_three_values_push_each_by_itself(ask):
 
 @pytest.mark.long
 def test_edits_are_scored_out_of_fold(explained, kept):
-    same, other = explained("--words", "man -> woman | person")["edits"]
+    explained("--image", "7")
+    workspace = Workspace(kept)
+    scored = current_runs(workspace, "my captions", "caption_scores")
+    run = next(run for run in scored if run.spec.model == "strong" and run.spec.attribute["name"] == "gender")
+    attackers, gender = stored_attackers(run), get_attribute("gender")
+    written = workspace.frame(run.spec.captions)
+    same, other = (edit_effect(caption_scores(run), written, attackers, "man", new) for new in ("woman", "person"))
     wrote = [row for row in captions(1, 0.95) if row["image_id"] <= 85 and " man " in row["caption"]]
     assert same["captions_with_the_word"] == other["captions_with_the_word"] == len(wrote)
     assert same["captions_that_read_differently"] == 0 and same["note"]
@@ -603,12 +602,7 @@ def test_edits_are_scored_out_of_fold(explained, kept):
     assert same["change_of_logit"]["Male"] == pytest.approx(0, abs=1e-9)
     assert other["captions_that_read_differently"] == len(wrote) and other["note"] == ""
     # each by the attacker that held the image out
-    workspace = Workspace(kept)
-    (table,) = workspace.items("labels", "my captions")
-    scored = current_runs(workspace, "my captions", "caption_scores")
-    run = next(run for run in scored if run.spec.model == "strong" and run.spec.attribute["name"] == "gender")
     scores = pd.read_parquet(io.BytesIO(workspace.array(run.run_id, "scores"))).set_index("image_id")
-    attackers, gender = stored_attackers(run), get_attribute("gender")
     for when, new in (("before", "man"), ("after", "person")):
         expected = [
             attackers.score(
@@ -620,11 +614,7 @@ def test_edits_are_scored_out_of_fold(explained, kept):
     assert all(row["after"] == row["before"].replace(" man ", " person ") for row in other["examples"])
 
 
-EXPLAINED = {
-    "an image": ["--image", "7"],
-    "the set beside human captions": ["--top", "3", "--min-count", "5"],
-    "edits": ["--words", "tie -> cake", "zebra -> cake", "man -> xyzzy", "man -> woman"],
-}
+EXPLAINED = {"an image": ["--image", "7"], "the set beside human captions": ["--top", "3", "--min-count", "5"]}
 
 
 @pytest.mark.long
@@ -640,12 +630,11 @@ def test_demo_beside_the_truth(ask, here, monkeypatch):
     whole = demo.demo_request()
     changed = {**vars(whole), "metrics": ("lic",), "captions": ("amplifier",), "seeds": 2, "words": False}
     monkeypatch.setattr(demo, "demo_runs", lambda workspace: plan(workspace, type(whole)(**changed)))
-    header, row = ask("demo", "--if-empty").out.splitlines()
+    header, row = ask("demo").out.splitlines()
     truth = json.loads((DEMO_FOLDER / "truth.json").read_text())["truth"]["amplifier"]["LIC"]
     assert header.split() == ["captioner", "verdict", "LIC", "true", "LIC"]
     assert row.split()[0] == "amplifier" and row.split()[-1] == f"{truth:.2f}"
     assert float(re.search(r"(\S+) \[", row)[1]) == pytest.approx(truth, abs=6)
-    assert ask("demo", "--if-empty").out == ""
 
 
 def test_an_unexpected_error_has_an_exit_code_of_its_own(monkeypatch, capsys):

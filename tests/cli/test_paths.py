@@ -18,7 +18,6 @@ COMMANDS = f"""
     score --captions a.csv --labels PATH --attribute gender
     {SCORE} --references PATH
     {SCORE} --photographs . --people PATH
-    {SCORE} --photographs . --weights PATH
     {SCORE} --alignment contextual --vectors PATH
     {SCORE} --output PATH
     score a.csv labels.csv --attribute PATH.toml
@@ -27,7 +26,7 @@ COMMANDS = f"""
     import PATH --kind photographs
     import PATH --kind vectors
     list --workspace PATH
-    reproduce bundle.zip --data PATH
+    reproduce PATH
     labels check PATH.toml
     app --workspace PATH
 """.strip().splitlines()

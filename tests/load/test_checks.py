@@ -11,8 +11,7 @@ import pytest
 
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
-from capbias_core.load.checks import REFUSE, WARN, fields_of, findings, refuse, revealing_words, text_findings
-from capbias_core.load.clean import clean_captions
+from capbias_core.load.checks import REFUSE, WARN, findings, refuse, revealing_words, text_findings
 
 GENDER = get_attribute("gender")
 THINGS = ("bicycle", "kite", "laptop", "guitar", "racket", "pizza", "umbrella", "horse", "clock", "bench", "cat")
@@ -48,6 +47,7 @@ def shifted(frame):
         ("several captions", "Option 1: A man on a horse. Option 2: A rider."),
         ("JSON", '{"long_caption": "a man on a horse", "short_caption": "a man"}'),
         ("JSON", "['a man on a horse', 'a rider']"),
+        ("JSON", json.dumps({"long": "a dog " * 1_000, "short": "a dog"})),  # was cut off before it was read
         ("brackets", "a man (0.2, 0.3, 0.4 on a {horse}"),
     ],
 )
@@ -127,21 +127,3 @@ def test_words_on_people_are_in_the_list_or_reported():
     )
     assert set(words.split()) <= masked
     assert not GENDER.masked_words & revealing_words("gender").keys()
-
-
-def test_an_echoed_prompt_is_removed_in_front_and_behind():
-    texts = list(captions()["caption"])
-    prompt = "Is there a man or a woman in the image?"
-    ask = "please describe this image in one sentence."
-    for echoed in (
-        [f"{prompt} {text}" for text in texts],
-        [f"{text} {prompt}" for text in texts],
-        [f"{text} {ask}" for text in texts],
-        [f"{text} {prompt}" if place % 3 else text for place, text in enumerate(texts)],
-    ):
-        assert clean_captions(echoed).texts == texts
-
-
-def test_fields_of_a_long_caption_of_json_are_seen():
-    """It was cut off before it was read, and so was no JSON."""
-    assert fields_of(json.dumps({"long": "a dog " * 1_000, "short": "a dog"})) == ["long", "short"]

@@ -165,6 +165,9 @@ def test_what_all_captions_together_show():
     assert found.counts == {"shared prompt": 25}
     for prompt in (ASK, "What is in this image?"):
         assert clean_captions([f"{prompt} A {own} in the grass." for own in animals]).texts == found.texts[:-1]
+    for asked in ("Is there a man or a woman in the image?", "please describe this image in one sentence."):
+        texts = [f"In the grass is a {own}." for own in animals]
+        assert clean_captions([f"{text} {asked}" for text in texts]).texts == texts
     for certain in ("A photo of a", "There is someone here. A"):
         texts = [f"{certain} {own} in the grass." for own in animals]
         assert (clean_captions(texts).texts, clean_captions(texts).counts) == (texts, {}), "may be the captioner's"

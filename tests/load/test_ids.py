@@ -75,12 +75,6 @@ def test_what_may_be_another_image_is_not_joined():
         assert join_ids([odd], ["1", "val/2.jpg"]) is None
 
 
-def test_written_ids():
-    assert [written(value) for value in ("393,031", 785.0, "000785", "785.0", True, [1], "a\0b", float("nan"))] == [
-        "393031", "785", "785", "785", None, None, None, None,
-    ]  # fmt: skip
-
-
 def files(tmp_path, rows, labels):
     (tmp_path / "model.json").write_text(json.dumps(rows))
     (tmp_path / "labels.json").write_text(json.dumps(labels))

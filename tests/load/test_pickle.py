@@ -37,7 +37,7 @@ def refused(path, data) -> str:
 def test_a_command_does_not_run(tmp_path, protocol):
     mark = tmp_path / "mark"
     data = pickle.dumps([ROW, {"pred": Calls(os.system, f"echo ran > {mark}")}], protocol=protocol)
-    assert f"it asks for {os.system.__module__}.system" in refused(tmp_path / "a.pkl", data)
+    assert "GLOBAL" in refused(tmp_path / "a.pkl", data)
     assert not mark.exists()
     pickle.loads(data)  # the same bytes do run where nothing guards them
     assert mark.exists()
@@ -54,8 +54,8 @@ def test_extension_codes_are_refused_even_where_they_are_cached(tmp_path):
 
 
 REFUSED = [
-    (pickle.dumps([ROW, {"x": np.float64(0.5)}], 4), "asks for numpy"),
-    (pickle.dumps([ROW, {"x": Calls(eval, "1")}], 4), "asks for builtins.eval"),
+    (pickle.dumps([ROW, {"x": np.float64(0.5)}], 4), "the opcode STACK_GLOBAL"),
+    (pickle.dumps([ROW, {"x": Calls(eval, "1")}], 4), "the opcode STACK_GLOBAL"),
     (b"\x80\x02]Pobject\n.", "the opcode PERSID"),
     (b"\x80\x02]K\x01Q.", "the opcode BINPERSID"),
     (b"\x80\x04]r\xff\xff\xff\x7f.", "the memo place 2147483647"),
@@ -67,7 +67,7 @@ REFUSED = [
     (pickle.dumps([{"x": b"bytes"}]), "the opcode SHORT_BINBYTES"),
     (pickle.dumps({"a": 1}), "no list of records with img_id"),
     (pickle.dumps([{"image_id": 1, "caption": "a dog"}]), "no list of records with img_id"),
-    (b"\x80\x04X\x03\x00\x00\x00\xed\xa0\x80\x8c\x01x\x93.", "asks for ?.x"),
+    (b"\x80\x04X\x03\x00\x00\x00\xed\xa0\x80\x8c\x01x\x93.", "the opcode STACK_GLOBAL"),
 ]
 
 

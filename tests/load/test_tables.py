@@ -8,6 +8,7 @@ from pycocotools import mask
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
 from capbias_core.load.formats import sheets_of
+from capbias_core.load.parts import Piece
 from capbias_core.load.read import File, Held, read
 from capbias_core.load.sheet import fields_in
 from capbias_core.load.tables import outline_fault, run_lengths, segments
@@ -84,7 +85,7 @@ def instances(folder, annotations, sizes=((1, 10, 10),), name="instances.json", 
 
 
 def segment_table(path, wanted=None):
-    return segments(sheets_of(path, str(path))[0], wanted)
+    return segments(Piece(File(path), sheets_of(path, str(path))[0]), wanted)
 
 
 def test_outlines_by_hand(tmp_path):
@@ -95,7 +96,7 @@ def test_outlines_by_hand(tmp_path):
     assert first[:9] == ("1", "person", False, 10, 12, 1, 1, 4, 4) and json.loads(first.outline) == SQUARE
     assert crowd[:5] == ("2", "dog", True, 2, 3) and json.loads(crowd.outline) == RUNS
     assert not to_npz.crowd
-    assert (table.rows, table.others, table.problem_count) == (3, 0, 0)
+    assert (table.rows, table.account, table.problem_count) == (3, (("Others", "0"),), 0)
 
 
 def test_a_box_is_cut_at_the_edge_and_a_category_may_be_text(tmp_path):
@@ -142,7 +143,7 @@ def test_another_file_and_sizes_that_are_not_known(tmp_path):
 
 def test_only_images_that_are_asked_for(tmp_path):
     table = segment_table(instances(tmp_path, [annotation(1), annotation(2), annotation(2)]), {"2"})
-    assert set(table.frame["image_id"]) == {"2"} and table.others == 1
+    assert set(table.frame["image_id"]) == {"2"} and table.account == (("Others", "1"),)
     with pytest.raises(CapbiasError, match="3 are of images that the collection does not have"):
         segment_table(tmp_path / "instances.json", {"7"})
 

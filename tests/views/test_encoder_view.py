@@ -1,13 +1,11 @@
 """How another encoder reads a caption: the run, what it keeps, the chart, the terminal, the page."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core import cli
 from capbias_core.attackers import ATTACKERS, load_attacker
 from capbias_core.attackers.base import Training
 from capbias_core.attackers.networks.scratch import TransformerAttacker
@@ -15,7 +13,6 @@ from capbias_core.measures.caption_scores import attention_bytes, attention_from
 from capbias_core.prepare.split import FIT, child_seed, split_around
 from capbias_core.prepare.tokens import Tokens
 from capbias_core.question import Question
-from capbias_core.runs import engine
 from capbias_core.runs.plan import plan
 from capbias_core.types import Attention, silent
 from capbias_core.views.coloured import attention_map
@@ -116,19 +113,3 @@ def test_a_chart_of_attention():
     chart = attention_map(HALVES, 2, 1)
     assert np.array(chart.data[0].z).tolist() == [[1.0, 0.0], [0.125, 0.875]]
     assert list(chart.layout.yaxis.ticktext) == ["[CLS]", "a"]
-
-
-@pytest.fixture
-def asked(workspace, small, monkeypatch):
-    monkeypatch.setattr(engine, "needs_workers", lambda spec: False)
-    return ["explain", "--workspace", str(workspace.folder), "--collection", "c", "--attribute", "gender"]
-
-
-def test_explain_prints_attention(asked, capsys):
-    assert cli.main([*asked, "--attacker", "transformer_5h", "--image", "10", "--attention"]) == 0
-    printed = capsys.readouterr().out
-    assert "umbrella" in printed and "Attention, layer 2 of 2, head " in printed
-    ask = [*asked, "--attacker", "transformer_5h", "--image", "10", "--attention", "--format", "json"]
-    assert cli.main(ask) == 0
-    (caption,) = json.loads(capsys.readouterr().out)["captions"]
-    assert np.array(caption["attention"]).shape == (2, 5, 8, 8) and caption["read_as"][1] == "<gender>"

@@ -3,10 +3,8 @@
 import sqlite3
 
 import pandas as pd
-import pytest
 
 import capbias_core as capbias
-from capbias_core.errors import CapbiasError
 
 LABELS = [{"image_id": image, "gender": ("Female", "Male")[image % 2]} for image in range(80)]
 CAPTIONS = [
@@ -38,8 +36,3 @@ def test_a_score_in_hand_opens_no_database_and_writes_no_file(tmp_path, monkeypa
     monkeypatch.setattr(pd.DataFrame, "to_parquet", refuse)
     report = scored(metrics=["ratio"])
     assert len(report.table) and not [*tmp_path.iterdir()]
-
-
-def test_worker_processes_need_a_workspace():
-    with pytest.raises(CapbiasError, match="Name its folder with workspace="):
-        scored(workers=True)

@@ -1,4 +1,4 @@
-"""`list`: the runs of a workspace, cancelled and repeated."""
+"""Runs and inputs of a workspace that several processes use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sqlite3
 import threading
 import time
 from dataclasses import asdict
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -25,65 +24,59 @@ from tests.orphans import ENDED, give
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
-    """Two captioners in a workspace, whose runs are queued."""
+def here(tmp_path, monkeypatch):
+    """A workspace in which runs of two captioners are queued."""
     write_files(tmp_path)
-    monkeypatch.setenv("CAPBIAS_HOME", str(tmp_path / "home"))
-    files = [str(tmp_path / name) for name in ("strong.json", "weak.json", "attributes.csv", "human.json")]
-    assert cli.main(["import", *files, "--collection", "mine", "--attribute", "gender"]) == 0
-    for spec in specs(store := Workspace(tmp_path / "home")):
+    store = Workspace(tmp_path / "home")
+    monkeypatch.setenv("CAPBIAS_HOME", str(store.folder))
+    files = [str(tmp_path / name) for name in ("strong.json", "weak.json", "attributes.csv")]
+    assert cli.main(["import", *files, "--collection", "mine"]) == 0
+    for spec in asked(store):
         store.enqueue(spec, "mine")
-    return tmp_path
+    return store
 
 
-def specs(store: Workspace) -> list[RunSpec]:
+def asked(store: Workspace) -> list[RunSpec]:
     return plan(store, Question("mine", ("strong", "weak"), "attributes", "gender", ("lic_m", "error"), seeds=2))
 
 
-def runs(here: Path) -> dict[str, str]:
-    """The status of each run."""
-    return {run.run_id: run.status for run in Workspace(here / "home").runs()}
+def statuses(store: Workspace) -> dict[str, str]:
+    return {run.run_id: run.status for run in store.runs()}
 
 
 @pytest.mark.long
-def test_runs_are_cancelled_and_repeated_by_the_beginning_of_their_ids(here, capsys):
-    first, second, *others = runs(here)
+def test_runs_are_cancelled_and_repeated_by_the_beginning_of_their_ids(here, tmp_path, capsys):
+    first, second, *others = statuses(here)
     assert cli.main(["list", "--cancel", first[:6]]) == 0
-    assert runs(here) == {first: "cancelled", second: "queued", **dict.fromkeys(others, "queued")}
+    assert statuses(here) == {first: "cancelled", second: "queued", **dict.fromkeys(others, "queued")}
     assert cli.main(["list", "--repeat", second]) == 2  # still under way
+    assert cli.main(["import", str(tmp_path / "strong.json"), "--collection", "other"]) == 0
+    assert cli.main(["list", "--collection", "other", "--cancel", "all"]) == 0
+    assert statuses(here)[second] == "queued"
     assert cli.main(["list", "--cancel", "all"]) == 0
     assert cli.main(["list", "--repeat", first]) == 0
-    assert runs(here) == {first: "finished", second: "cancelled", **dict.fromkeys(others, "cancelled")}
-    assert cli.main(["list", "--repeat", "all"]) == 0 and set(runs(here).values()) == {"finished"}
-    assert cli.main(["list", "--repeat", "all"]) == 0
+    assert statuses(here) == {first: "finished", second: "cancelled", **dict.fromkeys(others, "cancelled")}
+    assert cli.main(["list", "--repeat", "all"]) == 0 and set(statuses(here).values()) == {"finished"}
     assert cli.main(["list", "--cancel", first]) == 2 and cli.main(["list", "--repeat", first]) == 2
     capsys.readouterr()
     assert cli.main(["list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]
-    assert {row["status"] for row in listed} == {"finished"} and {row["progress"] for row in listed} == {1}
+    assert {(row["status"], row["progress"]) for row in listed} == {("finished", 1)}
     assert {row["captioner"] for row in listed} == {"strong", "weak"} and len(listed) == len(others) + 2
 
 
 @pytest.mark.long
-def test_only_runs_of_the_collection_are_cancelled(here):
-    assert cli.main(["import", str(here / "strong.json"), "--collection", "other"]) == 0
-    assert cli.main(["list", "--collection", "other", "--cancel", "all"]) == 0
-    assert set(runs(here).values()) == {"queued"}
-
-
-@pytest.mark.long
 def test_runs_of_another_process_are_waited_for_and_taken_over_if_it_dies(here, monkeypatch):
-    store = Workspace(here / "home")
-    asked, looks = specs(store), []
+    specs, looks = asked(here), []
 
     def look(rows, _to_come) -> tuple[float, str]:
         looks.append({row.status for row in rows})
         if len(looks) == 2:
-            give(store, ENDED)
+            give(here, ENDED)
         return 0.0, ""
 
     monkeypatch.setattr(running, "progress_of", look)
-    assert [row.status for row in running.run_all(store, asked, "mine")] == ["finished"] * len(asked)
+    assert [row.status for row in running.run_all(here, specs, "mine")] == ["finished"] * len(specs)
     assert looks[:3] == [{"queued"}, {"queued"}, {"died"}]
 
 
