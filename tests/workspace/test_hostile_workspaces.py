@@ -168,12 +168,13 @@ def evidence(change: Callable[[Counts], Counts]) -> Callable[[Path], None]:
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS key, i AS value FROM n"
 ALL = ("list", "export --collection c")
 WORDS = "explain --collection c --attribute gender --captions second"
+IMAGE = f"{WORDS} --image 1"
 TABLE, WHERE = "view table --collection c", "view where --collection c --attribute gender"
 # What is forged -> how, and commands that ended with a traceback or never.
 FORGED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
-    "labels as captions": (table_of("captions", lambda path, labels: labels.rename(path)), (WHERE, WORDS)),
+    "labels as captions": (table_of("captions", lambda path, labels: labels.rename(path)), (WHERE, IMAGE)),
     "labels as human captions": (table_of("references", lambda path, labels: labels.rename(path)), (WHERE,)),
-    "a folder as captions": (table_of("captions", lambda path, _: path.mkdir()), (WHERE, WORDS)),
+    "a folder as captions": (table_of("captions", lambda path, _: path.mkdir()), (WHERE, IMAGE)),
     "half a file": (table_of("captions", lambda path, labels: path.write_bytes(labels.read_bytes()[:50])), (WHERE,)),
     "a folder as labels": (table_of("labels", lambda path, _: path.mkdir()), (WHERE,)),
     "other rows": (changed("UPDATE items SET rows=3"), (WHERE,)),
