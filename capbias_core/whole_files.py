@@ -16,7 +16,7 @@ from capbias_core.errors import CapbiasError, short
 PRIVATE, USUAL = 0o600, 0o666
 HEX = "[0-9a-f]"  # in the patterns of names that this program made, and may remove
 CATALOGUE = "capbias.sqlite"
-FOLDERS = ("attributes", "data", "embeddings", "models", "pictures", "unfinished", "uploads", "weights")
+FOLDERS = ("alive", "attributes", "data", "embeddings", "models", "pictures", "unfinished", "uploads", "weights")
 SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 LINK = {stat.S_IFLNK: "a symbolic link"}
 

@@ -1,8 +1,7 @@
-"""Computes queued runs: `python -m capbias_core.worker WORKSPACE` computes those of a workspace until none is left.
+"""Computes queued runs. An engine starts it as `python -m capbias_core.worker light|torch PROCESS`.
 
-An engine starts it as `python -m capbias_core.worker light|torch PROCESS`. It then computes light runs, or those with
-torch, that PROCESS has queued in the workspaces whose folders come from standard input, one per line as JSON. It ends
-when it is idle for long, and with that input, which PROCESS keeps open.
+It then computes light runs, or those with torch, that PROCESS has queued in the workspaces whose folders come from
+standard input, one per line as JSON. It ends when it is idle for long, and with that input, which PROCESS keeps open.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 
 from capbias_core.errors import Cancelled, CapbiasError
-from capbias_core.processes import STOPPED, TERMINATED, Terminated, terminate
 from capbias_core.runs.run import failure, needs_workers, run_one
 from capbias_core.types import Progress
 from capbias_core.whole_files import HEX
@@ -27,26 +25,25 @@ from capbias_core.workspace.catalogue import WorkspaceError, lives
 from capbias_core.workspace.store import RunRow, Workspace
 
 SECONDS_BETWEEN_NOTES = 0.25
-BEAT_SECONDS = 5.0
 IDLE_SECONDS = 300.0  # then a process ends; the engine starts another one for the next run
 STOP_SECONDS = 5.0  # that a run gets to stop when its process has to end
 
 
-def execute(folder: str, run_id: str, stopping: threading.Event | None = None, hand_back: bool = False) -> None:
+def execute(folder: str, run_id: str, stopping: threading.Event | None = None) -> None:
     """Compute one queued run, wherever: claim it, compute it, and write how it ends.
 
-    It is left alone if a living process of this machine has it; one on another host may be the lost worker of a
-    cluster, which then calls this again. stopping: set if this process has to end. hand_back: Ctrl-C puts the run back
-    into the queue and does not cancel it. Raises WorkspaceError if the end cannot be written; it is remembered, and the
-    run dies with a process that ends then.
+    It is left alone if a living process has it. stopping: set if this process has to end. Raises WorkspaceError if the
+    end cannot be written; it is remembered, and the run dies with a process that ends then.
     """
     workspace = Workspace(folder, make=False)
-    run = workspace.claim(lambda run: run.run_id == run_id and (run.status != "running" or not lives(run.process)))
-    if run is None:
+
+    def is_free(run: RunRow) -> bool:
+        return run.run_id == run_id and (run.status != "running" or not lives(workspace.folder, run.process))
+
+    if not (run := workspace.claim(is_free)):
         return
     try:
-        with _beating(workspace):
-            outcome = run_one(workspace, run.spec, _reporter(workspace, run, stopping or threading.Event()))
+        outcome = run_one(workspace, run.spec, _reporter(workspace, run, stopping or threading.Event()))
         for line in outcome.log:
             workspace.log(run_id, line)
         workspace.finish(run, outcome.results, outcome.kept, outcome.notes, outcome.lacking)
@@ -59,45 +56,23 @@ def execute(folder: str, run_id: str, stopping: threading.Event | None = None, h
                 workspace.log(run_id, traceback.format_exc().rstrip())
         workspace.end_here(run_id, "failed", failure(error), run.token)
     except BaseException:  # such as Ctrl-C
-        if hand_back:
-            workspace.hand_back(run)
-        else:
-            workspace.end_here(run_id, "cancelled", "cancelled", run.token)
+        workspace.end_here(run_id, "cancelled", "cancelled", run.token)
         raise
     for left in workspace.unfinished.glob(HEX * 16):
         with suppress(WorkspaceError):
             if (other := workspace.run(left.name)) is None or other.status in ("finished", "failed"):
                 shutil.rmtree(left, ignore_errors=True)
-    workspace.beat()
+    workspace.write_ends()
 
 
-def execute_all(
-    folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Event, hand_back: bool = False
-) -> None:
+def execute_all(folder: str, accepts: Callable[[RunRow], bool], stopping: threading.Event) -> None:
     """`execute` the queued runs that this function accepts, the oldest first, until none is left."""
     workspace = Workspace(folder, make=False)
     while not stopping.is_set():
         queued = (run for run in workspace.waiting() if run.status == "queued" and accepts(run))
         if (run := next(queued, None)) is None:
             return
-        execute(folder, run.run_id, stopping, hand_back)
-
-
-@contextmanager
-def _beating(workspace: Workspace) -> Iterator[None]:
-    """In the block, other hosts see that this process lives, also while a run reports nothing."""
-    over = threading.Event()
-
-    def beat() -> None:
-        while not over.wait(BEAT_SECONDS):
-            with suppress(WorkspaceError):
-                workspace.beat()
-
-    threading.Thread(target=beat, daemon=True).start()
-    try:
-        yield
-    finally:
-        over.set()
+        execute(folder, run.run_id, stopping)
 
 
 def _reporter(workspace: Workspace, run: RunRow, stopping: threading.Event) -> Progress:
@@ -124,15 +99,10 @@ def _reporter(workspace: Workspace, run: RunRow, stopping: threading.Event) -> P
 
 
 def main(arguments: list[str]) -> None:
-    stopping = threading.Event()
-    if len(arguments) == 1:
-        signal.signal(signal.SIGTERM, terminate)
-        execute_all(arguments[0], lambda _: True, stopping, hand_back=True)
-        return
     kind, parent = arguments
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent cancels
     folders: dict[str, None] = {}  # to look into
-    told = threading.Event()
+    told, stopping = threading.Event(), threading.Event()
 
     def read() -> None:
         try:
@@ -154,7 +124,7 @@ def main(arguments: list[str]) -> None:
         told.clear()
         for folder in list(folders):
             del folders[folder]
-            execute_all(folder, accepts, stopping, hand_back=True)
+            execute_all(folder, accepts, stopping)
 
 
 if __name__ == "__main__":
@@ -162,6 +132,3 @@ if __name__ == "__main__":
         main(sys.argv[1:])
     except CapbiasError as error:
         sys.exit(f"error: {error}")
-    except KeyboardInterrupt as stop:
-        print("Stopped. The run that it stopped is queued again.", file=sys.stderr)
-        sys.exit(TERMINATED if isinstance(stop, Terminated) else STOPPED)

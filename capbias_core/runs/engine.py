@@ -168,18 +168,14 @@ class Engine:
             self._fail(self._waiting(light=True), str(error))
 
     def _watch(self) -> None:
-        """Until no run is left, note that runs are alive, and ends that their workers could not note, and wake workers
-        for runs that wait, such as one that another process handed back."""
+        """Until no run is left, note ends that could not be noted before, and wake workers for runs that wait."""
         while not self._stopping.wait(BEAT):
-            fault = ""
-            try:
-                self.workspace.beat()
-            except WorkspaceError as error:  # locked for long, or a full disk: the next beat may get through
-                fault = str(error)
+            with suppress(WorkspaceError):  # locked for long, or a full disk: the next time may get through
+                self.workspace.write_ends()
             with suppress(WorkspaceError), self._lock:
                 runs = self.workspace.runs_of(list(self._started))
                 for run_id, call in list(self._started.items()):
-                    if self._is_over(runs.get(run_id), call, fault):
+                    if self._is_over(runs.get(run_id), call):
                         del self._started[run_id]
                 if not self._started:
                     self._watcher = None
@@ -187,16 +183,15 @@ class Engine:
             if self._waiting(light=True):
                 self._start_threads()
             if (waiting := self._waiting(light=False)) and (failure := wake_workers("torch", self.folder)):
-                self._fail(waiting, fault or failure)
+                self._fail(waiting, failure)
 
-    def _is_over(self, run: RunRow | None, call: Future | None, fault: str) -> bool:
-        """Whether the end of a run is in the catalogue. Notes an end that its worker did not note. fault: why nothing
-        can be written, which may have ended the worker."""
+    def _is_over(self, run: RunRow | None, call: Future | None) -> bool:
+        """Whether the end of a run is in the catalogue. Notes an end that its worker did not note."""
         if run is None or run.finished is not None:
             return True
         if call is None:
             if run.status == "died":
-                self.workspace.end_here(run.run_id, "died", ". ".join(filter(None, (run.message, fault))), run.token)
+                self.workspace.end_here(run.run_id, "died", run.message, run.token)
             return False
         if not call.done():
             return False

@@ -101,8 +101,7 @@ def compute_in_hand(data: Data, specs: Sequence[RunSpec], watch: Watch, stopped:
     stops the computation; the runs are then returned as they are. Without it a stop is raised."""
     now = time.time()
     rows = {
-        spec.run_id: RunRow(spec.run_id, "", spec, "queued", 0.0, "waiting", (), now, None, None, now, "")
-        for spec in specs
+        spec.run_id: RunRow(spec.run_id, "", spec, "queued", 0.0, "waiting", (), now, None, None, "") for spec in specs
     }
 
     def update(run_id: str, **changed: Any) -> None:

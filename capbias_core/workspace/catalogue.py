@@ -3,20 +3,23 @@ that it names are alive."""
 
 from __future__ import annotations
 
+import atexit
 import errno
+import fcntl
 import os
-import platform
 import re
 import sqlite3
+import uuid
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from capbias_core.databases import UNWRITABLE, code_of, prepare, to_read
 from capbias_core.errors import CapbiasError
 from capbias_core.typed import shown
-from capbias_core.whole_files import private_file
+from capbias_core.whole_files import HEX, private_file, private_folder, whole_file
 
 VERSION = 7  # of the tables, stored as SQLite's user_version
 SCHEMA = """
@@ -130,66 +133,46 @@ def workspace_fault(database: Path, error: Exception, opened: bool) -> Workspace
     )
 
 
-PROC = Path("/proc")
-PROCESS = re.compile(r"\S+ \S+ \S+ [0-9]{1,9} \S+")
+ALIVE = "alive"  # the folder of a workspace with a file for each process that has runs
+NAME = re.compile(f"{HEX}{{32}}")
+_locked: dict[Path, IO] = {}
 
 
 def this_process() -> str:
-    """A unique name of this process: host, boot, pid namespace, pid, start. '' outside Linux."""
+    """A unique name of this process."""
     return _process_name(os.getpid())
 
 
 @cache
-def _process_name(pid: int) -> str:
-    machine, start = _machine(), _start(pid)
-    return f"{machine} {pid} {start}" if machine and start else ""
+def _process_name(_pid: int) -> str:
+    return uuid.uuid4().hex
 
 
-@cache
-def _machine() -> str:
-    """Host, boot and pid namespace. Two containers on one machine have different namespaces."""
-    try:
-        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
-        namespace = (PROC / "self/ns/pid").stat().st_ino
-    except OSError:
-        return ""
-    machine = ""
-    with suppress(OSError):
-        machine = Path("/etc/machine-id").read_text().strip()
-    # Copied machines share their ID, so the name of the host is part of it.
-    return f"{machine}:{platform.node()} {boot} {namespace}"
+def show_alive(workspace: Path) -> str:
+    """The name of this process, which keeps a file of that name locked in this workspace while it lives: the system
+    ends the lock with the process, however that ends. Raises OSError."""
+    path = workspace / ALIVE / this_process()
+    if path not in _locked or not path.exists():
+        private_folder(path.parent)
+        for other in path.parent.iterdir():  # of processes that were killed
+            if NAME.fullmatch(other.name) and not lives(workspace, other.name):
+                other.unlink(missing_ok=True)
+        with whole_file(path) as temporary:  # it gets its name when it is locked
+            _locked[path] = temporary.open("wb")
+            fcntl.flock(_locked[path], fcntl.LOCK_EX)
+        atexit.register(path.unlink, missing_ok=True)
+    return path.name
 
 
-def _start(pid: int) -> str:
-    """When a living process started, in ticks since the machine did; '' if it ended."""
-    try:
-        text = (PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return ""
-    # The name of the program, in brackets, may contain anything. After it: state, and as the 20th field the start.
-    state, *fields = text.rpartition(")")[2].split()
-    return "" if state in "ZX" else fields[18]
-
-
-def lives(process: str) -> bool | None:
-    """Whether the process of this name lives; None if that cannot be seen: on another host, in another container, or if
-    the system hides it."""
-    if not process or not _machine():
-        return None
-    if not PROCESS.fullmatch(process):
+def lives(workspace: Path, process: str) -> bool:
+    """Whether the process of this name, which has runs in this workspace, lives."""
+    if not NAME.fullmatch(process):
         return False
-    host, boot, namespace, pid, start = process.split()
-    this_host, this_boot, this_namespace = _machine().split()
-    if host == this_host and boot != this_boot:
-        return False  # this machine was restarted since
-    if (host, namespace) != (this_host, this_namespace):
-        return None
-    if now := _start(int(pid)):
-        return now == start
     try:
-        os.kill(int(pid), 0)
-    except PermissionError:  # a process of another account, which /proc may hide
-        return None
-    except OSError:
-        pass
+        with (workspace / ALIVE / process).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:  # it is locked, or that cannot be seen
+        return True
     return False

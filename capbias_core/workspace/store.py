@@ -38,7 +38,7 @@ from capbias_core.workspace.catalogue import (
     WorkspaceError,
     lives,
     open_catalogue,
-    this_process,
+    show_alive,
     value_fault,
     workspace_fault,
 )
@@ -48,7 +48,6 @@ from capbias_core.workspace.spec import HASH, RunSpec, StoredRun
 COUNTS = "counts"  # the array of a run with its evidence; `counts A->T` of one direction
 MODELS = "models"  # the folder with the path of each model, in a file named by the model's digest
 RUN = "run"  # the key in an item's details for the run that made it
-SILENCE = 300.0  # seconds without a heartbeat after which a run on another host, whose clock may differ, counts as died
 ACTIVE = ("queued", "running")
 WAITING = f"SELECT * FROM runs WHERE status IN {ACTIVE} ORDER BY rowid"
 # Who queued or claimed a run has its token until somebody else claims it or it ends: nothing else cancels a run, takes
@@ -88,7 +87,6 @@ class RunRow:
     created: float
     started: float | None
     finished: float | None
-    heartbeat: float
     process: str  # which queued the run, or computes it
     lacking: Mapping[str, str] = field(default_factory=dict)  # why metrics have no value, by metric
     token: str = field(default="", compare=False, repr=False)  # of who queued or claimed it, '' once it ended
@@ -483,7 +481,7 @@ class Workspace:
             _ENDS.pop((self.database, spec.run_id), None)
             now = time.time()
             row = {"run_id": spec.run_id, "collection": collection, "spec": json.dumps(asdict(spec))}
-            row |= {"status": "queued", "process": this_process(), "progress": 0, "message": "waiting"}
+            row |= {"status": "queued", "process": show_alive(self.folder), "progress": 0, "message": "waiting"}
             row |= {"token": uuid.uuid4().hex}
             _insert(db, "runs", [row | {"notes": "[]", "created": now, "heartbeat": now}])
             _log(db, spec.run_id, "queued")
@@ -499,54 +497,38 @@ class Workspace:
         if not any(map(accepts, self.waiting())):
             return None  # without keeping others from writing
         query = (
-            "UPDATE runs SET status='running', started=?, heartbeat=?, process=?, token=?, progress=0,"
+            "UPDATE runs SET status='running', started=?, process=?, token=?, progress=0,"
             " message='starting' WHERE run_id=?"
         )
         with self._writing() as db:
             for run in map(self._run_row, db.execute(WAITING).fetchall()):
                 if accepts(run):
                     now, token = time.time(), uuid.uuid4().hex
-                    db.execute(query, (now, now, this_process(), token, run.run_id))
+                    db.execute(query, (now, show_alive(self.folder), token, run.run_id))
                     _log(db, run.run_id, f"started in process {os.getpid()}")
                     return replace(run, token=token)
         return None
-
-    def hand_back(self, run: RunRow) -> None:
-        """Queue a run again that is claimed and will not be finished, for the process that had queued it. run: as
-        `claim` gave it."""
-        query = (
-            "UPDATE runs SET status='queued', started=NULL, heartbeat=?, process=?, progress=0, message='waiting'"
-            f" WHERE {HELD}"
-        )
-        with self._writing() as db:
-            if db.execute(query, (time.time(), run.process, run.run_id, run.token)).rowcount:
-                _log(db, run.run_id, "handed back to the queue")
 
     def progress(self, run: RunRow, share: float, message: str) -> bool:
         """Note progress (0 to 1); False if the run was cancelled or somebody else has it, so that it must stop. run: as
         `claim` gave it."""
         if (self.database, run.run_id) in _ENDS:
             return False
-        query = f"UPDATE runs SET progress=?, message=?, heartbeat=? WHERE {HELD}"
+        query = f"UPDATE runs SET progress=?, message=? WHERE {HELD}"
         with self._writing() as db:
-            return bool(db.execute(query, (share, message, time.time(), run.run_id, run.token)).rowcount)
+            return bool(db.execute(query, (share, message, run.run_id, run.token)).rowcount)
 
     def log(self, run_id: str, message: str) -> None:
         """Add a line to a run's log."""
         with self._writing() as db:
             _log(db, run_id, message)
 
-    def beat(self) -> None:
-        """Note that the runs of this process are alive, for processes on other hosts, and write the ends that could not
-        be written before."""
-        ends = {key: end for key, end in _ENDS.items() if key[0] == self.database}
-        with self._writing() as db:
-            query = f"UPDATE runs SET heartbeat=? WHERE process=? AND status IN {ACTIVE}"
-            db.execute(query, (time.time(), this_process()))
-            for (_, run_id), (token, status, message) in ends.items():
-                _end(db, run_id, status, message, token)
-        for key in ends:
-            _ENDS.pop(key, None)
+    def write_ends(self) -> None:
+        """Write the ends of runs of this process that could not be written before."""
+        for key, (token, status, message) in list(_ENDS.items()):
+            if key[0] == self.database:
+                self.end(key[1], status, message, token)
+                _ENDS.pop(key, None)
 
     def finish(
         self,
@@ -575,7 +557,7 @@ class Workspace:
             return _end(db, run_id, status, message, token)
 
     def end_here(self, run_id: str, status: str, message: str, token: str | None = None) -> bool:
-        """`end`, but this process remembers the first end that cannot be written, and `beat` writes it later."""
+        """`end`, but this process remembers the first end that cannot be written, and `write_ends` writes it later."""
         _, status, message = _ENDS.get((self.database, run_id), ("", status, message))
         try:
             return self.end(run_id, status, message, token)
@@ -591,15 +573,12 @@ class Workspace:
         return [self._run_row(row) for row in self._all(query, collection, collection)]
 
     def _run_row(self, row: sqlite3.Row) -> RunRow:
-        fields = dict(row)
+        fields = {name: row[name] for name in row.keys() if name != "heartbeat"}  # noqa: SIM118
         if row["status"] in ACTIVE:
-            alive = lives(row["process"])
-            if alive is None:  # on another host
-                alive = time.time() - row["heartbeat"] < SILENCE
             token, status, message = _ENDS.get((self.database, row["run_id"]), (None, "", ""))
             if token == row["token"]:
                 fields |= {"status": status, "message": message}
-            elif not alive:
+            elif not lives(self.folder, row["process"]):
                 fields |= {"status": "died", "message": "its process ended before the run did; repeat the run"}
         with self._unchanged():
             if not row["run_id"].isalnum():  # in a bundle, files have this name

@@ -20,7 +20,7 @@ from capbias_core.workspace.spec import RunSpec
 from capbias_core.workspace.store import Workspace
 from tests.cli.test_cli import write_files
 from tests.collections_ import keep
-from tests.orphans import ended, give
+from tests.orphans import ENDED, give
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_runs_of_another_process_are_waited_for_and_taken_over_if_it_dies(here, 
     def look(rows, _to_come) -> tuple[float, str]:
         looks.append({row.status for row in rows})
         if len(looks) == 2:
-            give(here, ended())
+            give(here, ENDED)
         return 0.0, ""
 
     monkeypatch.setattr(running, "progress_of", look)

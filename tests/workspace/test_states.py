@@ -96,9 +96,9 @@ def test_a_run_whose_end_finds_no_space_is_lost_whole_and_its_process_knows(disk
     assert workspace.run("r2").status == "failed" == Workspace(workspace.folder).run("r2").status
     assert not workspace.progress(run, 0.9, "late")
     with pytest.raises(CapbiasError, match="no space left"):
-        workspace.beat()
+        workspace.write_ends()
     disk.free()
-    workspace.beat()
+    workspace.write_ends()
     assert workspace.run("r2").message == "no space" and workspace.run("r2").finished
     assert len(workspace.results(["r2"])) == 0 and workspace.enqueue(spec(run_id="r2"), "c")
 

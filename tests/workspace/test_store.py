@@ -21,12 +21,12 @@ from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import checked_name
 from capbias_core.types import Result
-from capbias_core.workspace import catalogue, store
-from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, this_process
+from capbias_core.workspace import store
+from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, show_alive, this_process
 from capbias_core.workspace.models import resolve_model
 from capbias_core.workspace.spec import RunSpec
-from capbias_core.workspace.store import SILENCE, Workspace, content_hash
-from tests.orphans import ELSEWHERE, any_run, ended, give
+from capbias_core.workspace.store import Workspace, content_hash
+from tests.orphans import ENDED, any_run, give
 
 PROCESSES = multiprocessing.get_context("spawn")
 
@@ -283,13 +283,11 @@ def test_only_who_has_the_last_claim_writes(workspace):
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])
-def test_a_run_dies_with_its_process_and_who_takes_it_over_alone_writes(workspace, state, monkeypatch):
+def test_a_run_dies_with_its_process_and_who_takes_it_over_alone_writes(workspace, state):
     workspace.enqueue(spec(), "c")
     lost = workspace.claim(any_run) if state == "running" else workspace.run("r1")
-    now = time.time() + 3600 * 48  # no clock says whether a process of this host lives
-    monkeypatch.setattr(time, "time", lambda: now)
     assert workspace.run("r1").status == state and not workspace.enqueue(spec(), "c")
-    give(workspace, ended())
+    give(workspace, ENDED)
     assert workspace.run("r1").status == "died" == workspace.runs()[0].status and workspace.run("r1").message
     assert workspace.enqueue(spec(), "c") and (own := workspace.claim(any_run))
     assert not workspace.progress(lost, 0.9, "late") and not workspace.finish(lost, [result(1.0)], {"model": b"old"})
@@ -297,40 +295,19 @@ def test_a_run_dies_with_its_process_and_who_takes_it_over_alone_writes(workspac
     assert workspace.results()["value"].tolist() == [2.0] and workspace.array("r1", "model") == b"new"
 
 
-def test_a_run_on_another_host_died_if_its_heartbeat_is_old(workspace, monkeypatch):
-    workspace.enqueue(spec(), "c")
-    give(workspace, ELSEWHERE)
-    beat = workspace.run("r1").heartbeat
-    for seconds, status in ((SILENCE - 1, "queued"), (SILENCE + 1, "died")):
-        monkeypatch.setattr(time, "time", lambda seconds=seconds: beat + seconds)
-        assert workspace.run("r1").status == status
-    assert workspace.enqueue(spec(), "c")
-
-
-def test_which_processes_live(tmp_path, monkeypatch):
-    here = this_process()
-    host, _, namespace, pid, start = here.split()
-    assert lives(this_process()) is True and lives(ended()) is False
-    assert lives("") is None and lives(ELSEWHERE) is None
-    assert lives(f"{host} {'0' * 36} {namespace} {pid} {start}") is False, "before this machine was restarted"
-    assert lives(this_process().replace(f" {namespace} ", " 1 ")) is None, "in another container"
-    code = "from capbias_core.workspace.catalogue import this_process; print(this_process(), flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as own:
-        name = own.stdout.readline().strip()
-        assert lives(name) is True
-        own.kill()
-        os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
-        assert lives(name) is False, "although its parent has not asked for its end"
-    monkeypatch.setattr(catalogue, "PROC", tmp_path)  # as if /proc hid the processes of other accounts
-    assert lives(here) is False
-
-    def refuse(*_):
-        raise PermissionError
-
-    monkeypatch.setattr(os, "kill", refuse)
-    assert lives(here) is None
+def test_a_process_is_seen_alive_until_it_ends(tmp_path):
+    """Although its parent has not asked for its end, and whoever looks; then its file goes."""
+    call = f"print(show_alive(Path({str(tmp_path)!r})), flush=True); input()"
+    code = f"from capbias_core.workspace.catalogue import *; {call}"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process:
+        name = process.stdout.readline().strip()
+        assert lives(tmp_path, name) and lives(tmp_path, show_alive(tmp_path))
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not lives(tmp_path, name) and not lives(tmp_path, ENDED) and not lives(tmp_path, "../x")
+    (tmp_path / "alive" / this_process()).unlink()
+    assert [show_alive(tmp_path)] == os.listdir(tmp_path / "alive") and lives(tmp_path, this_process())
 
 
 def test_finishing_is_one_transaction(workspace):
