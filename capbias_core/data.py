@@ -138,13 +138,11 @@ class Data:
         return os.environ.get("CAPBIAS_EMBEDDINGS") or str(self.sources.folder / "embeddings")
 
     def tokens(self, frame: pd.DataFrame) -> Tokens:
-        """The tokens of some rows of `frame`."""
-        return self.captions[self.captioner].tokens.rows(frame.index.to_numpy())
-
-    def human_tokens(self, frame: pd.DataFrame) -> Tokens:
-        """The tokens of some rows of `human`."""
-        assert self.references
-        return self.references.tokens.rows(frame.index.to_numpy())
+        """The tokens of some rows of `frame` or of `human`. Raises ValueError for other captions."""
+        for captions in filter(None, (self.captions.get(self.captioner), self.references)):
+            if captions.frame["caption"].reindex(frame.index).equals(frame["caption"]):
+                return captions.tokens.rows(frame.index.to_numpy())
+        raise ValueError("tokens() takes rows of data.frame or of data.human, with their index")
 
     def masked(self, tokens: Tokens, merge: bool = False) -> Tokens:
         """Captions with the words of the attribute masked. merge: one mask for a run of masked words."""

@@ -11,16 +11,16 @@ import pkgutil
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 import capbias_core.load as package
-from capbias_core.errors import CapbiasError, short, taken_twice
+from capbias_core.errors import CapbiasError, short, taken_twice, unknown_name
 from capbias_core.load.containers import opened
 from capbias_core.load.shapes import all_texts, is_pair, sheet_of
 from capbias_core.load.sheet import (
@@ -159,7 +159,11 @@ def _label_studio(sheet: Sheet) -> pd.DataFrame:
     return frame_of(rows).map(lambda cell: UPLOADED.sub(r"\1", cell) if isinstance(cell, str) else cell)
 
 
-class Format(NamedTuple):
+ROLES = ("caption", "reference", "label", "image", "keep", "rater", "several", "objects", "rows")
+
+
+@dataclass(frozen=True)
+class Format:
     """Columns that one tool writes. needs: their names; `*` is any text; `=` at the end: and few others.
 
     roles: caption, reference, label -> columns (label: True for usual names, or columns by attribute); image: the
@@ -171,6 +175,10 @@ class Format(NamedTuple):
     needs: str
     roles: Mapping[str, Any]
     opens: Callable[[Sheet], pd.DataFrame] | None = None
+
+    def __post_init__(self):
+        if unknown := sorted(set(self.roles) - {*ROLES}):
+            raise unknown_name("role", unknown[0], ROLES)
 
 
 CONVERSATION = {"caption": ["model turn"]}

@@ -66,7 +66,7 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     assert human is not None
     human = of_images(human, data.frame["image_id"])
     known = frozenset(data.masked(data.tokens(data.frame)).words)
-    masked = data.masked(data.human_tokens(human))
+    masked = data.masked(data.tokens(human))
     near = neighbours_of(data.sources.frame(option["item"]), option, masked.words, known)
     deltas = {*DELTAS, option["delta"]}
     by_delta = sweep(human["image_id"], data.codes, masked, known, near, deltas, progress)

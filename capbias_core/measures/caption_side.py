@@ -109,7 +109,7 @@ def both_sides(data: Data) -> tuple[CaptionSide, CaptionSide]:
     images = sorted(images_in(data.frame) & images_in(human))
     return (
         CaptionSide(data.frame, images, data.attribute, data.labels, data.tokens),
-        CaptionSide(human, images, data.attribute, data.labels, data.human_tokens),
+        CaptionSide(human, images, data.attribute, data.labels, data.tokens),
     )
 
 

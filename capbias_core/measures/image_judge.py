@@ -107,7 +107,7 @@ def judged(
     photographs, captioned = data.sources.photographs(options.photographs), images_in(data.frame)
     sides = {MODEL: (data.frame, data.tokens)}
     if data.human is not None:
-        sides[HUMAN] = data.human, data.human_tokens
+        sides[HUMAN] = data.human, data.tokens
         captioned &= images_in(data.human)
     shown = sorted(captioned & set(photographs))
     if not shown:

@@ -176,7 +176,7 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
     splits = [balanced_split(y, k, seed, options.test_share, images) for seed in options.seed_numbers]
     lists = [caption_lists(data.frame, data.masked(data.tokens(data.frame), options.merge_masks), images, y, k)]
     if human is not None:
-        lists.append(caption_lists(human, data.masked(data.human_tokens(human), options.merge_masks), images, y, k))
+        lists.append(caption_lists(human, data.masked(data.tokens(human), options.merge_masks), images, y, k))
     equal = at_equal_length(*lists) if human is not None else None
     attacker, align = attacker_of(data, options), aligner(data.sources.frame, options.alignment)
     fits = (2 if equal else 1) * len(splits) * sum(map(len, lists))

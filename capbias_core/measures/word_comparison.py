@@ -49,7 +49,7 @@ def count(data: Data, options: Any, progress: Progress) -> Outcome:
         return Outcome(notes=[f"Words are not compared with human captions: {error.message}"])
     sides = [
         complete_lists(data.frame, data.masked(data.tokens(data.frame), options.merge_masks), images),
-        complete_lists(human, data.masked(data.human_tokens(human), options.merge_masks), images),
+        complete_lists(human, data.masked(data.tokens(human), options.merge_masks), images),
     ]
     trainer = AttackerTrainer(attacker_of(data, options), k, y, images, progress, len(seeds) * sum(map(len, sides)))
     trainer.note_unread("captions", [captions for side in sides for captions in side])

@@ -3,8 +3,11 @@
 import sqlite3
 
 import pandas as pd
+import pytest
 
 import capbias_core as capbias
+from capbias_core.attributes import get_attribute
+from capbias_core.data import Captions, Data
 
 LABELS = [{"image_id": image, "gender": ("Female", "Male")[image % 2]} for image in range(80)]
 CAPTIONS = [
@@ -36,3 +39,16 @@ def test_a_score_in_hand_opens_no_database_and_writes_no_file(tmp_path, monkeypa
     monkeypatch.setattr(pd.DataFrame, "to_parquet", refuse)
     report = scored(metrics=["ratio"])
     assert len(report.table) and not [*tmp_path.iterdir()]
+
+
+def test_tokens_are_of_the_captions_that_are_given():
+    written, human = (
+        {"image_id": ["1", "2"], "caption": pair} for pair in (["A red bus.", "a cat"], ["a man", "a dog"])
+    )
+    captions = Captions("m", lambda: pd.DataFrame(written))
+    labels = pd.Series(["Female", "Male"], ["1", "2"])
+    data = Data(get_attribute("gender"), lambda: labels, {"m": captions}, Captions("h", lambda: pd.DataFrame(human)))
+    assert [*data.tokens(data.frame).texts] == ["a red bus", "a cat"]
+    assert [*data.tokens(data.human[1:]).texts] == ["a dog"]
+    with pytest.raises(ValueError, match="data.human"):
+        data.tokens(data.human[::-1].reset_index(drop=True))
