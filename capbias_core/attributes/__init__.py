@@ -56,7 +56,7 @@ def parse_attribute(text: str, source: str) -> Attribute:
 def unreadable(source: str, error: object) -> CapbiasError:
     return CapbiasError(
         f"{source} cannot be read as the TOML file of an attribute: {error}.",
-        "Compare it with a shipped attribute: page Data, tab Labels and attributes, or `capbias labels check gender`.",
+        "Compare it with a shipped attribute: page Data, tab Labels and attributes.",
     )
 
 
@@ -162,17 +162,14 @@ def _files(folder: Path, others: Sequence[AttributeFile]) -> list[AttributeFile]
         try:
             attribute = read_attribute(path)
             if attribute.name.lower() in {file.name.lower() for file in (*others, *files) if file.attribute}:
-                raise name_taken(attribute.name, path.name)
+                raise CapbiasError(
+                    f"{path.name} has the name {attribute.name!r}, which another attribute has.",
+                    f'Write for example name = "my {attribute.name}".',
+                )
             files.append(AttributeFile(attribute.name, path, attribute))
         except CapbiasError as fault:
             files.append(AttributeFile(path.stem, path, None, fault))
     return files
-
-
-def name_taken(name: str, source: str) -> CapbiasError:
-    return CapbiasError(
-        f"{source} has the name {name!r}, which another attribute has.", f'Write for example name = "my {name}".'
-    )
 
 
 def known_attributes(folder: Path | None = None) -> dict[str, Attribute]:
