@@ -41,7 +41,7 @@ COMMANDS = {
     "list": ("run:list_app", "List the stored files and the runs of the workspace"),
     "export": ("export", "Write the results of a collection as CSV, LaTeX, JSON or a bundle"),
     "reproduce": ("export:reproduce_app", "Recompute the numbers of a bundle, and list the differences"),
-    "labels": ("labels", "Derive, cross and check labels"),
+    "labels": ("labels", "Derive and cross labels"),
     "images": ("images", "Detect, mask and caption photographs"),
     "demo": ("run:demo_app", "Load and score the bundled demo, and print the true LIC next to the measured one"),
     "app": ("app", "Start the dashboard"),

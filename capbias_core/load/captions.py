@@ -14,11 +14,11 @@ from capbias_core.kinds import CAPTIONS, REFERENCES
 from capbias_core.load.checks import other_languages, quoted
 from capbias_core.load.clean import clean_captions
 from capbias_core.load.formats import NUMBER
-from capbias_core.load.names import NAMES
 from capbias_core.load.parts import Part, Piece, sizes
 from capbias_core.load.questions import UNNAMED, Ask, Given, Option
 from capbias_core.load.sheet import (
     MOST_CHARACTERS,
+    NAMES,
     Sheet,
     cell_text,
     fields_in,

@@ -19,8 +19,7 @@ import numpy as np
 import pandas as pd
 
 from capbias_core.load.checks import FEWEST, SAMPLE, matches, quoted, text_findings
-from capbias_core.load.names import NAMES
-from capbias_core.load.sheet import SHORT, literal
+from capbias_core.load.sheet import NAMES, SHORT, literal
 
 MOST_ROUNDS = 20  # a text that still changes after so many rounds is not a caption
 PROMPT_SHARE = 0.05  # of captions that begin or end with the same question; no real ones do

@@ -11,10 +11,9 @@ from capbias_core.attributes import known_attributes
 from capbias_core.attributes.labels import is_about, is_about_labeller, suggest_mapping
 from capbias_core.errors import CapbiasError, nearest, short, unknown_name
 from capbias_core.kinds import BOXES, CAPTIONS, LABELS, OBJECTS, REFERENCES, SEGMENTS, kind_title
-from capbias_core.load.names import NAMES
 from capbias_core.load.parts import Piece
 from capbias_core.load.questions import Ask, File, Given, Option
-from capbias_core.load.sheet import Sheet, cell_text, is_scalar, last_part, listed, present
+from capbias_core.load.sheet import NAMES, Sheet, cell_text, is_scalar, last_part, listed, present
 from capbias_core.load.tables import is_boxes
 from capbias_core.types import Attribute
 

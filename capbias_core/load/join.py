@@ -17,10 +17,9 @@ import pandas as pd
 
 from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, normalise_image_id, stem
-from capbias_core.load.names import NAMES
 from capbias_core.load.parts import Piece
 from capbias_core.load.questions import Ask, Given, Option
-from capbias_core.load.sheet import Sheet, is_missing, is_scalar, listed, present
+from capbias_core.load.sheet import NAMES, Sheet, is_missing, is_scalar, listed, present
 from capbias_core.load.sheet import last_part as last_name
 from capbias_core.types import counted
 

@@ -24,10 +24,9 @@ from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import LABELS
 from capbias_core.load.checks import agreement
 from capbias_core.load.columns import Wanted
-from capbias_core.load.names import NAMES
 from capbias_core.load.parts import Part, Piece, sizes
 from capbias_core.load.questions import Ask, Given, Option
-from capbias_core.load.sheet import Sheet, cell_text, is_missing, is_scalar, last_part, listed
+from capbias_core.load.sheet import NAMES, Sheet, cell_text, is_missing, is_scalar, last_part, listed
 from capbias_core.types import Attribute, counted
 
 # Rules for the label of an image that has several rows.

@@ -7,11 +7,12 @@ import io
 import json
 import re
 import tokenize
+import tomllib
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
@@ -20,6 +21,8 @@ from capbias_core.errors import CapbiasError, short
 from capbias_core.load.ids import UNSTORABLE, described
 from capbias_core.types import Problem
 
+_USUAL = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
+NAMES = {name: tuple(text.split()) for name, text in _USUAL.items()}  # the usual names of columns and values
 KEPT_PROBLEMS = 20
 # Limits, so that a small file that unpacks to much does not fill the memory.
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 5_000_000, 1_000, 1_000_000

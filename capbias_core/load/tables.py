@@ -19,10 +19,9 @@ import pandas as pd
 from capbias_core.errors import CapbiasError, short
 from capbias_core.kinds import BOXES, OBJECTS, SEGMENTS
 from capbias_core.load.ids import described, normalise_image_id
-from capbias_core.load.names import NAMES
 from capbias_core.load.parts import Part, Piece
 from capbias_core.load.photographs import MOST_PIXELS
-from capbias_core.load.sheet import RowErrors, Sheet, listed, literal, usual_column
+from capbias_core.load.sheet import NAMES, RowErrors, Sheet, listed, literal, usual_column
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS
 
 BETWEEN = "|"  # between the names of objects

@@ -10,8 +10,8 @@ import re
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, cast
 
 import numpy as np
 
@@ -38,32 +38,35 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
     path = Path(path)
     if path.is_dir():
         raise CapbiasError(f"{path.name} is a folder.", "Choose a file of word vectors in it.")
-    with _opened(path) as handle:
-        first, head = handle.readline(CHUNK), handle.read(CHUNK)
-    header = HEADER.fullmatch(first)
-    size = int(header[2]) if header else len(first.split()) - 1
-    numbers = header or all(map(_is_number, first.split()[1:]))
-    if not numbers or not 0 < size <= MOST_NUMBERS or NOT_TEXT.search(head):
-        raise CapbiasError(
-            f"{path.name} is not a vector file as text.",
-            "Use word vectors as GloVe, word2vec or fastText write them as text, plain or .gz.",
-        )
-    if dimension not in (None, size):
-        raise CapbiasError(
-            f"The vectors of {path.name} have {size} numbers, those in the collection {dimension}.",
-            "Use the same file, or one of the same dimension.",
-        )
     asked = {word.encode() for word in wanted}
     rows: dict[bytes, np.ndarray] = {}
     with _opened(path) as handle:
-        for line, word, text in _rows(handle, path, size, int(header[1]) if header else None):
+        size, expected = _dimension(path, handle.peek(), dimension)
+        total, left = 0, max(SMALL, MOST_TIMES * path.stat().st_size)
+        for line, text in enumerate(iter(lambda: handle.readline(CHUNK), b""), 1):
+            left -= len(text)
+            if left < 0:
+                raise CapbiasError(f"{path.name} unpacks to more than {MOST_TIMES} times its size.", "Unpack it first.")
+            if (line == 1 and expected is not None) or not (text := text.rstrip()):
+                continue
+            total += 1
+            if text.count(b" ") != size:  # tabs, a word with spaces, or another dimension
+                numbers = text.split()[1:]
+                if len(numbers) < size or (len(numbers) > size and _is_number(numbers[0])):
+                    other = f"a row of another dimension, with {len(numbers)} numbers instead of {size}"
+                    raise CapbiasError(f"{path.name}, line {line}: {other}.", DAMAGED)
+                if len(numbers) > size:  # a word with spaces in it, which no caption has
+                    continue
+            word = text.split(None, 1)[0]
             if word not in asked or word in rows:
                 continue
-            texts = text.split()[-size:]
-            if wrong := next((text for text in texts if not _is_number(text)), b""):
+            numbers = text.split()[-size:]
+            if wrong := next((number for number in numbers if not _is_number(number)), b""):
                 shown = short(wrong.decode("utf-8", "replace"))
                 raise CapbiasError(f"{path.name}, line {line}: not a number ({shown}).", DAMAGED)
-            rows[word] = np.array([*map(float, texts)]).astype(np.float32)
+            rows[word] = np.array([*map(float, numbers)]).astype(np.float32)
+    if expected not in (None, total):
+        raise CapbiasError(f"{path.name} has {total:,} rows; its first line says {expected:,}.", "Download it again.")
     if not rows:
         raise CapbiasError(
             f"{path.name} has a vector for none of the {len(asked):,} words of the captions.",
@@ -72,42 +75,33 @@ def read_vectors(path: Path, wanted: Collection[str], dimension: int | None = No
     return Vectors(tuple(word.decode() for word in rows), np.stack([*rows.values()]))
 
 
+def _dimension(path: Path, head: bytes, wanted: int | None) -> tuple[int, int | None]:
+    """How many numbers a row has, and how many rows the first line says, if it does. head: how the file begins."""
+    first, _, rest = head.partition(b"\n")
+    header = HEADER.fullmatch(first)
+    size = int(header[2]) if header else len(first.split()) - 1
+    numbers = header or all(map(_is_number, first.split()[1:]))
+    if not numbers or not 0 < size <= MOST_NUMBERS or NOT_TEXT.search(rest):
+        raise CapbiasError(
+            f"{path.name} is not a vector file as text.",
+            "Use word vectors as GloVe, word2vec or fastText write them as text, plain or .gz.",
+        )
+    if wanted not in (None, size):
+        raise CapbiasError(
+            f"The vectors of {path.name} have {size} numbers, those in the collection {wanted}.",
+            "Use the same file, or one of the same dimension.",
+        )
+    return size, int(header[1]) if header else None
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path) -> Iterator[BufferedReader]:
     """The file's bytes, unpacked if it is a gzip archive. A fault of the file becomes a CapbiasError."""
     try:
-        with readable(path), path.open("rb") as raw:
-            packed = raw.read(2) == GZIP
-            raw.seek(0)
-            yield cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else raw
+        with readable(path), path.open("rb", CHUNK) as raw:
+            yield BufferedReader(gzip.GzipFile(fileobj=raw), CHUNK) if raw.peek().startswith(GZIP) else raw
     except (EOFError, zlib.error):
         raise CapbiasError(f"{path.name} is a gzip archive that is cut off or damaged.", "Download it again.") from None
-
-
-def _rows(handle: IO[bytes], path: Path, size: int, expected: int | None) -> Iterator[tuple[int, bytes, bytes]]:
-    """(line, word, its row as written) of all rows. A word with spaces in it, which no caption has, is skipped."""
-    rows, line, left = 0, 0, max(SMALL, MOST_TIMES * path.stat().st_size)
-    while text := handle.readline(CHUNK):
-        line, left = line + 1, left - len(text)
-        if left < 0:
-            raise CapbiasError(f"{path.name} unpacks to more than {MOST_TIMES} times its size.", "Unpack it first.")
-        text = text.rstrip()
-        if (line == 1 and expected is not None) or not text:
-            continue
-        rows += 1
-        if text.count(b" ") != size:  # tabs, a word with spaces, or another dimension
-            numbers = text.split()[1:]
-            if len(numbers) < size or (len(numbers) > size and _is_number(numbers[0])):
-                raise CapbiasError(
-                    f"{path.name}, line {line}: a row of another dimension, with {len(numbers)} numbers instead of "
-                    f"{size}.",
-                    DAMAGED,
-                )
-            if len(numbers) > size:
-                continue
-        yield line, text.split(None, 1)[0], text
-    if expected not in (None, rows):
-        raise CapbiasError(f"{path.name} has {rows:,} rows; its first line says {expected:,}.", "Download it again.")
 
 
 def _is_number(text: bytes) -> bool:

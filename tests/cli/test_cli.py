@@ -324,7 +324,7 @@ def test_bad_input_is_one_sentence_and_code_2_before_anything_runs(ask, name):
 
 VIEWS = tuple(name for name in cli._app()["view"] if not name.startswith("-"))
 OF_VIEW = [("view", name) for name in VIEWS]
-PARTS = [("labels", name) for name in ("derive", "cross", "check")]
+PARTS = [("labels", name) for name in ("derive", "cross")]
 PARTS += [("images", name) for name in ("detect", "mask", "caption")]
 
 
