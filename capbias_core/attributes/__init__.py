@@ -37,8 +37,7 @@ def read_attribute(path: Path) -> Attribute:
 
 
 def parse_attribute(text: str, source: str) -> Attribute:
-    """An attribute from the text of a TOML file. source: what the text is called in errors. Raises CapbiasError, with
-    the line if the text is no TOML."""
+    """An attribute from the text of a TOML file, called `source` in errors. Raises CapbiasError for another text."""
     try:
         if (size := len(text.encode("utf-8", "surrogatepass"))) > MOST_BYTES:
             raise ValueError(f"{size:,} bytes; at most {MOST_BYTES:,}")
@@ -126,8 +125,7 @@ def _checked(data: dict, source: str) -> Attribute:
 
 
 def attribute_folder(workspace: Path) -> Path:
-    """The folder for users' attributes in the folder of a workspace; it need not exist. Raises CapbiasError
-    for a workspace that leads out of its folder."""
+    """The folder for users' attributes in a workspace. Raises CapbiasError if it leads out of the workspace."""
     check_contained(workspace)
     return typed_path(workspace / "attributes")
 

@@ -26,8 +26,6 @@ def test_refusals_by_group_and_their_gap():
     assert float(report["refused_gap"]) == pytest.approx(-25)
     low, high = report["refused", "Female"].interval
     assert 15 < low < 20 and 42 < high < 47
-    low, high = report["refused_gap"].interval
-    assert -45 < low < high < -8
     assert any("15 of 100 captions are refusals" in note for note in report.notes)
     assert float(scored([*CAPTIONS[12:40], *CAPTIONS[:12], *CAPTIONS[40:]], "refused")["refused"]) == 15
 
