@@ -391,16 +391,9 @@ def dense(counts: Counts) -> np.ndarray:
 
 
 def same(one: Counts, other: Counts) -> bool:
-    return (
-        (one.images, one.training, one.constants, one.widths)
-        == (other.images, other.training, other.constants, other.widths)
-        and one.label.tolist() == other.label.tolist()
-        and one.image.tolist() == other.image.tolist()
-        and (one.seed is None) == (other.seed is None)
-        and (one.seed is None or one.seed.tolist() == other.seed.tolist())
-        and np.array_equal(dense(one), dense(other))
-        and one.table.dtype == other.table.dtype
-    )
+    facts = [(own.images, own.training, own.constants, own.widths, own.table.dtype) for own in (one, other)]
+    arrays = [(own.label, own.image, own.seed, dense(own)) for own in (one, other)]
+    return facts[0] == facts[1] and all(np.array_equal(*pair) for pair in zip(*arrays, strict=True))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -138,14 +138,8 @@ def test_human_scores_of_a_file_are_matched_by_name():
 
 def accuracy_row(encoder: str, metric: str, low: float, model: str = "sat", interval: str = "refits") -> dict:
     known = {"attribute": "gender", "model": model, "encoder": encoder, "metric": metric, "scale": 100.0}
-    return known | {
-        "value": low + 5,
-        "ci_low": low,
-        "ci_high": low + 10,
-        "interval": interval,
-        "training": 100,
-        "seeds": 10,
-    }
+    known |= {"interval": interval, "training": 100, "seeds": 10}
+    return known | {"value": low + 5, "ci_low": low, "ci_high": low + 10}
 
 
 def test_an_accuracy_whose_interval_contains_chance_was_not_learnt():

@@ -147,7 +147,7 @@ def test_dropout_removes_its_share_and_scales_the_rest():
     assert counts.min() > 650 and counts.max() < 920, "bytes are evenly drawn (781 each)"
 
 
-# memory, and a run that is stopped
+# memory
 
 
 @pytest.mark.parametrize(

@@ -116,17 +116,8 @@ def test_forms_of_ones_own_reach_the_labels_and_no_run_key(tmp_path):
     words = '[words]\nyoung = ["kid", "girl"]\nold = ["elder"]\n'
     own = get_attribute(write(tmp_path, f'values = ["young", "old"]\nforms = [["girl", "elder", "human"]]\n{words}'))
     assert word_forms(own) == (("girl", "elder", "human"),)
-    kept = Item(
-        "c",
-        "attributes",
-        "t",
-        "0" * 16,
-        2,
-        2,
-        "",
-        0.0,
-        {"attributes": {"own": json.loads(json.dumps(mapping_details(own, "age", {"young": "young", "old": "old"})))}},
-    )
+    details = json.loads(json.dumps(mapping_details(own, "age", {"young": "young", "old": "old"})))
+    kept = Item("c", "attributes", "t", "0" * 16, 2, 2, "", 0.0, {"attributes": {"own": details}})
     read, _ = attribute_of(kept, "own")
     assert word_forms(read) == word_forms(own) and "forms" not in read.stored()
     without = get_attribute(write(tmp_path, f'values = ["young", "old"]\n{words}'))

@@ -268,16 +268,8 @@ def test_results_name_the_chosen_protocol_and_what_the_data_change():
         f"a {word} holds a {['cat', 'dog'][place // 2 % 2]}" for place, word in enumerate(["woman", "man"] * 100)
     ]
     frame = pd.DataFrame({"image_id": images, "caption": captions})
-    report = score(
-        {"a": frame},
-        labels,
-        "gender",
-        frame,
-        protocol="dbac",
-        attacker="ngram",
-        seeds=2,
-        metrics=("LIC", "ba", "dba", "dbac"),
-    )
+    asked = {"protocol": "dbac", "attacker": "ngram", "seeds": 2, "metrics": ("LIC", "ba", "dba", "dbac")}
+    report = score({"a": frame}, labels, "gender", frame, **asked)
     named = {row["metric"]: protocol_in(row["method"]) for row in report.table.to_dict("records")}
     attacked = "attacker ngram (paper: lstm), alignment constant (paper: contextual (GloVe, 0.4))"
     words = "words with each value in 1 human captions or more (paper: 100)"
