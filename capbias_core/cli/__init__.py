@@ -18,7 +18,7 @@ from cyclopts.exceptions import UnusedCliTokensError
 
 from capbias_core import __version__
 from capbias_core.cli.terminal import BAD_INPUT, DONE, UNEXPECTED, WORDS, say
-from capbias_core.errors import CapbiasError, flag_name, nearest
+from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.questions import Ask, command_text
 from capbias_core.processes import STOPPED, TERMINATED, Terminated, current_folder, terminate
 
@@ -137,10 +137,8 @@ def command() -> None:
 
 
 def _check_command(given: Sequence[str]) -> None:
-    """Raises CycloptsError without a command, or for an unknown one; cyclopts would import all to suggest one."""
-    known = f"Expected one of: {', '.join(COMMANDS)}."
+    """Raises CapbiasError without a command, or for an unknown one; cyclopts would import all to suggest one."""
     if not given:
-        raise CycloptsError(f"Got no command. {known}")
+        raise CapbiasError("No command is given.", "See capbias --help.")
     if not given[0].startswith("-") and given[0] not in COMMANDS:
-        meant = f" Did you mean {near[0]}?" if (near := nearest(given[0], COMMANDS, most=1)) else ""
-        raise CycloptsError(f"Got the command {given[0]!r}.{meant} {known}")
+        raise unknown_name("command", given[0], COMMANDS)

@@ -293,12 +293,12 @@ BAD = {
     "a map of another attribute": "score SMALL STRONG --map race:Male=Light",
     "choices of files": "score --collection x --attribute gender --rows a=b --map gender:f=Female --sets each",
     "an unknown run": "list --repeat zz",
+    "no command": "",
+    "an unknown command": "scroe",
     "cancelled and repeated": "list --cancel all --repeat all",
 }
 # What the command line refuses without looking at files.
 WRONG = {
-    "no command": "",
-    "an unknown command": "scroe",
     "no attribute": "score STRONG",
     "an unknown flag": "score SMALL --refrences human.json",
     "no value": "score STRONG --attribute",
