@@ -64,14 +64,14 @@ def unknown_name(
     return CapbiasError(f"There is no {kind} {name!r}.", f"{question}Known: {', '.join(names) or 'none'}.")
 
 
-def nearest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
+def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The known names closest to a misspelt one, ignoring case; none if all differ much.
 
     >>> nearest("Scroe", ["score", "list", "export"])
     ['score']
     """
     by_lower = {each.lower(): each for each in known}
-    close = get_close_matches(name.lower(), by_lower, n=most)
+    close = get_close_matches(name.lower(), by_lower, n=2)
     # A name that differs in case alone needs no second guess.
     return [by_lower[each] for each in close if each == name.lower() or name.lower() not in close]
 

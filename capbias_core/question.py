@@ -111,7 +111,7 @@ class Question(Checked):
             given["values"] = tuple(map(cell_text, chosen))
         if not given.get("attribute"):
             raise CapbiasError("No attribute is given.", "Name a protected attribute, such as gender.")
-        settings = protocol_settings(typed("protocol", protocol, str, "", "protocol"))
+        settings = protocol_settings(typed("protocol", protocol, str, "protocol"))
         given.setdefault("metrics", protocol_metrics(protocol, DEFAULT_METRICS))
         given.setdefault("attacker", settings.get("attacker", DEFAULT_ATTACKER))
         given.setdefault("seeds", settings.get("seeds"))
@@ -187,16 +187,16 @@ def given_of(given: dict[str, Any]) -> Given:
     if isinstance(rows := given.get("rows"), Mapping):
         given["rows"] = [f"{column}={cell_text(value)}" for column, value in rows.items()]
     named = {name: several_names(given.pop(name, None) or ()) for name in COLUMNS}
-    columns = {name: typed(name, values, tuple[str, ...], "", name) for name, values in named.items()}
+    columns = {name: typed(name, values, tuple[str, ...], name) for name, values in named.items()}
     if wrong := [text for text in columns["rows"] if "=" not in text]:
         raise CapbiasError(f"The choice of rows is {wrong[0]!r}.", "Write COLUMN=VALUE.", "rows")
     mapping, name = (
-        typed("mapping", given.pop("mapping", None) or {}, dict, "", "mapping"),
+        typed("mapping", given.pop("mapping", None) or {}, dict, "mapping"),
         str(given.get("attribute", "")),
     )
     name = get_attribute(name).name if mapping and name.endswith(".toml") else name
     pairs = (f"{name}:{cell_text(label)}={value or ''}" for label, value in mapping.items())
-    words = {each: typed(each, given.pop(each, ""), str, "", each) for each in ("sets", "several")}
+    words = {each: typed(each, given.pop(each, ""), str, each) for each in ("sets", "several")}
     return Given(**columns, map=(*(given.pop("map", None) or ()), *pairs), **words)
 
 

@@ -8,7 +8,6 @@ import pandas as pd
 
 # Some programs drop white space before they look for a formula.
 FORMULA = re.compile(r"'*(?:[\t\r]|\s*[=+\-@＝＋－＠])")
-QUOTED = re.compile(rf"'(?={FORMULA.pattern})")
 
 # Python 3.11 quotes a text with a CR only if lines end with one; a cell would begin a line of its own.
 END = "\r\n\0"
@@ -24,15 +23,6 @@ def csv_text(frame: pd.DataFrame) -> str:
     texts = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
     quoted = frame.assign(**{name: frame[name].map(_quoted, na_action="ignore") for name in texts})
     return quoted.rename(columns=_quoted).to_csv(index=False, lineterminator=END).replace(END, "\n")
-
-
-def unquoted(text: str) -> str:
-    """A cell that `csv_text` wrote, as it was.
-
-    >>> [unquoted(text) for text in ("'=1+1", "''=1", "'\\t=1", "'til dusk", "-2")]
-    ['=1+1', "'=1", '\\t=1', "'til dusk", '-2']
-    """
-    return QUOTED.sub("", text, count=1) if text.startswith("'") else text
 
 
 def _quoted(value: object) -> object:

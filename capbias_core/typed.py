@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from numbers import Integral
-from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError
@@ -17,22 +18,15 @@ from capbias_core.errors import CapbiasError, short
 LONGEST_SHOWN = 100
 LARGEST = 2**53  # beyond, JSON and floats lose digits
 CONFIG = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid", arbitrary_types_allowed=True)
-NAMES = {
-    str: "a text",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    dict: "a table",
-    list: "a list",
-}
-PLURALS = {str: "texts", bool: "true or false", int: "whole numbers", float: "numbers"}
+# Before what is expected, in the errors of pydantic.
+WANTED = re.compile("Input should be |Value error, ")
 
 
 def _whole(value: Any) -> Any:
     if not isinstance(value, Integral) or isinstance(value, bool):
         return value
     if abs(number := int(value)) > LARGEST:
-        raise ValueError("too large")
+        raise ValueError(f"at most {LARGEST}")
     return number
 
 
@@ -49,24 +43,29 @@ ACCEPTED: dict[Any, Any] = {
 }
 
 
-def typed(name: str, value: Any, hint: Any, more: str = "", *arguments: str) -> Any:
+def typed(name: str, value: Any, hint: Any, *arguments: str) -> Any:
     """The value as its type hint says: lists as tuples, paths as texts, whole numbers as floats. A text is no list, and
     no text or number is true or false.
 
-    more: further words on what is expected. arguments: of CapbiasError. Raises CapbiasError with the given value and
-    the expected type.
+    arguments: of CapbiasError. Raises CapbiasError with the given value and what pydantic expects.
 
     >>> typed("words", ["tiara"], tuple[str, ...])
     ('tiara',)
     >>> typed("words", "tiara", tuple[str, ...])
     Traceback (most recent call last):
-    capbias_core.errors.CapbiasError: words must be a list of texts, not 'tiara'.
+    capbias_core.errors.CapbiasError: words must be a valid list, not 'tiara'.
     """
     try:
         return _adapter(hint).validate_python(value)
-    except (ValidationError, OverflowError):
-        text = f"{expected(hint)} {more}".strip()
-        raise CapbiasError(f"{name} must be {text}, not {shown(value)}.", "", *arguments) from None
+    except ValidationError as error:
+        faults = error.errors()
+        texts = [WANTED.sub("", fault["msg"]) for fault in faults if WANTED.match(fault["msg"])]
+        wanted = " or ".join(dict.fromkeys(texts)).replace("tuple", "list") or "of another form"
+        if place := "".join(f"[{part}]" for part in faults[0]["loc"] if isinstance(part, int)):
+            name, value = f"{name}{place}", faults[0]["input"]
+        raise CapbiasError(f"{name} must be {wanted}, not {shown(value)}.", "", *arguments) from None
+    except OverflowError:
+        raise CapbiasError(f"{name} must be a smaller number, not {shown(value)}.", "", *arguments) from None
 
 
 def from_json(kind: Any, text: str | bytes, name: str) -> Any:
@@ -109,28 +108,6 @@ def accepted(hint: Any) -> Any:
     if hint is tuple or hint is dict:
         return Annotated[hint, Strict(False)]
     return hint
-
-
-def expected(hint: Any) -> str:
-    """What a type hint expects, in words.
-
-    >>> expected(tuple[str, ...]), expected(str | None)
-    ('a list of texts', 'a text')
-    """
-    kind, parts = get_origin(hint) or hint, get_args(hint)
-    if kind is Annotated:
-        return expected(parts[0])
-    parts = tuple(get_args(part)[0] if get_origin(part) is Annotated else part for part in parts)
-    if kind in (Union, UnionType):
-        plain = [part for part in parts if part is not NoneType and not is_typeddict(part)]  # tables name frozen files
-        return " or ".join(dict.fromkeys(expected(part) for part in plain or parts if part is not NoneType))
-    if is_typeddict(kind):
-        return f"a table of {', '.join(get_type_hints(kind))}"
-    if kind in (list, tuple):
-        return f"a list of {PLURALS[parts[0]]}" if parts and parts[0] in PLURALS else "a list"
-    if kind is dict:
-        return f"a table of {PLURALS[parts[1]]}" if parts and parts[1] in PLURALS else "a table"
-    return NAMES[kind]
 
 
 def shown(value: Any) -> str:

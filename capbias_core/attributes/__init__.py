@@ -37,8 +37,7 @@ def read_attribute(path: Path) -> Attribute:
 
 
 def parse_attribute(text: str, source: str) -> Attribute:
-    """An attribute from the text of a TOML file. source: what the text is called in errors. Raises CapbiasError, with
-    the line if the text is no TOML."""
+    """An attribute from the text of a TOML file, called `source` in errors. Raises CapbiasError for another text."""
     try:
         if (size := len(text.encode("utf-8", "surrogatepass"))) > MOST_BYTES:
             raise ValueError(f"{size:,} bytes; at most {MOST_BYTES:,}")
@@ -57,7 +56,7 @@ def parse_attribute(text: str, source: str) -> Attribute:
 def unreadable(source: str, error: object) -> CapbiasError:
     return CapbiasError(
         f"{source} cannot be read as the TOML file of an attribute: {error}.",
-        "Compare it with a shipped attribute: page Data, tab Labels and attributes, or `capbias labels check gender`.",
+        "Compare it with a shipped attribute: page Data, tab Labels and attributes.",
     )
 
 
@@ -126,8 +125,7 @@ def _checked(data: dict, source: str) -> Attribute:
 
 
 def attribute_folder(workspace: Path) -> Path:
-    """The folder for users' attributes in the folder of a workspace; it need not exist. Raises CapbiasError
-    for a workspace that leads out of its folder."""
+    """The folder for users' attributes in a workspace. Raises CapbiasError if it leads out of the workspace."""
     check_contained(workspace)
     return typed_path(workspace / "attributes")
 
@@ -164,18 +162,14 @@ def _files(folder: Path, others: Sequence[AttributeFile]) -> list[AttributeFile]
         try:
             attribute = read_attribute(path)
             if attribute.name.lower() in {file.name.lower() for file in (*others, *files) if file.attribute}:
-                raise name_taken(attribute.name, path.name)
+                raise CapbiasError(
+                    f"{path.name} has the name {attribute.name!r}, which another attribute has.",
+                    f'Write for example name = "my {attribute.name}".',
+                )
             files.append(AttributeFile(attribute.name, path, attribute))
         except CapbiasError as fault:
             files.append(AttributeFile(path.stem, path, None, fault))
     return files
-
-
-def name_taken(name: str, source: str) -> CapbiasError:
-    """The error for an attribute with the name of another one."""
-    return CapbiasError(
-        f"{source} has the name {name!r}, which another attribute has.", f'Write for example name = "my {name}".'
-    )
 
 
 def known_attributes(folder: Path | None = None) -> dict[str, Attribute]:

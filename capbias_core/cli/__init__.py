@@ -18,7 +18,7 @@ from cyclopts.exceptions import UnusedCliTokensError
 
 from capbias_core import __version__
 from capbias_core.cli.terminal import BAD_INPUT, DONE, UNEXPECTED, WORDS, say
-from capbias_core.errors import CapbiasError, flag_name, nearest
+from capbias_core.errors import CapbiasError, flag_name, unknown_name
 from capbias_core.load.questions import Ask, command_text
 from capbias_core.processes import STOPPED, TERMINATED, Terminated, current_folder, terminate
 
@@ -41,7 +41,7 @@ COMMANDS = {
     "list": ("run:list_app", "List the stored files and the runs of the workspace"),
     "export": ("export", "Write the results of a collection as CSV, LaTeX, JSON or a bundle"),
     "reproduce": ("export:reproduce_app", "Recompute the numbers of a bundle, and list the differences"),
-    "labels": ("labels", "Derive, cross and check labels"),
+    "labels": ("labels", "Derive and cross labels"),
     "images": ("images", "Detect, mask and caption photographs"),
     "demo": ("run:demo_app", "Load and score the bundled demo, and print the true LIC next to the measured one"),
     "app": ("app", "Start the dashboard"),
@@ -137,10 +137,8 @@ def command() -> None:
 
 
 def _check_command(given: Sequence[str]) -> None:
-    """Raises CycloptsError without a command, or for an unknown one; cyclopts would import all to suggest one."""
-    known = f"Expected one of: {', '.join(COMMANDS)}."
+    """Raises CapbiasError without a command, or for an unknown one; cyclopts would import all to suggest one."""
     if not given:
-        raise CycloptsError(f"Got no command. {known}")
+        raise CapbiasError("No command is given.", "See capbias --help.")
     if not given[0].startswith("-") and given[0] not in COMMANDS:
-        meant = f" Did you mean {near[0]}?" if (near := nearest(given[0], COMMANDS, most=1)) else ""
-        raise CycloptsError(f"Got the command {given[0]!r}.{meant} {known}")
+        raise unknown_name("command", given[0], COMMANDS)

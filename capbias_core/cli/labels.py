@@ -1,13 +1,10 @@
-"""`labels`: derive, cross and check labels of protected attributes."""
+"""`labels`: derive and cross labels of protected attributes."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
-
-from capbias_core.attributes import attribute_files, known_attributes, name_taken, read_attribute, shipped_files
+from capbias_core.attributes import known_attributes
 from capbias_core.cli.inputs import (
     HOW,
     INPUTS,
@@ -19,20 +16,18 @@ from capbias_core.cli.inputs import (
     opened,
     own_folder,
 )
-from capbias_core.cli.terminal import DONE, say, show, show_table
-from capbias_core.errors import CapbiasError, unknown_name
+from capbias_core.cli.terminal import DONE, show
+from capbias_core.errors import CapbiasError
 from capbias_core.kinds import REFERENCES
 from capbias_core.prepare.labels import with_rule
 from capbias_core.types import WITHOUT_ORDER
-from capbias_core.views import labels as label_views
-from capbias_core.whole_files import typed_path
 from capbias_core.workspace.derived import cross, derivable, derive, keep_crossed, keep_derived
 
 app = command(
     "labels",
     """\
-  capbias labels check
-  capbias labels derive gender --references human --collection coco""",
+  capbias labels derive gender --references human --collection coco
+  capbias labels cross gender race --collection coco""",
 )
 
 
@@ -101,56 +96,4 @@ def cross_two(
     show(crossing.line())
     if not dry_run:
         show(f"stored: labels {keep_crossed(store, collection, crossing).name} in the collection {collection}")
-    return DONE
-
-
-@command(
-    "check",
-    """\
-  capbias labels check
-  capbias labels check gender > "my gender.toml"
-  capbias labels check "my gender.toml"
-
-A TOML file in the folder `attributes` of the workspace is known by its name, like the shipped ones.""",
-    app,
-).default
-def check(
-    attribute: Annotated[
-        str | None, flag("a known attribute: print its file; or a TOML file: check it", "NAME|FILE", INPUTS)
-    ] = None,
-    /,
-    *,
-    workspace: WorkspaceFlag = None,
-) -> int:
-    """List the known attributes, print one as TOML, or check a TOML file."""
-    if attribute and Path(attribute).suffix == ".toml":
-        file = typed_path(attribute)
-        read = read_attribute(file)
-        show_table(pd.DataFrame(label_views.attribute_lines(read), columns=["", ""]))
-        shipped = {known.name.lower(): known.path.resolve() for known in shipped_files()}
-        if shipped.get(read.name.lower(), file.resolve()) != file.resolve():
-            say(f"note: it works as a file, but not in a workspace: {name_taken(read.name, file.name)}")
-        return DONE
-    files = attribute_files(own_folder(workspace))
-    for file in files:
-        if file.fault:
-            say(f"warning: left out: {file.fault}")
-    known = {file.name: file for file in files if file.attribute}
-    if attribute:
-        if attribute not in known:
-            raise unknown_name("attribute", attribute, known)
-        show(known[attribute].path.read_text(encoding="utf-8").rstrip("\n"))
-        return DONE
-    rows = [
-        {
-            "name": file.name,
-            "values": ", ".join(file.attribute.values),
-            "words": f"{len(file.attribute.masked_words):,}",
-            "labels": "derived or from a table" if file.attribute.derived else "from a table",
-            "where": "shipped" if file.shipped else str(file.path),
-        }
-        for file in files
-        if file.attribute
-    ]
-    show_table(pd.DataFrame(rows))
     return DONE

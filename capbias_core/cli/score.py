@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 from capbias_core.api import Inputs, Report, in_hand, measured, stored
@@ -32,8 +30,6 @@ from capbias_core.cli.inputs import (
 from capbias_core.cli.inputs import ATTACKERS as ATTACKER_FLAGS
 from capbias_core.cli.run import run_all, watched
 from capbias_core.cli.terminal import DONE, RUN_FAILED, on_terminal, say, show, text_width, write
-from capbias_core.errors import flag_name
-from capbias_core.kinds import suggested_name
 from capbias_core.measures.options import PeopleMarked, Photographed, Seeded
 from capbias_core.measures.protocols import NAMES
 from capbias_core.measures.registry import GROUPS
@@ -135,7 +131,7 @@ def score(
         for line in (*(f"note: {note}" for note in report.notes), *(f"error: {line}" for line in report.failed)):
             tell(line)
         if answered := bool(len(report.table)) and (path is not None or not format):
-            _show(report)
+            show(report.text(text_width()))  # a sentence, and the captioners with their letters
     finally:
         later = ("read", "note", "labels", "dropped")
         for line in sorted(dict.fromkeys(lines), key=lambda line: line.startswith(later)):
@@ -144,8 +140,8 @@ def score(
         write(_content(report, ending or "csv"), path)
     if stops:
         raise stops[0]
-    if answered and (command_line := _next_command(flags, files, further.references, report, asked.question.captions)):
-        show(f"Next: {command_line}")
+    if answered:
+        show("Next: capbias explain, with the inputs of one captioner, shows the words behind this")
     return RUN_FAILED if report.failed or report.table.empty else DONE
 
 
@@ -167,27 +163,3 @@ def _inputs(
         return stored(*inputs(flags, question, tell), partial(run_all, stopped=stopped))
     data, resolved = read(question, tell)
     return in_hand(data, resolved, lambda specs: watched(specs, expected(data, specs)), stopped)
-
-
-def _show(report: Report) -> None:
-    """The answer for a person: a sentence, and the captioners with their letters."""
-    show(report.text(text_width()))
-
-
-def _next_command(
-    flags: InputFlags, files: Sequence[str], references: Sequence[str] | None, report: Report, captioners: Sequence[str]
-) -> str:
-    """The command that shows the words of the captioner in the answer; '' if no file is named after it."""
-    captioner = report.choice.captioner if report.choice else ""
-    again = vars(flags) | {"captions": [captioner], "references": references}
-    if not flags.collection:
-        names = {file: suggested_name(Path(file).stem) for file in (*files, *(flags.captions or ()))}
-        if captioner not in names.values():
-            return ""
-        files = [file for file in files if names[file] not in captioners or names[file] == captioner]
-        again["captions"] = [file for file in flags.captions or () if names[file] == captioner]
-    words = ["capbias", "explain", *files]
-    for name, value in again.items():
-        if value:
-            words += [flag_name(name), *([value] if isinstance(value, str) else value)]
-    return shlex.join(words)

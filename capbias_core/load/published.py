@@ -14,7 +14,6 @@ from capbias_core.errors import CapbiasError, short
 from capbias_core.load.formats import sheets_of
 from capbias_core.load.sheet import is_missing
 from capbias_core.resources import PUBLISHED_FILE, PUBLISHED_MEASURED, PUBLISHED_NOTES
-from capbias_core.spreadsheets import unquoted
 from capbias_core.types import PUBLISHED_COLUMNS, RESULT_COLUMNS
 
 HINT = "Use a file that `score` or `export` wrote, or one in the columns of assets/published/results.csv."
@@ -87,7 +86,7 @@ def read_human_scores(path: Path) -> pd.Series:
 
 
 def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, Sequence[int]]:
-    """The cells of a table as text, without the quotes for spreadsheet programs, and the line of each row."""
+    """The cells of a table as text, and the line of each row."""
     (sheet, *_) = sheets_of(path, str(path))
     if missing := [name for name in needed if name not in sheet.columns]:
         raise CapbiasError(f"{path.name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}.", HINT)
@@ -95,7 +94,7 @@ def _cells(path: Path, needed: tuple[str, ...]) -> tuple[pd.DataFrame, Sequence[
         raise CapbiasError(f"{path.name}, {sheet.faults.first[0]}.", "Correct that line.")
     if sheet.frame.empty:
         raise CapbiasError(f"{path.name} holds no row.", HINT)
-    texts = sheet.frame.map(lambda cell: "" if is_missing(cell) else unquoted(str(cell)))
+    texts = sheet.frame.map(lambda cell: "" if is_missing(cell) else str(cell))
     return texts.astype(object), sheet.numbers
 
 

@@ -80,7 +80,7 @@ class Checked:
         about, hint = cls.about()[name], hints_of(cls)[name]
         if about.bounds:
             hint = Annotated[hint, Interval(gt=about.above, ge=about.at_least, le=about.at_most)]
-        value = typed(name, value, hint, about.bounds, name)
+        value = typed(name, value, hint, name)
         if about.known and isinstance(value, str) and value not in (*about.known, getattr(cls, name, None)):
             raise unknown_name(name.replace("_", " "), value, about.known)
         return value

@@ -42,11 +42,8 @@ class Alignment:
         """(n, 3) integers for each masked caption: words, words replaced by a known word, words replaced by `<unk>`."""
         outside = np.array([word not in self.known and not word.startswith("<") for word in captions.words], dtype=bool)
         near = np.array([word in self.near for word in captions.words], dtype=bool)
-        columns = (
-            np.bincount(captions.caption, chosen[captions.codes], len(captions))
-            for chosen in (np.ones(len(outside)), outside & near, outside & ~near)
-        )
-        return np.column_stack(list(columns)).astype(int)
+        chosen = np.column_stack([np.ones(len(outside)), outside & near, outside & ~near])[captions.codes]
+        return np.column_stack([np.bincount(captions.caption, each, len(captions)) for each in chosen.T]).astype(int)
 
 
 # (human words, known words) -> Alignment

@@ -1,7 +1,7 @@
-"""Java programs that answer lines with lines, with timeouts and cleanup; and tokens for caption quality.
+"""Java programs that answer lines with lines; and tokens for caption quality.
 
-`ptb`: Stanford's Penn Treebank tokenizer without punctuation, as in COCO's evaluation; it needs Java. `plain`:
-`tokenize`, for machines without Java. Values differ by some tenths, so each result names its tokenizer.
+`ptb`: Stanford's Penn Treebank tokenizer without punctuation, as in COCO's evaluation. `plain`: `tokenize`, for
+machines without Java. Values differ by some tenths, so each result names its tokenizer.
 """
 
 from __future__ import annotations

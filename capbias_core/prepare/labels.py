@@ -1,8 +1,7 @@
-"""Labels derived from captions, and crossed attributes.
+"""Labels derived from captions, and crossed attributes, whose values are pairs: gender x race has `Female, Dark`.
 
-Labels by precedence follow the reproducibility paper, section 3.3; labels that no caption contradicts, and those of the
-majority, follow data sets of gender made from COCO's captions (Burns et al. 2018; Tang et al. 2021). The values of a
-crossed attribute are pairs, such as gender x race: Female, Dark; Female, Light; ...
+Labels by precedence follow the reproducibility paper, section 3.3; the other rules data sets of gender made from COCO's
+captions (Burns et al. 2018; Tang et al. 2021).
 """
 
 from __future__ import annotations

@@ -133,8 +133,7 @@ def is_refusal(caption: str) -> bool:
     [True, False]
     """
     text = _SPACES.sub(" ", caption[:LONGEST]).lower().replace("’", "'")
-    sentences = [sentence.strip(" \t\"'*_#>[]()-:;,“”‘`") for sentence in _SENTENCE.findall(text)]
-    sentences = [sentence for sentence in sentences if sentence]
+    sentences = list(filter(None, (part.strip(" \t\"'*_#>[]()-:;,“”‘`") for part in _SENTENCE.findall(text))))
     index = next((index for index, sentence in enumerate(sentences[:LOOKED_AT]) if PATTERN.match(sentence)), None)
     if index is None:
         return False

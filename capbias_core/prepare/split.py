@@ -55,8 +55,7 @@ def balanced_split(
 ) -> Split:
     """Balance by downsampling, then split each value into train and test: positions in `labels`.
 
-    labels: (n_images,) integers in [0, n_values). ids: of the images (default: their positions). The order of ids
-    depends on the seed alone, so caption sets that lack a few images are split like the others. With 3,314 and 7,466
+    labels: (n_images,) integers in [0, n_values). ids: of the images (default: their positions). With 3,314 and 7,466
     images and a test share of 0.1: 5,966 train, 662 test (LIC section 5).
     """
     ids = list(map(str, range(len(labels)))) if ids is None else ids

@@ -34,7 +34,7 @@ def content_words(tokens: Tokens, left_out: Collection[str] = (), among: int | N
     """
     counts = np.bincount(tokens.matrix().indices, minlength=len(tokens.words))
     common = [tokens.words[code] for code in np.argsort(-counts, kind="stable")[:among]]
-    return [word for word in common if _is_word(word) and word not in left_out and _tag(word).startswith(CONTENT)]
+    return [word for word in common if word not in left_out and _tag(word).startswith(CONTENT)]
 
 
 def function_words(words: Iterable[str]) -> set[str]:
@@ -43,16 +43,13 @@ def function_words(words: Iterable[str]) -> set[str]:
     >>> sorted(function_words(["to", "held", "with", "fire", "giraffe", "her", "<unk>"]))
     ['her', 'to', 'with']
     """
-    return {word for word in words if _is_word(word) and _tag(word).startswith(FUNCTION)}
-
-
-def _is_word(token: str) -> bool:
-    return token.isalpha() and len(token) <= LONGEST_WORD
+    return {word for word in words if _tag(word).startswith(FUNCTION)}
 
 
 @lru_cache(maxsize=1 << 16)
 def _tag(word: str) -> str:
-    tags = _tagger().tag_word(word)
+    """The likeliest part of speech; '' for what is no word."""
+    tags = _tagger().tag_word(word) if word.isalpha() and len(word) <= LONGEST_WORD else ()
     return tags[0][0] if tags else ""
 
 
@@ -93,8 +90,7 @@ def _forms(phrase: list[str]) -> list[tuple[str, ...]]:
 def task_words() -> dict[str, tuple[str, ...]]:
     """COCO's names of one word, `person` included -> their forms, singular and plural.
 
-    The task words of DBAC's authors, who lemmatise captions and search each name among their words: synonyms and names
-    of two words do not count, and a hot dog counts as a dog.
+    As DBAC's authors search them: without synonyms and names of two words, and a hot dog counts as a dog.
     """
     single = [name for name in (*object_names(), "person") if " " not in name]
     return {name: (*chain.from_iterable(_forms([name])), *IRREGULAR.get(name, ())) for name in single}
@@ -162,11 +158,9 @@ def mask_objects(captions: Iterable[str], names: dict[str, tuple[tuple[str, ...]
 def pair_counts(image: np.ndarray, n_images: int, values: csr_array, tasks: csr_array) -> csr_array:
     """Counts of captions by image, as in `Table` of metrics/cooccurrence.py: (n_images, 1 + K + L + K * L).
     image: (n,) position of each caption's image; values: (n, K), tasks: (n, L) booleans."""
-    n = len(image)
-    ones = csr_array(np.ones((n, 1), dtype=np.int32))
+    ones = csr_array(np.ones((len(image), 1), dtype=np.int32))
     pairs = [tasks.multiply(values[:, [column]]) for column in range(values.shape[1])]
-    by_caption = csr_array(hstack([ones, values, tasks, *pairs]))
-    return csr_array(rows_by_image(image, n_images) @ by_caption)
+    return csr_array(rows_by_image(image, n_images) @ csr_array(hstack([ones, values, tasks, *pairs])))
 
 
 def rows_by_image(image: np.ndarray, n_images: int) -> csr_array:

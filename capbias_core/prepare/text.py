@@ -100,8 +100,6 @@ def words_for(lengths: np.ndarray, mean: float) -> int:
     return 1 + int(np.abs(np.cumsum(longer) - mean).argmin())
 
 
-# a caption that names one value, with the words of each other value
-
 FORMS_METHOD = "each caption with the words of every value and with neutral ones"
 
 

@@ -183,9 +183,7 @@ class Tokens(Sequence[str]):
 
     def matrix(self) -> csr_array:
         """(n, V) 0 or 1: the caption has the token."""
-        ones = np.ones(len(self.codes), dtype=np.int32)
-        matrix = csr_array((ones, self.codes.copy(), self.start.copy()), shape=(len(self), len(self.words)))
-        matrix.sum_duplicates()
+        matrix = cell_counts(self.caption, self.codes, len(self), len(self.words))
         matrix.data[:] = 1
         return matrix
 

@@ -108,7 +108,6 @@ def read_files(question: Question, tell: Tell, own_attributes: Path | None = Non
     wanted = Wanted(attribute.name if attribute else question.attribute, attribute)
     result = read_parts(question.files, question.given, [wanted], values=question.values, needed=True)
     parts = [part for part in result.parts if part.kind != SEGMENTS]
-    tell("; ".join(f"{title}: {' and '.join(kinds)}" for title, kinds in _kinds(parts).items()))
     warn(parts, tell)
     captions, every = result.of(CAPTIONS), result.of(OBJECTS)
     if len(every) > 1:
@@ -164,14 +163,6 @@ def read_files(question: Question, tell: Tell, own_attributes: Path | None = Non
         options["photographs"] = suggested_name(photographs.name)
     values = labels_for(table, of_labels, column, mapping).values
     return Files(captions, references, objects, labels, derived, of_labels, values, people, photographs, options)
-
-
-def _kinds(parts: Sequence[Part]) -> dict[str, list[str]]:
-    """File -> what it holds, each kind once."""
-    kinds: dict[str, dict[str, None]] = {}
-    for part in parts:
-        kinds.setdefault(part.title, {})[kind_title(part.kind)] = None
-    return {title: list(names) for title, names in kinds.items()}
 
 
 def _compare_with_people(captions: Sequence[Part], references: Part | None, tell: Tell) -> None:
@@ -310,8 +301,9 @@ def warn(parts: Iterable[Part], tell: Tell) -> None:
     """Send each account, warning and note of parts once, with the files that it is about."""
     files: dict[str, dict[str, None]] = {}
     for part in parts:
-        account = ["; ".join(f"{label[0].lower()}{label[1:]}: {text}" for label, text in part.account)]
-        for name, texts in (("read", filter(None, account)), ("warning", part.told), ("note", part.notes)):
+        account = "; ".join(f"{label[0].lower()}{label[1:]}: {text}" for label, text in part.account)
+        told = {"read": [account or kind_title(part.kind)], "warning": part.told, "note": part.notes}
+        for name, texts in told.items():
             for text in texts:
                 files.setdefault(f"{name}: {{}}: {text}", {})[part.title] = None
     for line, names in files.items():

@@ -35,10 +35,8 @@ class TokenScores:
 
 
 class Captioner:
-    """The captioner in a folder. Photographs are (height, width, 3) uint8 RGB, of any size.
-
-    Numbers are 32-bit on a CPU, and as the weights were saved on a GPU. Raises CapbiasError for another folder.
-    """
+    """The captioner in a folder; raises CapbiasError for another folder. Photographs are (height, width, 3) uint8 RGB,
+    of any size. Numbers are 32-bit on a CPU, and as the weights were saved on a GPU."""
 
     def __init__(self, path: str, device: str = AUTO):
         self.path, self.device = path, choose_device(device)
@@ -75,7 +73,6 @@ class Captioner:
             if not self.preset.name and getattr(self.processor, "chat_template", None):
                 asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": DESCRIBE}]}]
                 self.prompt = self.processor.apply_chat_template(asked, add_generation_prompt=True)
-        self.fits: float = math.inf  # photographs at once; fewer once memory was short
 
     @property
     def numbers(self) -> str:
@@ -88,11 +85,11 @@ class Captioner:
         """A caption for each photograph, with single spaces; '' if the captioner writes nothing.
 
         beams: searched at once (1 is greedy). length: tokens at most. batch: photographs at once, halved whenever
-        memory is short. Raises CapbiasError if a single photograph does not fit.
+        memory is short. Raises CapbiasError if one alone does not fit.
         """
         captions: list[str] = []
         while left := len(pixels) - len(captions):
-            most = int(min(batch, self.fits, left))
+            most = min(batch, left)
 
             def written(size: int, done: int = len(captions)) -> list[str]:
                 return self._generated(pixels[done : done + size], beams, length)
@@ -106,7 +103,7 @@ class Captioner:
                     "Use fewer beams, a smaller captioner, or the CPU.",
                     "device",
                 ) from None
-            self.fits = len(part) if len(part) < most else self.fits
+            batch = len(part) if len(part) < most else batch
             captions += part
         return captions
 
@@ -180,8 +177,7 @@ class Captioner:
 
     @property
     def vision_layer(self) -> nn.Module:
-        """The module whose output is the last map of the picture that the captioner uses; `grid` reads it. Raises
-        CapbiasError for a captioner of a kind without a preset."""
+        """See `Preset.layer`; `grid` reads its output. Raises CapbiasError for a captioner without a preset."""
         if not self.preset.layer:
             raise self._without_map()
         module: Any = self.model

@@ -1,7 +1,7 @@
 """A YOLO detector through `ultralytics`: its weights to a path and a digest, and photographs to boxes.
 
-Imports nothing heavy; only workers and terminals detect. Ultralytics is kept to itself: it installs nothing, contacts
-nobody, writes no settings, runs no code that a file of weights brings along, and says nothing.
+Ultralytics is kept to itself: it installs nothing, contacts nobody, writes no settings, runs no code that a file of
+weights brings along, and says nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from capbias_core.whole_files import typed_path, whole_file
 NEEDS = {".pt": (), ".onnx": (), ".tflite": ("ai_edge_litert",)}
 # Names in the folder of weights; anything else is a path.
 NAME = re.compile(r"[A-Za-z][\w-]*(\.(pt|onnx|tflite))?", re.ASCII)
-# Boxes that the detector is less sure of are never asked for. Whoever wants surer ones leaves the others out: which box
-# hides which is decided from the surest down, so the rest is as if it had been asked for alone.
+# Boxes that the detector is less sure of are never asked for. Whoever wants surer ones leaves the others out.
 FLOOR = 0.05
 _starting = threading.Lock()
 
@@ -41,8 +40,7 @@ def saved_weights(folder: Path) -> list[str]:
 
 
 def keep_weights(folder: Path, path: Path) -> Path:
-    """Copy a file of weights into a folder; its path there. Raises CapbiasError if the folder has other weights of this
-    name, or the name cannot be used."""
+    """Copy a file of weights into a folder; its path there. Raises CapbiasError for a name that cannot be used."""
     if not NAME.fullmatch(path.name):
         raise CapbiasError(
             f"The name {path.name!r} cannot be used.", "Rename the file: letters, digits, - and _, then its ending."
@@ -59,8 +57,7 @@ def keep_weights(folder: Path, path: Path) -> Path:
 
 
 def find_weights(name: str, folder: Path) -> ModelFiles:
-    """The weights in a file (.pt, .onnx, .tflite), or those of this name in `folder`. Nothing is downloaded. Raises
-    CapbiasError, which says how to get them, if they are not on this machine."""
+    """The weights in a file, or of this name in `folder`. Raises CapbiasError, which says how to get them, for none."""
     need("Detecting objects", "torch", "PIL", "ultralytics")
     path = typed_path(name)
     if not NAME.fullmatch(name) or (nameable(path) and path.exists()):
@@ -81,12 +78,8 @@ def find_weights(name: str, folder: Path) -> ModelFiles:
     return ModelFiles(path.name, str(path.resolve()), file_digest(path))
 
 
-# boxes
-
-
 class Detector:
-    """A YOLO detector in a file of weights (.pt, .onnx, .tflite), on the GPU where there is one and the format allows.
-    Raises CapbiasError for a file that no detector can be made of, or whose package is not installed."""
+    """A YOLO detector in a file of weights; raises CapbiasError for another file, and without the format's package."""
 
     def __init__(self, weights: str | Path):
         path = Path(weights)
@@ -94,9 +87,15 @@ class Detector:
         need(path.name, *NEEDS[kind])
         # OpenCV reads ONNX: ONNX Runtime keeps a number of the machine in the home folder.
         self._how = {} if kind == ".pt" else {"device": "cpu", "dnn": kind == ".onnx"}
-        with _loading(path):
-            self._model = ultralytics().YOLO(str(path), task="detect" if self._how else None)
+        package = ultralytics()
+        try:
+            self._model = package.YOLO(str(path), task="detect" if self._how else None)
             results = self._results([np.zeros((64, 64, 3), dtype=np.uint8)])
+        except Exception as error:  # whatever a file of weights makes the libraries raise
+            raise CapbiasError(
+                f"{path.name} cannot be loaded as a YOLO detector ({first_line(error)}).",
+                "Check that the file was copied whole.",
+            ) from None
         if results[0].boxes is None:
             raise CapbiasError(
                 f"The model in {path.name} gives no boxes (its task is {self._model.task}).",
@@ -107,8 +106,7 @@ class Detector:
     def boxes(self, pixels: Sequence[np.ndarray]) -> list[pd.DataFrame]:
         """What each photograph shows, the surest first: object, confidence (0.05 to 1), x1, y1, x2, y2.
 
-        pixels: (H, W, 3) uint8 RGB each, of any size. Boxes are in their pixels. A batch gives what its photographs
-        give one by one: each is laid on a square of the same size.
+        pixels: (H, W, 3) uint8 RGB each, of any size; each is laid on a square of the same size. Boxes are in pixels.
         """
         frames = []
         for result in self._results(pixels) if len(pixels) else ():
@@ -166,17 +164,3 @@ def _unchanged() -> Iterator[None]:
         os.environ |= {name: value for name, value in limits.items() if value is not None}
         for name in (name for name, value in limits.items() if value is None):
             os.environ.pop(name, None)
-
-
-@contextmanager
-def _loading(path: Path) -> Iterator[None]:
-    """Whatever a file of weights makes the libraries raise, as a CapbiasError."""
-    try:
-        yield
-    except CapbiasError:
-        raise
-    except Exception as error:
-        raise CapbiasError(
-            f"{path.name} cannot be loaded as a YOLO detector ({first_line(error)}).",
-            "Check that the file was copied whole.",
-        ) from None

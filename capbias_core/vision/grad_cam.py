@@ -4,9 +4,8 @@
     hires_cam = max(0, sum over channels of d score / d activation * activation)
 
 Grad-CAM: Selvaraju et al., ICCV 2017, Eq. 1 and 2, which the DBAC paper names; HiResCAM: Draelos and Carin, arXiv
-2011.08891, 2020. The score is the log-probability of the word, given the photograph and the words before it. Image
-encoders of captioners are mostly transformers: there the words look at each cell separately, and the mean of the
-gradients may point away from what the word depends on. So HiResCAM is the usual one here.
+2011.08891, 2020. The score is the log-probability of the word, given the photograph and the words before it. Words look
+at each cell of a transformer separately, so the mean of the gradients may mislead: HiResCAM is the usual one here.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 Window = tuple[int, int, int, int]  # x1, y1, x2, y2 in pixels of the photograph, x2 and y2 exclusive
-
-
 HIRES_CAM, GRAD_CAM = "hires_cam", "grad_cam"
 # Name -> activations (C, h, w) and gradients of a score by them to a (h, w) map, and how methods call it.
 MAPS: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], str]] = {
@@ -36,11 +33,8 @@ def normalised(heat: np.ndarray) -> np.ndarray:
 
 
 def upsampled(heat: np.ndarray, height: int, width: int, window: Window | None = None) -> np.ndarray:
-    """A (h, w) map over a photograph: (height, width) float32, between the middles of the map's cells linear.
-
-    window: the part of the photograph that the network reads, where it is cut before; outside it the map is 0. A part
-    beyond the photograph's edges is dropped.
-    """
+    """A (h, w) map over a photograph: (height, width) float32, linear between cells. window: the part of the
+    photograph that the network reads; outside it the map is 0."""
     from PIL import Image
 
     left, top, right, bottom = window or (0, 0, width, height)
@@ -61,8 +55,7 @@ def word_maps(captioner, pixels: np.ndarray, caption: str, words: Sequence[int],
     """The map of each of these words of a caption, (S, h, w) float32 in [0, 1]; it covers what the captioner sees.
 
     words: their places in the caption, split at white space. The score of a word is the sum of the log-probabilities of
-    its subwords. way: a name in MAPS. The network runs once, else ValueError is raised. The captioner's `grid` turns
-    what the layer gives, and its gradients, into (1, C, h, w): it may choose and order values but not change them.
+    its subwords. way: a name in MAPS. Raises ValueError if the layer does not run exactly once.
     """
     import torch
 

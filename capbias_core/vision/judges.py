@@ -2,8 +2,8 @@
 corpus holds pictures beside captions.
 
 Protocol of ImageCaptioner2: Adam, batches of 128, 40 epochs, images split 70 / 10 / 20 and balanced. The caller holds
-the 20 back; of the rest an eighth, equally much of every value, is set aside here, and the epoch with the lowest loss
-on it is kept. Weights begin as He et al. (ICCV 2015) draw them. Other sizes and the learning rate are ours.
+the 20 back; the 10 are set aside here, and the epoch with the lowest loss on them is kept. Weights begin as He et al.
+(ICCV 2015) draw them. Other sizes and the learning rate are ours.
 
 `ScratchJudge` is Show, Attend and Tell (Xu et al., ICML 2015): an LSTM reads the masked caption and the prompt word by
 word, as if it had written them, and before each word attends to the picture's cells. It learns its next word alone, one
@@ -93,8 +93,7 @@ class PairCorpus:
 @dataclass(frozen=True)
 class PairReader(NetworkAttacker):
     """What judges from scratch share. sight, embed: of the images, and captions to vectors (None to read words), as in
-    PairCorpus. patience: epochs without a lower loss on what is set aside after which training stops; as many as there
-    are epochs: never earlier."""
+    PairCorpus. patience: as many epochs as there are, so that training never stops earlier."""
 
     learning_rate: float = 3e-4
     batch: int = 128
@@ -271,20 +270,13 @@ class ScratchJudge(PairReader):
 
 
 class JointNetwork(nn.Module):
-    """VL-LIC's; see the module's text. image_encoder, text: None for vectors of pictures, or captions. widths: of the
-    vector of a picture and of a caption."""
+    """VL-LIC's; see the module's text. image_encoder, text: None for vectors of pictures, or captions. sizes: of the
+    head, see `mlp`."""
 
-    def __init__(
-        self,
-        image_encoder: ImageEncoder | None,
-        text: ScratchNetwork | None,
-        widths: tuple[int, int],
-        hidden: int,
-        n_values: int,
-    ):
+    def __init__(self, image_encoder: ImageEncoder | None, text: ScratchNetwork | None, *sizes: int):
         super().__init__()
         self.image_encoder, self.text = image_encoder, text
-        self.head = mlp((sum(widths), hidden, n_values), LEAK)
+        self.head = mlp(sizes, LEAK)
 
     def forward(self, sight: Tensor, text: Tokens | Tensor, rows: np.ndarray) -> Tensor:
         """(B, C) logits from (B, ...) pictures and the captions at rows."""
@@ -304,23 +296,20 @@ class JointJudge(PairReader):
     text: ScratchAttacker = LSTM_BI
 
     def network(self, corpus: PairCorpus, vocabulary: dict[str, int], n_values: int) -> JointNetwork:
-        image_encoder, text = None, None
-        widths = [corpus.sight.shape[1], corpus.vectors.shape[1] if corpus.vectors is not None else 0]
-        if corpus.sight.ndim == 4:
-            image_encoder = ImageEncoder(self.channels)
-            widths[0] = image_encoder.width
-        if corpus.vectors is None:
-            text = replace(self.text, dropout=self.dropout).network(len(vocabulary) + 1, n_values)
-            widths[1] = text.width
-            text.head = nn.Sequential(text.head[0])  # its dropout alone: the joint head reads instead
-        return JointNetwork(image_encoder, text, tuple(widths), self.hidden, n_values)
+        image_encoder = ImageEncoder(self.channels) if corpus.sight.ndim == 4 else None
+        seen = image_encoder.width if image_encoder else corpus.sight.shape[1]
+        if corpus.vectors is not None:
+            return JointNetwork(image_encoder, None, seen + corpus.vectors.shape[1], self.hidden, n_values)
+        text = replace(self.text, dropout=self.dropout).network(len(vocabulary) + 1, n_values)
+        text.head = nn.Sequential(text.head[0])  # its dropout alone: the joint head reads instead
+        return JointNetwork(image_encoder, text, seen + text.width, self.hidden, n_values)
 
 
 def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.ndarray], np.ndarray]:
     """(n, 3, size, size) bytes to (n, d) float32: the vectors of a torchvision classifier before its last layer.
 
-    name: of the model in torchvision, such as resnet50. weights: the file of its state_dict; nothing is fetched.
-    Raises CapbiasError for a name that torchvision does not have, or weights of another model.
+    name: in torchvision, such as resnet50. weights: of its state_dict. Raises CapbiasError for an unknown name, or
+    weights of another model.
     """
     from torchvision import models
 
@@ -351,12 +340,9 @@ def backbone(name: str, weights: Path, device: torch.device) -> Callable[[np.nda
 
 @dataclass(frozen=True)
 class AskedJudge:
-    """Any captioner of transformers as ImageCaptioner2's judge, also of its own captions (the paper's self-assessment).
-
-    It is shown the photograph and reads the masked caption with the prompt, as if it had written them. P(A) is how
-    likely it finds each answer next, normalised over the answers (an answer of several tokens by their product). It is
-    not trained. Captions are given with the index of their image.
-    """
+    """Any captioner as ImageCaptioner2's judge, also of its own captions (the paper's self-assessment). It is not
+    trained. It reads the masked caption with the prompt as if it had written them; P(A) is how likely it finds each
+    answer next (the product of its tokens), normalised over the answers."""
 
     captioner: Captioner
     files: Sequence[Path]  # the photograph of each image
@@ -369,7 +355,6 @@ class AskedJudge:
         return list(pairs)
 
     def fit_many(self, corpus, trainings: Sequence[Training], n_values: int, tick: Progress) -> Iterator[AskedJudge]:
-        """Itself, with the progress of each training: that is, of reading."""
         for done in range(len(trainings)):
 
             def part(share: float, text: str, done=done) -> None:

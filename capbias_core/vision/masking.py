@@ -7,8 +7,7 @@
     both    = S or O
 
 S: the pixels within the person's outline; B: their bounding box; O: those of the object. DBAC does not say which part
-of the outline its partial masks hide: here it is the upper one, where faces are. So part <= segment, and every pixel
-outside stays as it was. The photograph's file is never written to.
+of the outline its partial masks hide: here it is the upper one, where faces are.
 """
 
 from __future__ import annotations
@@ -50,8 +49,6 @@ class MaskRule:
     def used(self) -> dict:
         """The choices that this condition reads, by name.
 
-        >>> MaskRule("part").used()
-        {'condition': 'part', 'fraction': 0.5}
         >>> MaskRule("object", departures={"tie": 0.2}).used()
         {'condition': 'object', 'departures': {'tie': 0.2}}
         """
@@ -76,8 +73,7 @@ def hidden_pixels(rows: pd.DataFrame, size: tuple[int, int], rule: MaskRule) -> 
     """(height, width) booleans: what is hidden of a photograph of this size.
 
     rows: its outlines (SEGMENT_COLUMNS) or boxes (BOX_COLUMNS); under `object` and `both` boxes stand for outlines. A
-    photograph of which nothing is marked is left out, since nobody knows what it shows. Raises NothingToMask, and
-    CapbiasError for outlines or boxes of a photograph of another size.
+    photograph of which nothing is marked is left out: nobody knows what it shows. Raises NothingToMask, CapbiasError.
     """
     check_size(rows, size)
     hidden = np.zeros(size, dtype=bool)
@@ -184,15 +180,12 @@ def part_of(person: np.ndarray, fraction: float) -> np.ndarray:
 
 
 def people_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of people."""
     return rows[rows["object"].to_numpy() == PERSON]
 
 
 def foreground(rows: pd.DataFrame) -> pd.Series | None:
-    """The person in the foreground among the boxes or outlines of one photograph: a row, or None without a person.
-
-    The person of the largest area (of the outline, else of the box; the first of equals). A crowd is nobody.
-    """
+    """The row of the person in the foreground of one photograph, None without a person: that of the largest area (of
+    the outline, else of the box; the first of equals). A crowd is nobody."""
     people = people_of(rows)
     if "crowd" in people:
         people = people[~people["crowd"].to_numpy(dtype=bool)]
@@ -208,14 +201,7 @@ def foreground(rows: pd.DataFrame) -> pd.Series | None:
 
 
 def filled(pixels: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-    """A copy of a photograph, (H, W, 3) uint8, with the pixels of (H, W) booleans in grey (128, 128, 128). Raises
-    CapbiasError for a mask of another size."""
-    if hidden.shape != pixels.shape[:2]:
-        height, width = pixels.shape[:2]
-        raise CapbiasError(
-            f"The mask has {hidden.shape[1]} x {hidden.shape[0]} pixels, the photograph {width} x {height}.",
-            "Check that both are of the same data set.",
-        )
+    """A copy of a photograph, (H, W, 3) uint8, with the pixels of (H, W) booleans in grey (128, 128, 128)."""
     copy = pixels.copy()
     copy[hidden] = MIDDLE_GREY
     return copy

@@ -1,8 +1,8 @@
 """Captioners that are known by a short name: where their weights are, what they are asked, how their answer is read;
 and how a captioner is asked for the value of an attribute.
 
-Imports nothing heavy. Any other captioner of transformers goes by its folder, or by its name on the Hugging Face hub.
-It is treated as a preset of the same kind (the `model_type` of its configuration), if there is one.
+Any other captioner of transformers goes by its folder or its name on the Hugging Face hub, and is treated as a preset
+of the same kind (the `model_type` of its configuration), if there is one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class Preset:
     name: str
     hub: str  # its name on the Hugging Face hub
     kind: str  # the `model_type` of its configuration
-    # The module whose output is the last map of the picture that the captioner uses, its last norm included: scores do
-    # not change with the length of what goes into a norm.
-    layer: str = ""
+    layer: str = ""  # whose output is the last map of the picture that the captioner uses, its last norm included
     prompt: str | None = None  # the text that it is given with a picture
     until: str = ""  # ends the caption in its answer; '' if all of it is the caption
 

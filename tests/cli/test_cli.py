@@ -293,12 +293,12 @@ BAD = {
     "a map of another attribute": "score SMALL STRONG --map race:Male=Light",
     "choices of files": "score --collection x --attribute gender --rows a=b --map gender:f=Female --sets each",
     "an unknown run": "list --repeat zz",
+    "no command": "",
+    "an unknown command": "scroe",
     "cancelled and repeated": "list --cancel all --repeat all",
 }
 # What the command line refuses without looking at files.
 WRONG = {
-    "no command": "",
-    "an unknown command": "scroe",
     "no attribute": "score STRONG",
     "an unknown flag": "score SMALL --refrences human.json",
     "no value": "score STRONG --attribute",
@@ -324,7 +324,7 @@ def test_bad_input_is_one_sentence_and_code_2_before_anything_runs(ask, name):
 
 VIEWS = tuple(name for name in cli._app()["view"] if not name.startswith("-"))
 OF_VIEW = [("view", name) for name in VIEWS]
-PARTS = [("labels", name) for name in ("derive", "cross", "check")]
+PARTS = [("labels", name) for name in ("derive", "cross")]
 PARTS += [("images", name) for name in ("detect", "mask", "caption")]
 
 

@@ -27,7 +27,7 @@ COMMANDS = f"""
     import PATH --kind vectors
     list --workspace PATH
     reproduce PATH
-    labels check PATH.toml
+    labels derive PATH.toml --references a --collection c
     app --workspace PATH
 """.strip().splitlines()
 

@@ -1,4 +1,4 @@
-"""The real command on disks that fill up, after kills and signals: one sentence, its exit code, and all goes on."""
+"""The real command on damaged workspaces, after kills and signals: one sentence, its exit code, and all goes on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import pytest
 from capbias_core import cli
 from capbias_core.workspace.store import Workspace
 from tests.browser import ROOT
-from tests.disks import small_disk
 from tests.random_captions import FILES, write_files
 from tests.runs.test_engine import until
 
@@ -74,25 +73,6 @@ def test_the_same_command_right_after_its_end_goes_on(files, tmp_path, undisturb
     left = [run.status for run in Workspace(home).runs() if run.status != "finished"]
     assert left and set(left) == {"cancelled"}
     check_finished(files, home, undisturbed)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("state", ["fill", "read_only"])
-def test_what_is_stored_is_listed_and_an_import_refused(files, tmp_path, capsys, state):
-    with small_disk(tmp_path / "disk") as disk:
-        home = ["--workspace", str(disk.folder / "home")]
-        keep = ["import", str(files / "a.csv"), "--kind", "captions", "--collection", "c", *home]
-        assert cli.main(keep) == 0
-        getattr(disk, state)()
-        capsys.readouterr()
-        assert cli.main(["list", *home]) == 0
-        listed = capsys.readouterr().out
-        assert "captions" in listed and str(IMAGES) in listed
-        keep[1] = str(files / "b.csv")
-        assert cli.main(keep) == 2
-        last = capsys.readouterr().err.splitlines()[-1]
-        assert last.startswith("error: ")
-        assert not list((disk.folder / "home").rglob("*.tmp"))
 
 
 def newer(home: Path) -> None:

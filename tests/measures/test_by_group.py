@@ -6,15 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capbias_core.aggregate import Counts, estimates_of
 from capbias_core.api import score
 from capbias_core.attributes import get_attribute
-from capbias_core.measures.registry import GROUPS, MEASURES, METRICS
 from capbias_core.question import Question
 from capbias_core.runs.plan import plan, useful
 from capbias_core.runs.run import run_one
 from capbias_core.types import silent
-from capbias_core.views.table import GAPS
 from capbias_core.workspace.store import Workspace
 from tests.collections_ import keep
 
@@ -52,8 +49,7 @@ def test_runs_give_values_groups_and_gaps(workspace):
     request = Question("c", ("mine",), "labels", "gender", ("length", "naming_gap", "error", "refused"))
     specs, reasons = useful(plan(workspace, request), request)
     assert not reasons
-    outcomes = {spec.run_id: (spec, run_one(workspace, spec, silent)) for spec in specs}
-    rows = pd.DataFrame([row.row() for _, own in outcomes.values() for row in own.results])
+    rows = pd.DataFrame([row.row() for spec in specs for row in run_one(workspace, spec, silent).results])
     value = rows.set_index(["metric", "group"])["value"]
     by_hand = {"length": (7, 6), "error": (100, 0), "unnamed": (0, 0), "refused": (0, 0)}
     assert set(rows["metric"]) == {own for name in by_hand for own in (name, f"{name}_gap")} | {"ratio"}
@@ -61,20 +57,8 @@ def test_runs_give_values_groups_and_gaps(workspace):
         assert (value[name, "Female"], value[name, "Male"]) == (women, men), name
         assert value[f"{name}_gap", ""] == men - women, name
     assert value["error", ""] == 50
-    assert (rows.loc[rows["metric"].isin(GAPS), "method"].str.startswith("Male minus Female; ")).all()
     assert not (rows["ci_low"] == rows["ci_high"]).any()
     assert rows.loc[rows["metric"] == "unnamed_gap", "ci_low"].isna().all(), "0 in both groups: nothing is known of it"
-    some = rows[rows["ci_low"].notna()]
-    assert (some["ci_low"] - 1e-9 <= some["value"]).all() and (some["value"] <= some["ci_high"] + 1e-9).all()
-    for spec, outcome in outcomes.values():
-        again = estimates_of(MEASURES[spec.measure].metrics, Counts.load(outcome.kept["counts"]), GENDER.values)
-        assert {name: own.value for (name, _), own in again.items()} == pytest.approx(
-            {row.metric: row.value for row in outcome.results if not row.group}, nan_ok=True
-        )
     women = rows.set_index(["metric", "group"]).loc[("error", "Female")]
     wilson = [100 * (1 - 1.96**2 / (40 + 1.96**2)), 100]
     assert [women["ci_low"], women["ci_high"]] == pytest.approx(wilson, abs=0.01), "40 images"
-    # Each gap is of a metric that one group asks for with it.
-    for name, of in GAPS.items():
-        assert METRICS[name].scale == METRICS[of].scale and METRICS[name].neutral(2) == 0
-        assert [group.name for group in GROUPS.values() if {name, of} <= set(group.metrics)]

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from capbias_core.cli import main
 from capbias_core.errors import Cancelled, CapbiasError
 from capbias_core.measures.photographs import CaptionOptions
 from capbias_core.question import Question
@@ -112,38 +111,6 @@ def test_captions_that_were_loaded_are_not_replaced(workspace, blip):
     assert captioning(workspace, str(blip), name="again", **SETTINGS).options["name"] == "again"
 
 
-def coloured(place: Path, *images: str, colour: int = 0) -> Path:
-    """A folder with a plain photograph of each image."""
-    place.mkdir(exist_ok=True)
-    for image in images:
-        Image.new("RGB", (40, 40), (colour, 128, 128)).save(place / f"{image}.png")
-    return place
-
-
-def judged(workspace: Workspace, name: str):
-    """The run in which the captioner of a set judges it, with the photographs of the set."""
-    labels = pd.DataFrame({"image_id": IMAGES, "gender": ["Female", "Male"] * 5})
-    keep(workspace, "mine", labels=labels)
-    request = Question("mine", (name,), "labels", "gender", ("imagecaptioner2",), options={"judge": "self"})
-    return plan(workspace, request)[0]
-
-
-def test_masked_photographs_give_a_set_of_that_condition(workspace, blip, tmp_path):
-    """Which is read with the photographs that it was made from."""
-    for number, (name, details) in enumerate({"grey": {"condition": "segment"}, "others": {}}.items()):
-        keep_images(workspace, coloured(tmp_path / name, "1", "2", colour=number), "mine", name, details)
-    specs = [captioning(workspace, str(blip), name, name and f"of {name}", **SETTINGS) for name in ("grey", "others")]
-    for spec in specs:
-        done(workspace, spec)
-    item = workspace.item("captions", "of grey", "mine")
-    assert condition_of(item)[1] == "segment" and workspace.frame(item.hash)["image_id"].tolist() == ["1", "2"]
-    for name in ("grey", "others"):
-        assert judged(workspace, f"of {name}").options["photographs"]["name"] == name
-    coloured(tmp_path / "grey", "1", colour=99)
-    with pytest.raises(CapbiasError, match="'grey' .* no longer in 'mine'"):
-        judged(workspace, "of grey")
-
-
 def test_a_run_that_stops_or_can_read_no_photograph_keeps_nothing(workspace, blip, tmp_path):
     for stop in (0.5, 1.0):
 
@@ -159,17 +126,3 @@ def test_a_run_that_stops_or_can_read_no_photograph_keeps_nothing(workspace, bli
     with pytest.raises(CapbiasError, match="None of 1 photograph got a caption. 1 photograph left out"):
         done(workspace, captioning(workspace, str(blip), "broken"))
     assert workspace.items("captions", "mine") == []
-
-
-def test_a_collections_photographs_are_captioned_and_listed(workspace, blip, capsys, monkeypatch):
-    monkeypatch.setattr("capbias_core.runs.engine.needs_workers", lambda spec: False)  # a worker takes seconds
-    home = ["--workspace", str(workspace.folder)]
-    words = ["images", "caption", "--collection", "mine", *home, "--captioner", str(blip), "--beams", "1"]
-    words += ["--length", "4"]
-    assert main(words) == 0
-    assert "stored: captions tiny-blip in the collection mine" in capsys.readouterr().err
-    assert main(["list", *home]) == 0
-    assert "caption" in capsys.readouterr().out
-    workspace.delete(workspace.item("captions", "tiny-blip", "mine"))
-    assert main([*words, "--name", "again"]) == 0
-    assert [item.name for item in workspace.items("captions", "mine")] == ["again"]

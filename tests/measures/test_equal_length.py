@@ -23,15 +23,11 @@ def lists(words: int, n: int = 20) -> list:
 
 
 @pytest.mark.parametrize(
-    ("model", "human", "left"),
-    [(20, 10, (10, 10)), (10, 20, (10, 10)), (11, 10, None), (10, 11, None), (12, 10, (10, 10)), (10, 12, (10, 10))],
+    ("model", "human", "left"), [(10, 20, (10, 10)), (11, 10, None), (10, 11, None), (12, 10, (10, 10))]
 )
 def test_the_longer_side_is_cut_if_it_is_longer_by_more_than_a_tenth(model, human, left):
     equal = at_equal_length(lists(model), lists(human))
     assert (equal and tuple(side[0].masked.lengths[0] for side in equal.lists)) == left
-    if equal:
-        cut = "human captions" if human > model else "captions"
-        assert equal.text.startswith(f"{cut} ({max(model, human)}.0 words on average) cut after 10, ")
 
 
 def world() -> tuple[pd.DataFrame, pd.DataFrame, list[str], list[str]]:

@@ -323,15 +323,12 @@ def test_naming_ratio_counts_an_image_once():
 
 @pytest.mark.torch
 def test_runs_of_the_gender_score(tiny, minilm):
-    """All metrics with all models."""
+    """With all models."""
     models = {"language_model": str(tiny["gpt"]), "masked_model": str(tiny["bert"]), "sentence_encoder": minilm}
     captions, labels, _ = frames(16)
     rows = measured(captions, labels, None, "gs", "estimation", **models)
     results = rows[rows["object"] == ""]
     assert set(results["metric"]) == set(expand_metrics(["gs", "estimation"]))
-    assert set(results["encoder"]) == {"tinygpt + minilm", "tinygpt", "tinybert"}
-    assert results.loc[~results["metric"].str.endswith("_count"), "ci_low"].notna().all()  # counts may all agree
-    assert (results["n"] > 0).all() and set(rows["object"]) == {"", "dog", "skateboard"}
     # With one object per caption, the mean over the set is that over objects, weighted by their captions.
     men = rows[(rows["metric"] == "gender_score") & (rows["direction"] == "Male") & (rows["object"] != "")]
     assert value_of(results, "gender_score", "Male") == pytest.approx(np.average(men["value"], weights=men["n"]))
@@ -348,20 +345,6 @@ def test_runs_of_the_gender_score(tiny, minilm):
     vectors = {text: model.encode(text) for text in {*said, "dog", "skateboard"}}
     cosines = [float(util.cos_sim(vectors[text], vectors[text.split()[-1]])) for text in said]
     assert value_of(results, "gender_object_distance", "Male") == pytest.approx(np.mean(cosines), abs=1e-4)
-
-
-@pytest.mark.long
-def test_a_run_with_word_vectors(tmp_path):
-    """Woman (1, 0), man (0, 1), person (1, 1), dog (1, 0), skateboard (0, 1): 12 pairs with each object."""
-    vectors = tmp_path / "glove.txt"
-    vectors.write_text("woman 1 0\nman 0 1\nperson 1 1\ndog 1 0\nskateboard 0 1\n<unk> 0.5 0.5\n")
-    captions, labels, _ = frames()
-    rows = measured(captions, labels, None, "word_god", word_vectors=str(vectors))
-    assert value_of(rows, "word_object_distance", "Male") == pytest.approx(0.5)
-    assert value_of(rows, "word_object_distance", "neutral") == pytest.approx(1 / math.sqrt(2))
-    assert value_of(rows, "word_object_distance", "Male", "skateboard") == 1.0
-    assert value_of(rows, "word_object_distance_ratio", "Female", "skateboard") == 0.0
-    assert set(rows["encoder"]) == {"glove"}
 
 
 @pytest.mark.long

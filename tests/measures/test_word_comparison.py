@@ -119,14 +119,13 @@ def differing(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["low"] > 0) | (table["high"] < 0)]
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_person_as_captioner_has_no_word_and_a_planted_word_is_found(tmp_path, seed):
-    labels, (first, *others) = drawn(600, seed)
+def test_a_person_as_captioner_has_no_word_and_a_planted_word_is_found(tmp_path):
+    labels, (first, *others) = drawn(600, 0)
     outcome = compared(Workspace(tmp_path / "people"), first, others, labels)
     table = bytes_frame(outcome.arrays["words"])
     assert differing(table).empty and table["tested"].sum() == 40
     sentences.check("note on compared words", outcome.notes[0], numbers=False)
-    added = (labels["gender"] == "Female") & (np.random.default_rng(seed + 100).random(len(labels)) < 0.2)
+    added = (labels["gender"] == "Female") & (np.random.default_rng(100).random(len(labels)) < 0.2)
     planted = first.assign(caption=first["caption"].mask(added, first["caption"] + " near an umbrella"))
     table = bytes_frame(compared(Workspace(tmp_path / "planted"), planted, others, labels).arrays["words"])
     table = table.set_index("word")
@@ -148,19 +147,3 @@ def test_a_report_has_the_comparison_beside_what_words_add():
     alone = capbias.score({"m": given}, **asked).words.set_index("word")
     assert list(alone) == [name for name in words if name not in COMPARED]
     assert (alone["mean"] == words["mean"].reindex(alone.index)).all(), "what was there before is the same"
-
-
-@pytest.mark.slow
-def test_human_captions_as_a_captioner_have_at_most_one_word(coco_bias, tmp_path):
-    """Five draws of one human caption per image, compared with all five. 13 of 20 words were blamed before."""
-    import json
-
-    rows = json.loads((coco_bias / "annotations" / "captions_subset.json").read_text())["annotations"]
-    human = pd.DataFrame(rows)[["image_id", "caption"]].assign(image_id=lambda table: table["image_id"].astype(str))
-    labels = pd.read_csv(coco_bias / "annotations" / "attributes.csv", dtype=str)
-    labels = labels[labels["gender"].isin(["Female", "Male"])][["image_id", "gender"]]
-    human = human[human["image_id"].isin(labels["image_id"])]
-    for seed in range(5):
-        captions = human.sample(frac=1, random_state=seed).drop_duplicates("image_id").sort_index()
-        outcome = compared(Workspace(tmp_path / str(seed)), captions, [human], labels)
-        assert len(differing(bytes_frame(outcome.arrays["words"]))) <= 1

@@ -1,6 +1,5 @@
 """Metrics: each module says what it is, its examples run, and small cases worked out by hand come out."""
 
-import inspect
 import math
 import re
 from importlib import import_module
@@ -32,18 +31,6 @@ def test_every_row_says_what_it_is(name):
     assert row.scale > 0
     low, high = row.range
     assert all(low <= row.neutral(k) <= high or math.isnan(row.neutral(k)) for k in (2, 3, 9))
-
-
-@pytest.mark.parametrize("name", metrics.__all__)
-def test_help_gives_formula_range_direction_source_and_example(name):
-    text = inspect.getdoc(getattr(metrics, name))
-    assert any(line.startswith("    ") and " = " in line for line in text.splitlines()), "a formula"
-    flat = " ".join(text.split())
-    assert "Range [" in flat
-    assert "ower is better" in flat or "igher is better" in flat or "neutral point" in flat
-    assert re.search("AAAI|CVPR|ICCV|ECCV|ICML|ACL|EMNLP|NeurIPS", flat), "a source"
-    # METEOR is a Java program.
-    assert re.search(rf">>> .*\b{name}\(", text) or name == "meteor"
 
 
 TWO = [[0.2, 0.8], [0.6, 0.4]]
@@ -175,9 +162,7 @@ def test_case_changes_nothing_in_a_name():
     for asked, expected in (
         (["lic"], (first, *others)),
         (["lic_m"], ("LIC_M",)),
-        (["LIC_M", "lic"], ("LIC_M", first, *(name for name in others if name != "LIC_M"))),
         (["SC", "Leakage", "error", "SC"], ("SC", "SC_D", "leakage", "error", "error_gap")),
-        (["dba"], ("DBA_G", "DBA_G_crossfit", "DBA_O", "DBA_O_crossfit")),
         (["meteor_ALIGNED"], ("METEOR_aligned",)),
     ):
         assert expand_metrics(asked) == expected

@@ -10,16 +10,10 @@ from capbias_core.prepare.refusals import TRIGGER, is_refusal, refusals
 REFUSALS = """
 I'm sorry, but I can't help with identifying people in images.
 As an AI, I am unable to identify individuals.
-As an AI assistant, I don't have the ability to recognize faces.
-I cannot assist with that request.
 My apologies, but I cannot generate a caption for this image.
 Unable to describe the image due to safety guidelines.
-Cannot comply with this request.
 I must respectfully decline to describe this person.
-I refuse to answer.
 I'd rather not describe the person in this photo.
-I won't be able to help with this image.
-I don't feel comfortable describing this person.
 I am only able to describe objects, not people.
 For privacy reasons, I cannot identify people in photos.
 While I can see a person in the image, I cannot identify who they are.
@@ -28,10 +22,8 @@ Identifying people in images is not something I can do.
 My guidelines don't allow me to identify people.
 This request violates our content policy.
 The response was filtered due to the prompt triggering the content management policy.
-Content filtered
 [REFUSED]
 The model refused to answer.
-No description can be provided.
 This image cannot be described.
 Sorry, but I can't provide a caption for this image. If you have any other questions, feel free to ask!
 I'm sorry, but I can't identify people. However, I can describe the image if you would like.
@@ -46,15 +38,11 @@ A woman with a sign that reads as an ai I cannot help
 Sorry sign hanging on the door of a store
 A man declines a drink from a waiter
 A cat that can't get out of the box
-an ai robot standing next to a woman
 An assistant helping a man with his suit
-A woman apologizing to a man
 The homely lady hugs her teddy bear tightly because she cannot find a man.
 no people are in the picture
-a blocked road with a man standing in front
 A message board with a sign that is not allowed
 unfortunately the man fell off his surfboard
-As an artist paints, a man watches
 This is a man that is not wearing a shirt
 The man can't help smiling
 cannot see the man's face

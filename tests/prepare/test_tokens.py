@@ -120,7 +120,6 @@ OBJECTS = [
     ("a dog beside hot dogs", {"dog", "hot dog"}),
     ("a teddy bear on a sofa", {"teddy bear", "couch"}),
     ("buses, benches and puppies", {"bus", "bench", "dog"}),
-    ("a girl with a desktop in a cellar", set()),
     ("", set()),
 ]
 
@@ -153,15 +152,11 @@ def test_kinds_of_words():
         ("(S)he", "she he"),
         ("wo/man", "woman man"),
         ("(fe)male", "female male"),
-        ("he/she", "he she"),
         ("wo-man", "woman"),
         ("wo\u2011man", "woman"),
         ("man-made lake", "manmade lake"),
         ("a man-eating-shark", "a maneatingshark"),
-        ("father-son", "father son"),
         ("mother-in-law", "mother in law"),
-        ("boys/he", "boys he"),
-        ("t-shirt", "t shirt"),
     ],
 )
 def test_two_words_in_one_and_compounds(text, tokens):

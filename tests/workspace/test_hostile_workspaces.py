@@ -54,7 +54,7 @@ def text_of(folder: Path) -> dict[str, bytes]:
 
 
 SCORE = "score --collection c --attribute gender --metric lic_m --attacker ngram --seeds 2 --captions first"
-COMMANDS = ("list", SCORE, "labels check", "export --collection c")
+COMMANDS = ("list", SCORE, "labels derive gender --references human --collection c", "export --collection c")
 PARTS = (
     *("unfinished", "uploads", "data", "pictures", "models", "attributes", "weights", "embeddings"),
     *("capbias.sqlite", "capbias.sqlite-wal", "capbias.sqlite-journal", "attributes/x.toml"),
