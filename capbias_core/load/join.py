@@ -19,8 +19,7 @@ from capbias_core.errors import CapbiasError
 from capbias_core.load.ids import UNSTORABLE, normalise_image_id, stem
 from capbias_core.load.parts import Piece
 from capbias_core.load.questions import Ask, Given, Option
-from capbias_core.load.sheet import NAMES, Sheet, is_missing, is_scalar, listed, present
-from capbias_core.load.sheet import last_part as last_name
+from capbias_core.load.sheet import NAMES, Sheet, is_missing, is_scalar, last_part, listed, present
 from capbias_core.types import counted
 
 SURE, ASKED, FEWEST = 0.5, 0.1, 30  # shares of the images of the smaller file that join; images from which it is asked
@@ -156,13 +155,13 @@ def id_columns(piece: Piece, given: Given) -> list[str]:
     scalar = [name for name in sheet.columns if name not in piece.used and is_scalar(sheet.frame[name])]
     columns = [name for name in scalar if _may_name_images(sheet, name)]
     columns.sort(key=_place)
-    folders = [name for name in scalar if last_name(name) in NAMES["folder"] and 1 < sheet.frame[name].nunique() < 60]
+    folders = [name for name in scalar if last_part(name) in NAMES["folder"] and 1 < sheet.frame[name].nunique() < 60]
     return columns + [f"{folder}+{name}" for folder in folders for name in columns if name not in folders]
 
 
 def _place(column: str) -> int:
     """The place of a column among the usual ones; a large number if its name is not usual."""
-    return ORDER.get(last_name(column.rpartition("+")[2]), len(ORDER))
+    return ORDER.get(last_part(column.rpartition("+")[2]), len(ORDER))
 
 
 def _may_name_images(sheet: Sheet, name: str) -> bool:

@@ -39,7 +39,7 @@ def published_notes(rows: pd.DataFrame) -> tuple[pd.Series, dict[tuple[str, str]
     that it fills in assets/published/notes.csv.
     """
     notes, of_tables = pd.Series("", rows.index, dtype=object), {}
-    for cells in _notes():
+    for cells in pd.read_csv(PUBLISHED_NOTES, dtype=str, keep_default_na=False).to_dict("records"):
         given = {name: cell for name, cell in cells.items() if cell and name != "note"}
         if given.keys() == {"paper", "table"}:
             of_tables[given["paper"], given["table"]] = cells["note"]
@@ -47,11 +47,6 @@ def published_notes(rows: pd.DataFrame) -> tuple[pd.Series, dict[tuple[str, str]
         hit = np.logical_and.reduce([rows[name] == cell for name, cell in given.items()])
         notes[hit] = [f"{note} {cells['note']}".strip() for note in notes[hit]]
     return notes, of_tables
-
-
-@cache
-def _notes() -> list[dict[str, str]]:
-    return pd.read_csv(PUBLISHED_NOTES, dtype=str, keep_default_na=False).to_dict("records")
 
 
 def read_results(path: Path) -> pd.DataFrame:
