@@ -159,7 +159,8 @@ def _range(metric: Metric) -> str:
 def _facts(metric: Metric) -> str:
     """Range, direction and neutral point."""
     neutral, better = metric.neutral(2), best_text(metric.name)
-    point = "" if metric.better == "neutral" or math.isnan(neutral) else f", {metric.reference_line} {neutral:g}"
+    called = "chance" if metric.guessed else "neutral"
+    point = "" if metric.better == "neutral" or math.isnan(neutral) else f", {called} {neutral:g}"
     return f"Range {_range(metric)}, {better}{point}."
 
 

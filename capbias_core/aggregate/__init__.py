@@ -1,16 +1,7 @@
 """`Counts` and `Metric` to numbers with intervals and to rows of results; captioners compared in pairs."""
 
 from capbias_core.aggregate.counts import Counts, unlabelled
-from capbias_core.aggregate.estimate import (
-    IMAGES,
-    NEUTRAL,
-    REFITS,
-    Estimate,
-    estimates_of,
-    of_groups,
-    provisional,
-    quotient,
-)
+from capbias_core.aggregate.estimate import REFITS, Estimate, estimates_of, of_groups, provisional, quotient
 from capbias_core.aggregate.metric import (
     DIFFERENCE,
     HIGHER_SHARE,

@@ -9,7 +9,7 @@ import numpy as np
 
 from capbias_core.aggregate.estimate import Estimate
 from capbias_core.aggregate.metric import Metric
-from capbias_core.aggregate.ranking import ALIKE, ALPHA, LEAST_SHARED, Pair, holm, rank
+from capbias_core.aggregate.ranking import ALIKE, ALPHA, LEAST_SHARED, Pair, rank
 from capbias_core.aggregate.resampling import NO_WIDTH
 
 WORSE, IMPROVED = "worse", "better"
@@ -24,9 +24,7 @@ class Change:
     difference: float  # after minus before, with its 95% interval
     low: float | None
     high: float | None
-    # How much worse it became: the difference, its opposite, or how much further from the neutral value; nan where
-    # neither end is better.
-    worse: float
+    worse: float  # the difference, its opposite, or how much further from neutral; nan where neither end is better
     p: float  # two-sided, of `worse` (else of the difference), not corrected
     images: int
     undecided: str = ""  # why nothing can be said of it
@@ -61,11 +59,6 @@ def change_of(before: Estimate, after: Estimate, metric: Metric, values: int, ne
         undecided = "all seeds agree, so its spread is not known"
     shown = pair.values[1], pair.values[0], pair.difference, pair.ci_low, pair.ci_high
     return Change(*shown, sign * worse.difference, worse.p, shared, undecided, neutral)
-
-
-def corrected(p_values: list[float]) -> list[float]:
-    """p values of the metrics that are judged together, corrected by Holm."""
-    return holm(np.array(p_values, dtype=float)).tolist()
 
 
 def _compared(before: Estimate, after: Estimate) -> tuple[Pair | None, str]:

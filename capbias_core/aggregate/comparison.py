@@ -1,7 +1,7 @@
 """How captioners and judges compare: do encoders, other judges and people agree, and did attackers learn.
 
-Pure functions of result rows (columns as RESULT_COLUMNS) of one metric, direction, attribute and condition. Sources:
-DBAC, section 5.3 and tables 5 and 6 (cv); ImageCaptioner2, tables 4 to 6 (the others).
+Of result rows of one metric, direction, attribute and condition. Sources: DBAC, section 5.3 and tables 5 and 6 (cv);
+ImageCaptioner2, tables 4 to 6 (the others).
 """
 
 from __future__ import annotations
@@ -32,50 +32,30 @@ OF_ATTACKER = ["attribute", "model", "encoder"]
 
 def coefficient_of_variation(values: np.ndarray) -> float:
     """Sample standard deviation (ddof 1) over |mean| of (E,) values, one an encoder; lower is more consistent. nan for
-    fewer than two, and for a mean of 0.
-
-    >>> round(coefficient_of_variation(np.array([1.0, 2.0, 3.0])), 3)
-    0.5
-    """
+    fewer than two, and for a mean of 0."""
     values = np.asarray(values, dtype=float)
     if len(values) < 2 or abs(values.mean()) <= NO_MEAN * np.abs(values).max():
         return math.nan
     return float(np.std(values, ddof=1) / abs(values.mean()))
 
 
-def interval_errors(values: np.ndarray, low: np.ndarray, high: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """The standard errors behind 95% intervals with refits, of which at most one end is a bound of the metric's range.
-    All (E,); nan for fewer than two seeds."""
+def noise_floor(values: np.ndarray, low: np.ndarray, high: np.ndarray, seeds: np.ndarray) -> float:
+    """The coefficient of variation that encoders alike would show by their seeds alone: the root of their mean squared
+    standard error over |mean|. All (E,): values with 95% intervals over refits, of which at most one end is a bound of
+    the metric's range. nan for fewer than two seeds."""
     seeds = np.asarray(seeds, dtype=float)
     freedom = np.where(seeds > 1, seeds - 1, math.nan)
-    return np.maximum(high - values, values - low) / stdtrit(freedom, (1 + LEVEL) / 2)
-
-
-def noise_floor(values: np.ndarray, errors: np.ndarray) -> float:
-    """The coefficient of variation that encoders alike would show by their seeds alone. values, errors: (E,), one an
-    encoder, and its standard error.
-
-    >>> round(noise_floor(np.array([9.0, 11.0]), np.array([3.0, 4.0])), 4)  # sqrt((9 + 16) / 2) / 10
-    0.3536
-    """
+    errors = np.maximum(high - values, values - low) / stdtrit(freedom, (1 + LEVEL) / 2)
     return float(np.sqrt(np.mean(np.square(errors))) / abs(np.mean(values)))
 
 
 def conflict_score(first: np.ndarray, second: np.ndarray) -> float:
-    """Share in % of M captioners that one judge puts above 0 and the other does not; lower is better.
-
-    >>> conflict_score(np.array([1.0, 2.0, 0.0, 3.0]), np.array([1.0, -2.0, -1.0, 1.0]))
-    25.0
-    """
+    """Share in % of M captioners that one judge puts above 0 and the other does not; lower is better."""
     return float(100 * np.mean((np.asarray(first) > 0) != (np.asarray(second) > 0)))
 
 
 def pearson(first: np.ndarray, second: np.ndarray) -> float:
-    """Pearson's correlation, -1 to 1; nan for fewer than three captioners or where one side is constant.
-
-    >>> pearson(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 7.0])) > 0.99
-    True
-    """
+    """Pearson's correlation, -1 to 1; nan for fewer than three captioners or where one side is constant."""
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if len(first) < LEAST_CAPTIONERS or np.ptp(first) == 0 or np.ptp(second) == 0:
         return math.nan
@@ -83,8 +63,7 @@ def pearson(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def name_key(name: str) -> str:
-    """What of a captioner's name counts when names are compared: letters and digits, any case; a + at its end is a
-    word.
+    """What of a captioner's name counts in comparisons: letters and digits, any case; a + at its end is a word.
 
     >>> name_key("Att2In") == name_key("att2in"), name_key("NIC+") == name_key("nic_plus"), name_key("NIC+Equalizer")
     (True, True, 'nicequalizer')
@@ -104,17 +83,6 @@ class Sensitivity:
     moved: list[str]  # captioners that change places with another
 
 
-def sign(value: float, low: float, high: float, neutral: float = 0.0) -> int:
-    """ABOVE or BELOW the neutral point by the whole interval, else OPEN; low and high are nan if there is none.
-
-    >>> sign(2.0, 1.0, 3.0), sign(2.0, -1.0, 5.0), sign(-2.0, float("nan"), float("nan"))
-    (1, 0, -1)
-    """
-    if np.isnan(low) or np.isnan(high):
-        low = high = value
-    return int(interval_side(low, high, neutral))
-
-
 def order_of(ranking: Ranking) -> Order:
     """Who is surely higher: paired, Holm-corrected (see `rank`); nobody by single trained attackers."""
     return {
@@ -125,12 +93,12 @@ def order_of(ranking: Ranking) -> Order:
 
 def sensitivity(rows: pd.DataFrame, orders: Sequence[Order], neutral: float = 0.0) -> Sensitivity:
     """What the encoders of these rows say of each captioner, one row a captioner and encoder. orders: one per encoder.
-    The sign of a single trained attacker is OPEN. Two captioners change places only if one encoder is sure that the
-    first is higher and another that it is lower."""
+    The sign of a single trained attacker is OPEN. Two change places only if encoders are sure of opposite orders."""
     signs: dict[str, dict[str, int]] = {}
     for row in rows[np.isfinite(rows["value"].astype(float))].to_dict("records"):
-        low, high = (np.nan if pd.isna(row[name]) else row[name] for name in ("ci_low", "ci_high"))
-        judged = OPEN if provisional(row) else sign(row["value"], low, high, neutral)
+        # Without an interval the value decides.
+        low, high = (row["value"] if pd.isna(row["ci_low"]) else row[end] for end in ("ci_low", "ci_high"))
+        judged = OPEN if provisional(row) else int(interval_side(low, high, neutral))
         signs.setdefault(row["model"], {})[row["encoder"]] = judged
     known = {model: set(by_encoder.values()) for model, by_encoder in signs.items() if len(by_encoder) > 1}
     orders_of: dict[tuple[str, str], set[int]] = {}
@@ -155,9 +123,8 @@ def ranks_by_encoder(rows: pd.DataFrame, better: str = "lower", neutral: float =
 def learned(rows: pd.DataFrame, values: Mapping[str, int]) -> pd.Series:
     """(n,) booleans: False for each row of an attacker (attribute, captioner and encoder) no better than chance.
 
-    It has learnt if the interval of its accuracy lies above chance, on the human captions, or on the captioner's where
-    there are none; without an interval its value decides. Where no accuracy with refits is among the rows, it is taken
-    to have learnt. values: how many each attribute has; of others chance is not known.
+    It has learnt if the interval (else the value) of its accuracy lies above chance, on the human captions, or on the
+    captioner's where there are none; also where no accuracy with refits is known. values: how many each attribute has.
     """
     refitted = (rows["interval"] == REFITS) | (rows["ci_low"].isna() & (rows["training"] > 0))
     accuracies = rows[rows["metric"].isin(ACCURACIES) & refitted]
@@ -175,8 +142,6 @@ def unlearned_note(rows: pd.DataFrame, values: Mapping[str, int]) -> str:
     names = [f"{name} ({', '.join(sorted(set(models)))})" for name, models in lacking.groupby("encoder")["model"]]
     return f"No better than chance (95% interval of its accuracy): {', '.join(names)}." if names else ""
 
-
-# labels of the same images by two people, or a person and a rule
 
 NO_LABEL = "no label"
 

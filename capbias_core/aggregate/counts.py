@@ -34,8 +34,7 @@ class Counts:
     training: int = 0  # images that each attacker was trained on, 0 if nothing was trained
     # Numbers of the whole, such as `METRIC unsure`: how far its value may be off (measures/bias_amplification.py).
     constants: Mapping[str, float] = field(default_factory=dict)
-    # Names of L objects. A column has the same numbers beside each of them as a column of (rows, L * W),
-    # `beside_objects`, and how many captions that are, `captions_beside_objects`.
+    # L of them: see `beside_objects`, (rows, L * W), and `captions_beside_objects`.
     objects: tuple[str, ...] = ()
 
     @classmethod
@@ -52,8 +51,8 @@ class Counts:
         columns: Mapping[str, np.ndarray],
         sort: bool = True,
     ) -> Counts:
-        """Numbers of n captions, (n,) or (n, W), summed by image, and how many `captions` there are. image_id: of each
-        caption. codes: image ids to labels. sort: images by id, else in the order of the captions."""
+        """Numbers of n captions, (n,) or (n, W), summed by image, and how many `captions` there are. codes: ids to
+        labels. sort: images by id, else in the order of the captions."""
         image, images = pd.factorize(image_id, sort=sort)
         for name, column in columns.items():
             if len(column) != len(image):
@@ -135,8 +134,6 @@ class Counts:
         """A column summed over all images, such as how many captions there are."""
         return int(self.columns[name].sum())
 
-    # by seed
-
     @cached_property
     def seeds(self) -> tuple[int, ...]:
         """S of them, in order; () without."""
@@ -164,8 +161,6 @@ class Counts:
             counts = np.where(seeds == EVERY_SEED, there[self.image], (seeds == seed) & tested[self.image])
             sums.append(np.asarray(self.table[np.flatnonzero(counts)].sum(axis=0)).ravel())
         return np.array(sums).reshape(len(self.seeds), -1)
-
-    # kept
 
     def save(self) -> bytes:
         """The bytes of an npz file; `load` reads them back."""

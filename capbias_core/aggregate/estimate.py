@@ -35,8 +35,7 @@ VERDICTS = (AMPLIFIES, INCONCLUSIVE, REDUCES)
 
 
 def provisional(row: Mapping[str, Any]) -> bool:
-    """Whether a row of results carries no claim: its interval keeps a single trained attacker, or is that of fewer
-    seeds than LEAST_SEEDS."""
+    """Whether a row of results carries no claim: it is of a single trained attacker, or of too few seeds."""
     return row["training"] > 0 and (row["interval"] == IMAGES or 0 < row["seeds"] < LEAST_SEEDS)
 
 
@@ -60,8 +59,7 @@ class Estimate:
     def read(
         cls, counts: Counts, of: Callable[..., np.ndarray], scale: float, span: Span = UNBOUNDED, **facts: Any
     ) -> Estimate:
-        """What a formula makes of all columns of some counts. of: summed columns, (...) or (..., W) each, to (...).
-        facts: further fields."""
+        """What a formula makes of counts. of: summed columns, (...) or (..., W) each, to (...). facts: more fields."""
         counts, widths = counts.taking_part, counts.widths.values()
         if of is share_of and tuple(widths) == (0, 0):
             formula = quotient
@@ -81,8 +79,7 @@ class Estimate:
         return replace(self, images=tuple(self.images[index] for index in kept), sums=self.sums[kept])
 
     def across(self, group: np.ndarray, k: int, compare: Callable[[np.ndarray], np.ndarray]) -> Estimate:
-        """The estimate of compare, (..., K) values of groups to (...); images of all groups are drawn together. group:
-        (n_images,) codes from 0 to k - 1; of a metric without seeds."""
+        """The estimate of compare, (..., K) values of groups to (...), without seeds. group: (n_images,) codes."""
         columns = self.sums.shape[1]
         member = group[:, None] == np.arange(k)  # (n_images, K)
         sums = (member[:, :, None] * self.sums[:, None, :]).reshape(len(group), k * columns)
@@ -129,9 +126,8 @@ class Estimate:
         return not (self.no_interval or self.interval_over == REFITS or (self.share and self.of is quotient))
 
     def interval(self, draws: np.ndarray | None = None) -> tuple[float, float] | tuple[None, None]:
-        """95%: over REFITS the corrected resampled variance; over IMAGES Wilson's of a share, else a percentile
-        bootstrap with 1,000 draws. Nothing with a reason in no_interval, if a draw or a seed's value is not defined, or
-        if all agree; but where all draws agree on an end of span, it is that of a share of none or of all. draws:
+        """95%, see `interval_method`. Nothing with a reason in no_interval, if a draw or a seed's value is not defined,
+        or if all agree; but where all draws agree on an end of span, it is that of a share of none or of all. draws:
         (draws, M) sums of a bootstrap, if they are known already."""
         if self.no_interval:
             return None, None
@@ -250,8 +246,7 @@ def quotient(sums: np.ndarray) -> np.ndarray:
 
 
 def interval_side(low: Any, high: Any, neutral: float = 0.0) -> Any:
-    """On which side of the neutral point a whole interval lies: 1 above, -1 below, 0 if it contains it. low, high: its
-    ends, None if there is none; or columns of them.
+    """On which side of the neutral point an interval lies: 1 above, -1 below, 0 if it contains it or there is none.
 
     >>> [int(interval_side(*ends)) for ends in ((0.5, 2.0), (-2.0, -0.5), (-1.0, 1.0), (None, None))]
     [1, -1, 0, 0]

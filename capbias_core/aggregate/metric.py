@@ -86,14 +86,9 @@ class Metric:
     interval: Literal["", "share", "free"] = ""
     no_interval: str | Callable[[Counts], str] = ""  # why it has none; a function gives '' if these counts allow one
 
-    @property
-    def reference_line(self) -> str:
-        """What the neutral value is called on a chart."""
-        return "chance" if self.guessed else "neutral"
-
 
 def with_gaps(*metrics: Metric, source: str = LOTUS) -> tuple[Metric, ...]:
-    """Metrics of captions, each followed by its difference between groups. source: of the differences."""
+    """Metrics of captions, each followed by its difference between groups, which are of this source."""
     rows = []
     for metric in metrics:
         short, top = metric.title.partition(",")[0], metric.range[1] - metric.range[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement, product
 from string import ascii_lowercase
 
 import numpy as np
@@ -56,8 +56,8 @@ class Pair:
 class Ranking:
     """Captioners in pairs. Without any pair there are no letters, values or method."""
 
-    # name -> letters, lowest value first. Captioners that share a letter do not differ significantly. '' for captioners
-    # that are not compared with those that most are compared with: they were measured on different images.
+    # name -> letters, lowest value first; who shares one does not differ significantly. '' for captioners that are not
+    # compared with those that most are compared with.
     letters: dict[str, str]
     pairs: tuple[Pair, ...]  # the comparisons that can be made, on the images of both
     values: dict[str, float] = field(default_factory=dict)  # name -> value on all images of the captioner
@@ -80,10 +80,9 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 def rank(estimates: dict[str, Estimate]) -> Ranking:
     """Captioners compared in pairs, each on the images that both have; p values are Holm-corrected (Holm 1979).
 
-    With attackers of several seeds each pair's difference is taken within each seed, on the images that both hold out,
-    and tested by the corrected resampled variance; otherwise it is bootstrapped over images. Two that share fewer than
-    LEAST_SHARED images are not compared, nor two whose attackers learned from much different numbers of images (ALIKE):
-    that by itself makes them differ.
+    With attackers of several seeds a difference is taken within each seed, on the images that both hold out, else
+    bootstrapped over images. Two that share fewer than LEAST_SHARED images are not compared, nor two whose attackers
+    learned from much different numbers of images (ALIKE): that by itself makes them differ.
     """
     names, captioners = list(estimates), list(estimates.values())
     refitted = all(item.interval_over == REFITS for item in captioners)
@@ -119,24 +118,19 @@ def rank(estimates: dict[str, Estimate]) -> Ranking:
 
 
 def _comparable(captioners: list[Estimate]) -> Iterator[tuple[list[int], list[tuple[int, int]]]]:
-    """Captioners by their indices, with the pairs of them to compare on the images that these captioners share.
-    Captioners with the same images are worked on together."""
+    """Captioners by their indices, with the pairs of them to compare on the images that these captioners share."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for index, item in enumerate(captioners):
         alike.setdefault(item.images, []).append(index)
-    groups = list(alike.values())
-    for group in groups:
-        pairs = [(i, j) for i, j in combinations(group, 2) if _trained_alike(captioners[i], captioners[j])]
-        if pairs and len(captioners[group[0]].images) >= LEAST_SHARED:
-            yield group, pairs
-    for one, other in combinations(groups, 2):
-        pairs = [(min(i, j), max(i, j)) for i in one for j in other if _trained_alike(captioners[i], captioners[j])]
+    for one, other in combinations_with_replacement(alike.values(), 2):
+        members = one if one is other else [*one, *other]
+        every = combinations(one, 2) if one is other else product(one, other)
+        pairs = [(min(i, j), max(i, j)) for i, j in every if _trained_alike(captioners[i], captioners[j])]
         if pairs and len(set(captioners[one[0]].images) & set(captioners[other[0]].images)) >= LEAST_SHARED:
-            yield [*one, *other], pairs
+            yield members, pairs
 
 
 def _trained_alike(one: Estimate, other: Estimate) -> bool:
-    """Whether attackers learned from about as many images, so that a difference is one of captions."""
     if one.refits is None or other.refits is None:
         return True
     fewer, more = sorted([one.refits.training, other.refits.training])
@@ -199,8 +193,8 @@ def _shared_images(captioners: list[Estimate]) -> list[list[int]]:
 
 def _t_test(value: float, draws: np.ndarray, images: int) -> tuple[float | None, float | None, float]:
     """The 95% interval and the two-sided p value of a difference with the bootstrap's standard error, by Student's t.
-    images: on which the two differ; one less are the degrees of freedom, since the others say nothing of the spread. If
-    no draw differs from another, all of these differ alike: p is that of the sign test. 1 if it is not defined."""
+    images: on which the two differ; one less are the degrees of freedom. If no draw differs from another, p is that of
+    the sign test. 1 if it is not defined."""
     if not np.isfinite(draws).all() or not np.isfinite(value):
         return None, None, 1.0
     error = float(np.std(draws))
@@ -213,8 +207,7 @@ def _t_test(value: float, draws: np.ndarray, images: int) -> tuple[float | None,
 
 
 def _letters(names: list[str], pairs: Sequence[Pair], images: Mapping[str, int]) -> dict[str, str]:
-    """Letters by name, of the largest group of names that comparisons link, or of equally large ones that with most
-    images; '' for others. Two of the group that are not compared may share a letter."""
+    """Letters by name, of the largest group that comparisons link (of equal ones by images); '' for others."""
     index_of = {name: index for index, name in enumerate(names)}
     linked = coo_array(
         (np.ones(len(pairs)), ([index_of[pair.first] for pair in pairs], [index_of[pair.second] for pair in pairs])),

@@ -1,13 +1,12 @@
 """95% intervals: over images (percentile bootstrap, Wilson's) and with refits (corrected resampled variance).
 
-The bootstrap draws all captions of an image together. With refits each seed trains an attacker on another split of the
-same images. Their training sets overlap, so the corrected resampled variance (Nadeau and Bengio, Machine Learning 52,
-2003) adds the test images over the training images to 1 / J:
+The bootstrap draws all captions of an image together. The training sets of seeds overlap, so the corrected resampled
+variance (Nadeau and Bengio, Machine Learning 52, 2003) adds the test images over the training images to 1 / J:
 
     variance of the mean of J seeds = variance over seeds (ddof 1) * (1 / J + n_test / n_train)
 
-with Student's t of J - 1 degrees of freedom. A level, such as LIC_M, adds twice that share: what the training images do
-to it does not cancel as it does in a difference (docs/statistics.md has the simulation).
+with Student's t of J - 1 degrees of freedom. A level, such as LIC_M, adds twice that share, since what the training
+images do to it does not cancel (docs/statistics.md has the simulation).
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ LEVEL = 0.95
 NO_WIDTH = 1e-9  # of an interval without width, but for the rounding of sums
 NORMAL = float(ndtri((1 + LEVEL) / 2))  # standard errors to each side of a normal interval of this level
 CHUNK = 2_000_000  # entries of draws at a time: more do not fit a processor's cache
-# Two seeds decide nothing: Student's t with one degree of freedom makes their interval ten standard deviations wide to
-# each side (docs/statistics.md).
-LEAST_SEEDS = 3
+LEAST_SEEDS = 3  # two decide nothing: their interval is ten standard deviations wide to each side (docs/statistics.md)
 OF_DIFFERENCE, OF_LEVEL = 1, 2  # times test images over training images
 Span = tuple[float, float]
 UNBOUNDED: Span = (-np.inf, np.inf)
@@ -35,9 +32,8 @@ Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # values, and the ends of t
 
 
 def resampled_sums(columns: np.ndarray | csr_array, seed: int, draws: int = DRAWS) -> np.ndarray:
-    """(draws, M) sums of each column over images drawn with replacement. columns: (n_images, M), dense or sparse; those
-    of one call share their draws, so that captioners are paired. Images with equal rows are drawn as one multinomial
-    category, which is the same distribution and keeps a million images cheap."""
+    """(draws, M) sums of each column over images drawn with replacement, the same for all columns. columns: (n_images,
+    M). Images with equal rows are drawn as one multinomial category, which keeps a million images cheap."""
     rng = np.random.default_rng(seed)
     n_images = columns.shape[0]
     kind = np.result_type(columns.dtype, np.int32)  # of other weights a sparse product converts all, each time
@@ -102,47 +98,43 @@ def wilson(share: float, n: float) -> tuple[float, float] | tuple[None, None]:
 
 def share_interval(share: float, error: float, images: int) -> tuple[float, float] | tuple[None, None]:
     """Wilson's interval of a share that is no plain count, such as one over several captions of an image. error: its
-    standard error over images, from which follows how many draws it is worth (Kish 1965). A share of 0 or 1 is worth as
-    many draws as images that count; another without an error has no interval."""
+    standard error, which says how many draws it is worth (Kish 1965). A share of 0 or 1 is worth as many draws as
+    images that count; another without an error has no interval."""
     if share <= NO_WIDTH or share >= 1 - NO_WIDTH:
         return wilson(round(share), images)
     return wilson(share, share * (1 - share) / error**2 if error > 0 else np.inf)
 
 
 def standard_error(values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE) -> float:
-    """Of the mean of one value per seed, two or more. values: (J,).
+    """Of the mean of (J,) values, one per seed; nan if a value is not finite, or if all are the same but for the
+    rounding of sums: their spread is then not known.
 
     >>> round(standard_error(np.array([1.0, 2.0, 3.0]), 0.25), 4)  # sqrt(1 * (1/3 + 1/4))
     0.7638
     """
+    if not np.isfinite(values).all() or np.ptp(values) <= NO_WIDTH:
+        return np.nan
     return float(np.sqrt(np.var(values, ddof=1) * (1 / len(values) + times * test_over_train)))
-
-
-def agree(values: np.ndarray) -> bool:
-    """Whether the values of all seeds are the same, but for the rounding of sums: nothing is known of their spread."""
-    return bool(np.ptp(values) <= NO_WIDTH)
 
 
 def refit_interval(
     values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE, span: Span = UNBOUNDED, together: int = 1
 ) -> Span | tuple[None, None]:
-    """The 95% interval of the mean of (J,) values, one per seed, as far as span goes. Nothing if a value is not finite,
-    or if all are equal: their spread is then not known. together: how many intervals shall hold together in 95% of
-    cases (Bonferroni)."""
-    if not np.isfinite(values).all() or agree(values):
+    """The 95% interval of the mean of (J,) values, one per seed, as far as span goes; nothing without a standard error.
+    together: how many intervals shall hold together in 95% of cases (Bonferroni)."""
+    error = standard_error(values, test_over_train, times)
+    if np.isnan(error):
         return None, None
-    outside = (1 - LEVEL) / together
-    half = stdtrit(len(values) - 1, 1 - outside / 2) * standard_error(values, test_over_train, times)
+    half = stdtrit(len(values) - 1, 1 - (1 - LEVEL) / together / 2) * error
     return max(float(values.mean() - half), span[0]), min(float(values.mean() + half), span[1])
 
 
 def refit_p(values: np.ndarray, test_over_train: float, times: int = OF_DIFFERENCE) -> float:
-    """Two-sided p value of the mean of one difference per seed against 0. 1 for fewer seeds than LEAST_SEEDS, if some
-    value is not finite, if all are equal (their spread is then not known), or if none is more than rounding."""
-    unknown = len(values) < LEAST_SEEDS or not np.isfinite(values).all() or agree(values)
-    if unknown or np.abs(values).max() <= ROUNDING:
-        return 1.0
+    """Two-sided p value of the mean of one difference per seed against 0. 1 for fewer seeds than LEAST_SEEDS, without a
+    standard error, or if none is more than rounding."""
     error = standard_error(values, test_over_train, times)
+    if len(values) < LEAST_SEEDS or np.isnan(error) or np.abs(values).max() <= ROUNDING:
+        return 1.0
     return float(2 * stdtr(len(values) - 1, -abs(values.mean()) / error))
 
 
@@ -175,8 +167,8 @@ def column_intervals(
 
 
 def _drawn(sums: np.ndarray | csr_array, n_columns: int) -> np.ndarray:
-    """(draws, L, W) sums over images drawn with replacement. No value is of two columns, so they need not share draws:
-    of a million images all columns together have many different rows, and each alone has few, drawn more quickly."""
+    """(draws, L, W) sums over images drawn with replacement. No value is of two columns, so they need not share draws,
+    and each alone has few different rows."""
     if issparse(sums) and n_columns > 1:
         width, each, by_column = sums.shape[1] // n_columns, [], csc_array(sums)
         for start in range(0, sums.shape[1], width):

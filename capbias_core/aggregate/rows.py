@@ -28,7 +28,7 @@ OVER_SEEDS = "std over seeds"  # in methods of measures; rows of a single seed, 
 ROUNDING = 1e-9  # of the scale, by which a value may pass the end of its range
 
 # Columns of rows by metric, '' for any other metric: `method` (what they depend on), `n` if it is not the captions
-# counted, `differs` (deviations from the protocol that depend on the data or the metric), and further columns.
+# counted, `differs` (deviations from the protocol), and further columns.
 Columns = Mapping[str, Mapping[str, Any]]
 Limits = tuple[float, float] | tuple[None, None]
 
@@ -47,8 +47,7 @@ class RunFacts:
 def result_rows(
     metrics: Iterable[Metric], counts: Counts, run: RunFacts, columns: Columns, direction: str = ""
 ) -> list[Result]:
-    """A row for each metric whose columns were counted and are known; before its gap also one for each group. Raises
-    ValueError for a value beyond the range of its metric."""
+    """A row for each metric whose columns were counted and are known; before its gap also one for each group."""
     known, counts, made = by_name(*metrics), counts.taking_part, []
     estimates = estimates_of(known.values(), counts, run.values, direction)
     limits = intervals(estimates)
@@ -71,9 +70,8 @@ def result_rows(
 
 
 def object_rows(metrics: Iterable[Metric], counts: Counts, run: RunFacts, columns: Columns) -> list[Result]:
-    """A row for each metric, direction and object that a caption has, most captions first; none if nothing was counted
-    beside objects. There is no interval for an object of fewer than FEWEST captions, for which a bootstrap says too
-    little of chance."""
+    """A row for each metric, direction and object that a caption has, most captions first. An object of fewer than
+    FEWEST captions has no interval: a bootstrap says too little of chance there."""
     by_column: dict[str, list[Metric]] = {}
     for metric in metrics:
         for name in metric.reads:
@@ -114,7 +112,7 @@ def _group_rows(metric: Metric, counts: Counts, run: RunFacts, about: Mapping[st
 
 
 def _verdict(metric: Metric, limits: Mapping[tuple[str, str], Limits], estimate: Estimate, direction: str) -> str:
-    """What all pairs of metrics that decide and were counted say; inconclusive from fewer seeds than LEAST_SEEDS."""
+    """What all counted pairs of `judged_by` say; inconclusive from fewer seeds than LEAST_SEEDS."""
     pairs = [pair for pair in metric.judged_by if all((name, direction) in limits for name in pair)]
     verdicts = {verdict(limits[above, direction][0], limits[below, direction][1]) for above, below in pairs}
     return verdicts.pop() if len(verdicts) == 1 and len(estimate.seed_values) >= LEAST_SEEDS else INCONCLUSIVE

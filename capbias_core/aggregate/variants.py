@@ -6,8 +6,7 @@ import pandas as pd
 
 # The columns that make two rows of one metric different things, in the order in which they are named.
 ORIGINS = ("condition", "photographs", "prompt", "alignment", "coverage", "object", "group")
-# What rows read, if a column names it: named only if rows of one attribute read several.
-INPUTS = ("labels", "references")
+INPUTS = ("labels", "references")  # what rows read: named only if rows of one attribute read several
 # The usual, which is not named. A paper that compares alignments prints both as its condition, which is named.
 USUAL = {"alignment": "constant"}
 
@@ -23,20 +22,11 @@ def variant(row: dict) -> str:
 
 
 def variants(rows: pd.DataFrame) -> pd.Series:
-    """Every row's; with the table of labels and the human captions where there are columns of them, and several are
-    among the rows of an attribute."""
-    several = [name for name in INPUTS if name in rows and _several(rows, name)]
+    """Every row's; with the labels and the human captions where several are among the rows of an attribute."""
+    known = [name for name in INPUTS if name in rows]
+    several = [name for name in known if (rows[rows[name] != ""].groupby("attribute")[name].nunique() > 1).any()]
     columns = rows[[*(name for name in ORIGINS if name in rows), *several]]
     texts = [
         "; ".join(filter(None, (variant(row), *(row[name] for name in several)))) for row in columns.to_dict("records")
     ]
     return pd.Series(texts, index=rows.index, dtype=object)
-
-
-def _several(rows: pd.DataFrame, name: str) -> bool:
-    return bool((rows[rows[name] != ""].groupby("attribute")[name].nunique() > 1).any())
-
-
-def variant_text(row: dict) -> str:
-    """As `variant`, for a reader: `contextual glove; with references`."""
-    return variant(row).replace("_", " ")

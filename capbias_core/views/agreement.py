@@ -62,7 +62,7 @@ def _noise_floor(group: pd.DataFrame) -> float:
         return math.nan
     low, high = ((group[name] / group["scale"]).to_numpy() for name in ("ci_low", "ci_high"))
     values = group["unit"].to_numpy()
-    return comparison.noise_floor(values, comparison.interval_errors(values, low, high, group["seeds"].to_numpy()))
+    return comparison.noise_floor(values, low, high, group["seeds"].to_numpy())
 
 
 def agreement(frame: pd.DataFrame) -> pd.DataFrame:

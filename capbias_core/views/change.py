@@ -14,8 +14,8 @@ import pandas as pd
 from pydantic import Field as Described
 
 from capbias_core.aggregate import Estimate, of_groups
-from capbias_core.aggregate.change import IMPROVED, WORSE, Change, change_of, corrected
-from capbias_core.aggregate.ranking import ALPHA
+from capbias_core.aggregate.change import IMPROVED, WORSE, Change, change_of
+from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import CAPTIONS
 from capbias_core.measures.registry import MEASURES, METRICS, expand_metrics, is_metric
@@ -79,7 +79,7 @@ def change_rows(choice: Choice, options: ChangeOptions = USUAL) -> pd.DataFrame:
         found = _of_metric(both, measured, name)
         lines += found or [((name, "", ""), None, {"reason": _lacking(both, name)})]
     rose = next((change.worse > 0 for key, change, _ in _of_metric(both, measured, "error") if not key[2]), False)
-    p_holm = corrected([change.p if change else 1.0 for _, change, _ in lines])
+    p_holm = holm(np.array([change.p if change else 1.0 for _, change, _ in lines])).tolist()
     usual = dict.fromkeys(("line", "captioner", "of", "metric", "direction", "group"), "")
     usual |= dict.fromkeys(("value", "low", "high", "n", "p", "p_holm"), math.nan)
     usual |= dict.fromkeys(("verdict", "reason", "encoder", "other"), "")

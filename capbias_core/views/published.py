@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import Field as Described
 
 from capbias_core.aggregate.comparison import name_key
-from capbias_core.aggregate.variants import variant_text
+from capbias_core.aggregate.variants import variant
 from capbias_core.errors import unknown_name
 from capbias_core.load.published import bundled_measured, published_notes, published_results
 from capbias_core.measures.image_judge import UNMASKED
@@ -183,7 +183,7 @@ def _matched(row: dict, named: dict, by_key: Mapping[tuple, list[dict]]) -> dict
     holds = "" if reason else YES if scaled["low"] <= row["value"] <= scaled["high"] else NO
     pairs = ((result["captioner"], row["model"]), (result["metric"], row["metric"]))
     differing = [here for here, there in pairs if here != there]
-    source = ", ".join(filter(None, (*differing, result["setting_name"], variant_text(result))))
+    source = ", ".join(filter(None, (*differing, result["setting_name"], variant(result).replace("_", " "))))
     return scaled | {name: result[name] for name in TAKEN} | {"source": source, "holds": holds, "reason": reason}
 
 

@@ -16,9 +16,8 @@ from pydantic import Field as Described
 from scipy.sparse import csr_array
 from scipy.special import ndtr
 
-from capbias_core.aggregate.change import corrected
 from capbias_core.aggregate.estimate import interval_side
-from capbias_core.aggregate.ranking import ALPHA
+from capbias_core.aggregate.ranking import ALPHA, holm
 from capbias_core.aggregate.resampling import NORMAL
 from capbias_core.errors import CapbiasError, unknown_name
 from capbias_core.kinds import CAPTIONS
@@ -285,7 +284,7 @@ def lean_changes(before: csr_array, after: csr_array, code: np.ndarray, attribut
         scaled = pd.DataFrame({name: 100 * column for name, column in columns.items()})
         rows.append(scaled.assign(word=np.arange(len(change)), toward=attribute.values[value], p=p))
     table = pd.concat(rows, ignore_index=True)
-    return table.assign(p=corrected(table["p"].tolist()) if len(table) else [])
+    return table.assign(p=holm(table["p"].to_numpy(dtype=float)))
 
 
 def _mean(rows: csr_array) -> np.ndarray:

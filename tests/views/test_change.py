@@ -12,7 +12,8 @@ from scipy.stats import t as student
 
 from capbias_core import cli
 from capbias_core.aggregate import Counts, estimates_of
-from capbias_core.aggregate.change import IMPROVED, WORSE, change_of, corrected
+from capbias_core.aggregate.change import IMPROVED, WORSE, change_of
+from capbias_core.aggregate.ranking import holm
 from capbias_core.attributes import get_attribute
 from capbias_core.errors import CapbiasError
 from capbias_core.measures.registry import METRICS
@@ -197,7 +198,7 @@ def test_what_cannot_be_compared_has_a_reason_and_no_claim():
     few = of_metric("cider", np.ones((20, 2)))
     found = change_of(few, few, METRICS["cider"], 2)
     assert "20 images, fewer than 30" in found.undecided and found.claim(0.0) == ""
-    assert corrected([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
 
 
 def test_the_gate(workspace, capsys):
