@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -68,14 +67,11 @@ def _read_rows(sheet: Sheet, rows: Iterable[tuple], read: Callable[..., Any]) ->
     return values, faults
 
 
-def _part(
-    piece: Piece, kind: str, rows: Sequence, columns: Sequence[str], faults: RowErrors, note: str = "", others: int = 0
-) -> Part:
+def _part(piece: Piece, kind: str, frame: pd.DataFrame, faults: RowErrors, note: str = "", others: int = 0) -> Part:
     """Rows as a part. others: rows of images that are not asked for. Raises CapbiasError without rows."""
-    if not rows:
+    if frame.empty:
         note = f"{others:,} are of images that the collection does not have" if others else ""
         raise piece.sheet.unusable(faults, note)
-    frame = pd.DataFrame(rows, columns=list(columns))
     return piece.part(kind, piece.file.name or piece.sheet.name, frame, {"Others": f"{others:,}"}, faults, [note])
 
 
@@ -92,8 +88,8 @@ def objects(piece: Piece, image_id: str = "") -> Part:
     of_coco = sheet.format == "COCO instances"
     if is_boxes(sheet) and not of_coco:
         kept, faults = _read_rows(sheet, sheet.values(*_box_columns(sheet)[:3]), _boxed)
-        part = _part(piece, OBJECTS, kept, BOX_COLUMNS[:3], faults)
-        return replace(part, frame=object_texts(part.frame, list(dict.fromkeys(part.frame["image_id"]))))
+        shown = pd.DataFrame(kept, columns=list(BOX_COLUMNS[:3]))
+        return _part(piece, OBJECTS, object_texts(shown, list(dict.fromkeys(shown["image_id"]))), faults)
     columns = ["image_id", "category_id", "category"]
     if not of_coco:
         columns = _columns_of(sheet, image_id, {"objects": OBJECT_COLUMNS}, "Objects are written as cat|dog.")
@@ -113,7 +109,7 @@ def objects(piece: Piece, image_id: str = "") -> Part:
             "Check the file, and its column of objects.",
         )
     texts = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]
-    return _part(piece, OBJECTS, texts, ("image_id", "objects"), faults)
+    return _part(piece, OBJECTS, pd.DataFrame(texts, columns=["image_id", "objects"]), faults)
 
 
 def _category(category: object, name: str | None) -> str:
@@ -198,7 +194,7 @@ def boxes(piece: Piece) -> Part:
             f"{sheet.title} gives its boxes as shares of their images.", "Write them in pixels, or run `images detect`."
         )
     note = f"boxes cut at the edge of their image: {cut:,.0f}" if cut else ""
-    return _part(piece, BOXES, kept, BOX_COLUMNS, faults, note)
+    return _part(piece, BOXES, pd.DataFrame(kept, columns=list(BOX_COLUMNS)), faults, note)
 
 
 def _corners(box: object) -> tuple:
@@ -273,7 +269,7 @@ def segments(piece: Piece, wanted: Collection[str] | None = None) -> Part:
 
     names = ("image_id", "category_id", "category", "iscrowd", "bbox", "segmentation")
     rows, faults = _read_rows(sheet, sheet.values(*names), read)
-    return _part(piece, SEGMENTS, rows, SEGMENT_COLUMNS, faults, others=others)
+    return _part(piece, SEGMENTS, pd.DataFrame(rows, columns=list(SEGMENT_COLUMNS)), faults, others=others)
 
 
 def outline_fault(outline: object, height: int, width: int) -> str:
