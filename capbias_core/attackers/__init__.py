@@ -1,8 +1,7 @@
 """Attackers: an encoder plus a head that guesses the protected attribute from a masked caption.
 
-To add one, write a module here with `ENTRIES`, which is loaded by itself, or call `capbias.register`. Modules here
-import nothing heavy, so that the web server's process never imports torch. What needs torch is in networks/, imported
-when an attacker is made.
+To add one, write a module here with `ENTRIES`, which is loaded by itself, or call `capbias.register`. What needs torch
+is in networks/, imported when an attacker is made, so that the web server's process never imports it.
 """
 
 from __future__ import annotations
@@ -78,8 +77,7 @@ def load_attacker(
 ) -> Attacker:
     """The attacker; a network imports torch.
 
-    device: where networks train, see language/device.py. model: files of the pretrained
-    encoder, if they are known. cache: a folder for embeddings.
+    device, cache: see `Setup`. model: files of the pretrained encoder, if they are known.
     """
     entry = attacker_entry(name)
     need(f"The attacker {entry.name}", *entry.packages)

@@ -87,9 +87,8 @@ class Attacker(Protocol):
         that sees photographs gets pairs of the index of an image and a caption."""
 
     def fit_many(self, corpus, trainings: Sequence[Training], n_values: int, tick: Progress, /) -> Iterator:
-        """The trained attackers, in order. The attacker decides how many train side by side, and trains no more than a
-        few ahead of the one that is asked for. `tick` gets the share of all trainings that is done; it raises Cancelled
-        to stop them.
+        """The trained attackers, in order; only a few are trained ahead of the one that is asked for. `tick` gets the
+        share of all trainings that is done; it raises Cancelled to stop them.
 
         A trained attacker has `logits(corpus, rows)`, (len(rows), C): C = 1 for two values (toward the second), K for
         more, L for task words; `contributions(corpus, rows)`, what each word adds to them; and, if its entry has

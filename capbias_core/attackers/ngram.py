@@ -56,10 +56,7 @@ class LinearModel:
         return corpus.ngrams.matrix[corpus.copy_of[rows]] @ self.weights + self.intercept
 
     def contributions(self, corpus: NgramCorpus, rows: np.ndarray) -> Contributions:
-        """What each token adds to the logit; together with the intercept they sum to it.
-
-        An n-gram counts once, so its occurrences share its weight. A 2-gram's weight is shared by its two words.
-        """
+        """What each token adds to the logit: occurrences of an n-gram share its weight, as do the words of a pair."""
         ngrams, captions = corpus.ngrams, corpus.copy_of[rows]
         lengths = np.diff(ngrams.start)[captions]
         ends = np.cumsum(lengths)

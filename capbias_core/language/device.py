@@ -1,8 +1,7 @@
-"""The device on which networks train (option `device`), and `deterministic`. Imports PyTorch on use; what
-says which GPUs there are does not.
+"""The device on which networks train (option `device`), and `deterministic`. Imports PyTorch on use.
 
-On a CPU the same run gives the same numbers anyway. On CUDA some kernels of PyTorch add numbers in the order in which
-threads end. Its deterministic kernels are slower; an operation without one stops the run with an error.
+On CUDA some kernels of PyTorch add numbers in the order in which threads end. Its deterministic kernels are slower; an
+operation without one stops the run with an error.
 """
 
 from __future__ import annotations
@@ -89,9 +88,7 @@ def device_of(attacker: object) -> str:
 def trained_on(attacker: object, deterministic: bool = False) -> str:
     """The device as part of a method, such as `; trained on cuda`; '' for an attacker without a device."""
     device = device_of(attacker)
-    if not device:
-        return ""
-    return f"; trained on {device}{', deterministic algorithms' if deterministic else ''}"
+    return f"; trained on {device}{', deterministic algorithms' if deterministic else ''}" if device else ""
 
 
 def visible_gpus() -> list[str]:

@@ -55,12 +55,10 @@ class TextEncoder:
 
     @property
     def transformer(self) -> Any:
-        """The network of transformers inside."""
         return self.model[0].auto_model
 
     @property
     def width(self) -> int:
-        """Length of a vector."""
         return self.model.get_embedding_dimension() or 0
 
     def read(self, caption: str) -> str:

@@ -163,10 +163,8 @@ def loading(what: str, path: str) -> Iterator[None]:
 
 
 def cut_note(tokenizer, texts: Sequence[str], longest: int, reader: str) -> list[str]:
-    """A note if texts have more tokens than are read.
-
-    longest: tokens that are read, without those that the tokenizer puts around a text. reader: as in `the encoder`.
-    """
+    """A note if texts have more tokens than `longest`, without those that the tokenizer puts around a text. reader: as
+    in `the encoder`."""
     distinct = Counter(text for text in texts if len(text.encode()) > longest)  # no token is under a byte
     if not distinct:
         return []
@@ -186,9 +184,8 @@ def cached_vectors(
 ) -> np.ndarray:
     """(n, d) float32 vectors of different texts, in their order; new ones are embedded and stored.
 
-    file: SQLite, one for each model, made if missing. Each text is embedded once for all runs, seeds and captioners:
-    one process embeds at a time, others wait. About 1.6 kB per text for MiniLM (384 numbers). embed: texts to (n, d).
-    tick: called with a short text before each step; it raises to stop. Raises CapbiasError for an unusable file.
+    file: SQLite, one for each model, made if missing; one process embeds at a time, others wait. embed: texts to (n,
+    d). tick: called with a short text before each step; it raises to stop. Raises CapbiasError for an unusable file.
     """
     if not len(texts):
         return embed(texts)

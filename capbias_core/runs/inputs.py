@@ -301,8 +301,8 @@ def warn(parts: Iterable[Part], tell: Tell) -> None:
     """Send each account, warning and note of parts once, with the files that it is about."""
     files: dict[str, dict[str, None]] = {}
     for part in parts:
-        account = "; ".join(f"{label[0].lower()}{label[1:]}: {text}" for label, text in part.account)
-        told = {"read": [account or kind_title(part.kind)], "warning": part.told, "note": part.notes}
+        account = (f"{label[0].lower()}{label[1:]}: {text}" for label, text in part.account)
+        told = {"read": ["; ".join([kind_title(part.kind), *account])], "warning": part.told, "note": part.notes}
         for name, texts in told.items():
             for text in texts:
                 files.setdefault(f"{name}: {{}}: {text}", {})[part.title] = None

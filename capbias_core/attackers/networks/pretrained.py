@@ -59,7 +59,6 @@ class PretrainedAttacker(NetworkAttacker):
     norm: bool = False
 
     def encoder(self) -> TextEncoder:
-        """The encoder, loaded on first use."""
         return text_encoder(self.path, self.pooling, self.device)
 
     def cut(self, captions: Sequence[str]) -> list[str]:

@@ -5,9 +5,7 @@ Protocol of LIC (Hirota et al. 2022, section 5; `lstm_bi`): embedding 100, two b
 to 1 logit (K for K > 2 values), Adam 5e-5, batches of 64, 20 epochs, no early stopping.
 
 The others follow DBAC (training.py). Its Transformers (Vaswani et al. 2017) have 1 head or 5: embedding 100 and
-sinusoidal positions, two layers (self-attention, then a feed-forward network of 256; a residual sum and a layer norm
-after each), the mean over the words, an MLP. The paper gives the number of heads alone; 100 is the size of LIC's
-embeddings, and 5 heads divide it.
+sinusoidal positions, two layers of 256, the mean over the words, an MLP. The paper gives the number of heads alone.
 """
 
 from __future__ import annotations

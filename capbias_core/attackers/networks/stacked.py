@@ -1,8 +1,8 @@
 """Trains the recurrent networks of a run at once on CUDA: one computation with a leading axis of networks.
 
-A small network does not keep a GPU busy, since its kernels take less time than to launch them. Here all share each
-kernel: weights are (N, ...), and each step of the recurrence is one product and one cell for both directions of all
-networks. The backward direction reads each caption from its last word, so no step needs a mask.
+A small network does not keep a GPU busy. Here all share each kernel: weights are (N, ...), and each step of the
+recurrence is one product and one cell for both directions of all networks. The backward direction reads each caption
+from its last word, so no step needs a mask.
 
 Each network starts from the weights, and reads the split, the vocabulary and the order, that its seed has on a CPU; it
 ends with the weights of its best epoch. Nothing of it depends on the other networks: the order of its captions and what
@@ -134,9 +134,6 @@ class Stack:
         return read.gather(0, last)[0].transpose(1, 2)
 
 
-# dropout that follows from a network's seed
-
-
 class Noise:
     """Random bytes of each network for one training step. seeds: (N,) int64. step: its number."""
 
@@ -172,9 +169,6 @@ def dropped(values: Tensor, noise: Noise | None, share: int) -> Tensor:
         return values
     kept = noise.bytes(values.shape) >= share
     return values * kept.to(values.dtype).mul_(256 / (256 - share))
-
-
-# training
 
 
 def in_stacks(
@@ -239,11 +233,8 @@ def at(values: Tensor, rows: Tensor) -> Tensor:
 def learn_together(
     learners: Sequence[Learner], settings: NetworkAttacker, device: torch.device, tick: Progress
 ) -> None:
-    """Train the networks in place; each then has the weights of its best epoch. They are as before if this raises an
-    error, such as torch.OutOfMemoryError.
-
-    All have the same shape, but for their vocabularies, and train on equally many batches.
-    """
+    """Train networks alike but for their vocabularies, on equally many batches, in place: each then has the weights
+    of its best epoch. They are as before if this raises an error, such as torch.OutOfMemoryError."""
     stack = Stack([learner.network.eval() for learner in learners], device)
     parameters = [value.requires_grad_() for value in stack.state.values()]
     optimizer = getattr(torch.optim, settings.optimizer)(parameters, lr=settings.learning_rate, fused=True)

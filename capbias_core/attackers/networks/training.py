@@ -4,9 +4,8 @@ An attacker here is an encoder (captions to vectors, trained or frozen) and a he
 trains in a thread with one thread of PyTorch: threads that share a small matrix product wait for each other, seeds do
 not. On CUDA they train one after the other, recurrent networks in stacks (stacked.py).
 
-A network reads each distinct caption of a batch once, together with the others of its length, so nothing is padded.
-Unlike in the papers, the captions of a batch have one length (the remainders of all lengths fill mixed batches), and
-copies of a caption share one pass through the encoder, and so one dropout mask.
+Unlike in the papers, the captions of a batch have one length, so nothing is padded (the remainders of all lengths fill
+mixed batches), and copies of a caption share one pass through the encoder, and so one dropout mask.
 
 Protocol of DBAC (section 5, appendix B): an encoder and an MLP of three layers, Adam 1e-3, batches of 256, at most 50
 epochs. The paper does not say how it avoids overfitting. Here a tenth of the training captions is set aside; the epoch
@@ -48,9 +47,6 @@ INIT, ORDER, SET_ASIDE, DROP = range(4)  # purposes of random numbers
 PAD, UNKNOWN = 0, 1  # ids of a network
 
 INITIALISING = Lock()  # initial weights come from the generator of the process
-
-
-# captions as a network's ids
 
 
 def training_vocabulary(captions: Tokens) -> dict[str, int]:
@@ -103,9 +99,6 @@ def cut(rows: np.ndarray, size: int) -> list[np.ndarray]:
     return np.split(rows, ends[:-1] if len(ends) and len(rows) - ends[-1] == 1 else ends)
 
 
-# networks
-
-
 class Dropout(nn.Module):
     """Inverted dropout with a generator that `learn` sets, since seeds train in threads. One random byte per value (the
     share is rounded to 1/256) is cheaper than a float."""
@@ -146,11 +139,8 @@ def initialised(make: Callable[[], nn.Module], seed: int) -> Any:
 
 
 def start_at_frequencies(head: nn.Sequential, labels: np.ndarray) -> None:
-    """Set the last bias to the frequency of each task word, for labels (n, L) only.
-
-    From 0 the first steps push all logits down together and the ReLU layers die: the head answers the same for all
-    captions.
-    """
+    """Set the last bias to the frequency of each task word, for labels (n, L) only: from 0 the first steps push all
+    logits down together and the ReLU layers die."""
     if labels.ndim == 2:
         share = (labels.sum(axis=0) + 0.5) / (len(labels) + 1)
         last: Any = head[-1]
@@ -367,18 +357,15 @@ class NetworkAttacker:
         raise NotImplementedError
 
     def learner(self, corpus: Any, training: Training, n_values: int) -> Learner:
-        """An untrained network and what it learns from."""
         kept, aside = set_aside(len(training.rows), training.seed, self.patience)
         network, captions, copies, vocabulary = self.untrained(corpus, training, kept, n_values)
         start_at_frequencies(network.head, training.labels[kept])
         return Learner(network, captions, copies, training, kept, aside, vocabulary)
 
     def trained(self, learner: Learner) -> Any:
-        """The attacker of a trained network."""
         raise NotImplementedError
 
     def train(self, corpus: Any, training: Training, n_values: int, tick: Progress) -> Any:
-        """A trained attacker."""
         learner, device = self.learner(corpus, training, n_values), choose_device(self.device)
         network, captions, copies = learner.network.to(device), learner.captions, learner.copies
 
@@ -424,9 +411,8 @@ class FittedNetwork:
     def contributions(self, corpus: Corpus, rows: np.ndarray) -> Contributions:
         """Integrated gradients (Sundararajan et al. 2017) of each logit over word embeddings, summed for each word.
 
-        The baseline is the caption with a blank for each word. The integral is a sum over `integration_steps` points
-        (Gauss-Legendre): words and baseline add up to the logit within `delta`. On COCO captions and LIC's LSTM, 20
-        points differ from 200 by 1e-6.
+        The baseline is the caption with a blank for each word. Words and baseline add up to the logit within `delta`.
+        On COCO captions and LIC's LSTM, 20 points of the integral differ from 200 by 1e-6.
         """
         need("Attributing words", "captum")
         from captum.attr import LayerIntegratedGradients
