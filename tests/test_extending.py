@@ -251,9 +251,7 @@ def test_an_attacker_an_attribute_and_a_format_are_found_and_used(done):
     assert table.set_index("metric").loc["SC", "value"] > 55
     assert (done["attackers"][0], done["attackers"][-1]) == ("ngram", "loose")
 
-    listing, printing, checking, _, scoring = done["printed"]["A protected attribute"]
-    assert re.search(r"^\W*clothing\b", listing, re.MULTILINE)
-    assert 'name = "clothing"' in printing and "coat" in checking
+    _, scoring = done["printed"]["A protected attribute"]
     table = rows(scoring)
     assert set(table["metric"]) == {"ratio", "error", "error_gap"} and set(table["attribute"]) == {"clothing"}
     assert table["value"].notna().all()
