@@ -108,6 +108,14 @@ def objects(piece: Piece, image_id: str = "") -> Part:
             f"{sheet.title} names no object on any of its {len(images):,} images.",
             "Check the file, and its column of objects.",
         )
+    listed = [shown for shown in images.values() if shown]
+    if all(len(shown) == 1 for shown in listed):
+        marked = [name for shown in listed for name in shown if any(mark in name for mark in ",;/")]
+        if 2 * len(marked) > len(listed):
+            raise CapbiasError(
+                f"{sheet.title} separates objects by another sign than {BETWEEN}, such as {short(marked[0])!r}.",
+                "Write the objects of an image as cat|dog, or as a list in JSON.",
+            )
     texts = [(image, BETWEEN.join(sorted(shown))) for image, shown in images.items()]
     return _part(piece, OBJECTS, pd.DataFrame(texts, columns=["image_id", "objects"]), faults)
 

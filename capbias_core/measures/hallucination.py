@@ -90,7 +90,8 @@ def objects_named(data: Data, options: Any, progress: Progress) -> Outcome:
         f"({sizes(counts, data.attribute)})."
     ]
     if unknown:
-        notes.append(f"Objects that COCO does not have were left out: {', '.join(unknown)}.")
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        notes.append(f"Objects that COCO does not have were left out: {', '.join(unknown[:5])}{more}.")
     return Outcome(counts, {"method": method}, notes)
 
 

@@ -176,12 +176,12 @@ class RunSpec:
 
 
 def maps_to_values(attribute: Mapping[str, Any], mapping: Mapping[str, str | None]) -> bool:
-    """Whether values are different, and a mapping and the words are of them. Words of a crossed attribute may be those
-    of a part of a value."""
+    """Whether values are different, and a mapping and the words are of them. Words of a crossed attribute are those of
+    the attributes that it crosses, also of values without a cell."""
     values = attribute["values"]
-    named, parts = {*mapping.values(), *attribute["aliases"].values()}, {*WITHIN.join(values).split(WITHIN)}
+    named, is_crossed = {*mapping.values(), *attribute["aliases"].values()}, all(WITHIN in value for value in values)
     whole = len({*values}) == len(values) and named <= {*values, None}
-    return whole and attribute["words"].keys() <= {*values, *parts}
+    return whole and (is_crossed or attribute["words"].keys() <= {*values})
 
 
 def _check_run(spec: RunSpec) -> RunSpec:

@@ -6,7 +6,7 @@ import pytest
 from pycocotools import mask
 
 from capbias_core.errors import CapbiasError
-from capbias_core.kinds import CAPTIONS, LABELS, REFERENCES
+from capbias_core.kinds import CAPTIONS, LABELS, OBJECTS, REFERENCES
 from capbias_core.load.formats import sheets_of
 from capbias_core.load.parts import Piece
 from capbias_core.load.read import File, Held, read
@@ -176,3 +176,11 @@ def test_of_many_outlines_only_images_of_the_collection_are_kept(tmp_path, monke
     path = instances(tmp_path, [annotation(1), annotation(2)])
     (part,) = read([File(path, ("segments",))], held=Held({LABELS: frozenset(["2"])})).parts
     assert list(part.frame["image_id"]) == ["2"] and dict(part.account)["Others"] == "1"
+
+
+@pytest.mark.parametrize("mark", [", ", ";", "/"])
+def test_objects_with_another_sign_between_them_are_refused(mark, tmp_path):
+    path = tmp_path / "objects.csv"
+    path.write_text("image_id,objects\n" + "".join(f'{n},"cat{mark}dog"\n' for n in range(5)) + "9,cat\n")
+    with pytest.raises(CapbiasError, match="Write the objects"):
+        read_part(path, OBJECTS)

@@ -20,11 +20,12 @@ from capbias_core.cli.terminal import write
 from capbias_core.databases import to_write
 from capbias_core.errors import CapbiasError
 from capbias_core.kinds import checked_name
+from capbias_core.prepare.labels import crossed
 from capbias_core.types import Result
 from capbias_core.workspace import store
 from capbias_core.workspace.catalogue import VERSION, WorkspaceError, lives, show_alive, this_process
 from capbias_core.workspace.models import resolve_model
-from capbias_core.workspace.spec import RunSpec
+from capbias_core.workspace.spec import RunSpec, maps_to_values
 from capbias_core.workspace.store import Workspace, content_hash
 from tests.orphans import ENDED, any_run, give
 
@@ -386,3 +387,13 @@ def test_two_processes_writing_at_once_lose_nothing(tmp_path):
     for number in range(4):
         (winner,) = workspace.results(run_ids=[f"contested{number}"])["model"]
         assert workspace.array(f"contested{number}", "model") == winner.encode()
+
+
+def test_crossed_labels_without_a_cell_of_some_value_are_read_again():
+    """Words of `young` stay masked though no cell with it has enough images."""
+    counts = {"Female, old": 107, "Male, old": 210, "Female, young": 93, "Male, young": 79}
+    one = crossed(get_attribute("gender"), get_attribute("age"), counts)
+    assert one.values == ("Female, old", "Male, old") and "young" in one.words
+    assert maps_to_values(one.stored(), {value: value for value in one.values})
+    gender = get_attribute("gender").stored()
+    assert not maps_to_values(gender | {"words": {"young": ("boy",)}}, {})
