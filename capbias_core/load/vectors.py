@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -95,10 +96,11 @@ def _dimension(path: Path, head: bytes, wanted: int | None) -> tuple[int, int | 
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BufferedReader]:
+def _opened(path: Path) -> Iterator[BufferedReader[Any]]:
     """The file's bytes, unpacked if it is a gzip archive. A fault of the file becomes a CapbiasError."""
     try:
-        with readable(path), path.open("rb", CHUNK) as raw:
+        with readable(path), path.open("rb", 0) as file:
+            raw = BufferedReader(file, CHUNK)
             yield BufferedReader(gzip.GzipFile(fileobj=raw), CHUNK) if raw.peek().startswith(GZIP) else raw
     except (EOFError, zlib.error):
         raise CapbiasError(f"{path.name} is a gzip archive that is cut off or damaged.", "Download it again.") from None

@@ -6,7 +6,7 @@ Every function gives rows with KEYS, `metric` (which agreement), `encoder` (whos
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -27,7 +27,7 @@ HUMAN = "human_guess"
 CLEAR = "clear_conflict_score"  # conflicts that are more than noise
 # One side's score, which is above 0 whatever it measures, by the endings of the papers' names.
 ONE_SIDED = ("_M", "_D", "_H")
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 
 
 def consistency(frame: pd.DataFrame, human: pd.Series | None = None) -> pd.DataFrame:
