@@ -111,7 +111,7 @@ def masking_rows(choice: Choice, options: MaskingOptions = USUAL) -> pd.DataFram
         names = listed(choice.captioners)
         raise CapbiasError(
             f"{names}: no captions of masked photographs.",
-            "Import captions of the same photographs, original and masked, with --captioner NAME --condition NAME.",
+            "Import captions of the same photographs, original and masked, named such as sat and sat_masked_person.",
         )
     wanted, parts, values = asked_metrics(options.metric), [], len(choice.defined.values)
     for captioner, sets in captioners.items():
