@@ -290,6 +290,12 @@ def _with_one_reference(parts: list[Part]) -> list[Part]:
     captions, people = ([part for part in parts if part.kind == kind] for kind in (CAPTIONS, REFERENCES))
     people = [part for part in people if not part.beside] or people[:1]
     said = [part for part in people if REFERENCES in part.file.kinds]
+    if said and (unnamed := [part for part in people if REFERENCES not in part.file.kinds]):
+        raise CapbiasError(
+            f"{listed(part.title for part in unnamed)}: human captions, too, which --references does not name.",
+            "Name all files of human captions, or leave this one out.",
+            "references",
+        )
     if not said and any(one.images & other.images for one, other in combinations(people, 2)):
         raise Ask(
             f"{listed(part.title for part in people)} hold human captions of the same images. Do all count?",

@@ -184,3 +184,17 @@ def test_objects_with_another_sign_between_them_are_refused(mark, tmp_path):
     path.write_text("image_id,objects\n" + "".join(f'{n},"cat{mark}dog"\n' for n in range(5)) + "9,cat\n")
     with pytest.raises(CapbiasError, match="Write the objects"):
         read_part(path, OBJECTS)
+
+
+def test_human_captions_beside_those_that_are_named_are_refused(tmp_path):
+    """They were left out without a word."""
+    files = []
+    for name, kinds in (("m", (CAPTIONS,)), ("refs", ()), ("other", (REFERENCES,))):
+        texts = 1 if name == "m" else 5
+        rows = [{"image_id": n, "caption": f"a dog {n} {k} runs"} for n in range(40) for k in range(texts)]
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(json.dumps({"images": [{"id": n} for n in range(40)], "annotations": rows}))
+        files[-1] = File(files[-1], kinds)
+    with pytest.raises(CapbiasError, match="refs.json: human captions, too"):
+        read(files)
+    assert len(read([files[0], files[2]]).of(REFERENCES)) == 1
